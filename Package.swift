@@ -1,0 +1,94 @@
+// swift-tools-version: 6.2
+// SPDX-License-Identifier: Apache-2.0
+
+import PackageDescription
+
+/// Every target of the project is compiled alike: Swift 6 mode, the strict upcoming features, no warning left standing.
+let strict: [SwiftSetting] = [
+    .swiftLanguageMode(.v6),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .treatAllWarnings(as: .error),
+]
+
+/// A test target's folder is `Tests/<name without the suffix "Tests">`.
+func tests(_ name: String, _ dependencies: [Target.Dependency], resources: [Resource] = []) -> Target {
+    .testTarget(
+        name: "\(name)Tests",
+        dependencies: dependencies,
+        path: "Tests/\(name)",
+        resources: resources,
+        swiftSettings: strict
+    )
+}
+
+let collections = Target.Dependency.product(name: "Collections", package: "swift-collections")
+let heap = Target.Dependency.product(name: "HeapModule", package: "swift-collections")
+let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
+let arguments = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
+
+let package = Package(
+    name: "dialtone",
+    products: [
+        .library(name: "Reachability", targets: ["Reachability"]),
+        .library(name: "DialtoneClient", targets: ["DialtoneClient"]),
+        .executable(name: "dialtoned", targets: ["dialtoned"]),
+        .executable(name: "dialtone", targets: ["dialtone"]),
+    ],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.5.0"),
+        .package(url: "https://github.com/apple/swift-collections", from: "1.1.0"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.6.0"),
+    ],
+    targets: [
+        // Ground: the one queue, the boot clock, descriptors, kernel errors.
+        .systemLibrary(name: "CPlatform"),
+        .target(name: "Platform", dependencies: ["CPlatform", heap], swiftSettings: strict),
+
+        // The network: pure verdicts, the kernel's word, names, and the public library.
+        .target(name: "NetworkPath", swiftSettings: strict),
+        .systemLibrary(
+            name: "CNetlink", pkgConfig: "libnl-route-3.0", providers: [.apt(["libnl-3-dev", "libnl-route-3-dev"])]),
+        .target(name: "Netlink", dependencies: ["CNetlink", "NetworkPath", "Platform"], swiftSettings: strict),
+        .systemLibrary(name: "CAres", pkgConfig: "libcares", providers: [.apt(["libc-ares-dev"])]),
+        .target(name: "Resolver", dependencies: ["CAres", "NetworkPath", "Platform"], swiftSettings: strict),
+        .target(
+            name: "Reachability", dependencies: ["Netlink", "NetworkPath", "Platform", "Resolver"],
+            swiftSettings: strict),
+
+        // Connections: the pure state machine and its driver.
+        .target(name: "Supervisor", dependencies: ["NetworkPath"], swiftSettings: strict),
+        .target(
+            name: "Dialer",
+            dependencies: ["NetworkPath", "Platform", "Reachability", "Resolver", "Supervisor", logging],
+            swiftSettings: strict),
+
+        // The socket: protocol, typed interface, client.
+        .target(name: "Varlink", dependencies: ["Platform", collections], swiftSettings: strict),
+        .target(
+            name: "DialtoneAPI", dependencies: ["Varlink"],
+            resources: [.embedInCode("org.dialtone.Network.varlink"), .embedInCode("org.dialtone.Connections.varlink")],
+            swiftSettings: strict),
+        .target(name: "DialtoneClient", dependencies: ["DialtoneAPI", "Platform", "Varlink"], swiftSettings: strict),
+
+        // The daemon and the command line.
+        .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
+        .target(name: "Systemd", dependencies: ["CSystemd", "Platform", logging], swiftSettings: strict),
+        .target(name: "CTOML", cxxSettings: [.define("TOML_EXCEPTIONS", to: "0")]),
+        .target(name: "TOML", dependencies: ["CTOML"], swiftSettings: strict),
+        .target(
+            name: "Daemon",
+            dependencies: [
+                "Dialer", "DialtoneAPI", "NetworkPath", "Platform", "Reachability", "Supervisor", "Systemd", "TOML",
+                "Varlink", collections, logging,
+            ],
+            swiftSettings: strict),
+        .executableTarget(name: "dialtoned", dependencies: ["Daemon", arguments], swiftSettings: strict),
+        .executableTarget(
+            name: "dialtone",
+            dependencies: ["DialtoneAPI", "DialtoneClient", "NetworkPath", "Platform", "Reachability", arguments],
+            swiftSettings: strict),
+    ],
+    cxxLanguageStandard: .cxx17
+)

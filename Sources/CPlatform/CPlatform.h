@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What Linux has and Swift's Glibc module leaves out: headers it does not list, and declarations behind _GNU_SOURCE.
+#pragma once
+
+#include <linux/sockios.h>
+#include <sys/epoll.h>
+#include <sys/inotify.h>
+#include <sys/timerfd.h>
+
+// strerrordesc_np(3), glibc 2.32: the kernel's text as a constant, with no buffer, no locale and no thread in it.
+extern const char *strerrordesc_np(int error);

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What is known of the kernel's network at one moment. Routes are not in it: a router has a million of them, so the
+/// kernel is asked for the targets that matter instead (``RouteAnswer``). Never mirror the routing table; keep it so.
+public struct NetworkSnapshot: Hashable, Sendable {
+    /// A neighbour on a link: the gateway whose silence makes a path useless.
+    public struct Neighbour: Hashable, Sendable {
+        /// The link it is on.
+        public var interfaceIndex: Int
+        /// Its address.
+        public var address: IPAddress
+
+        /// A neighbour.
+        public init(interfaceIndex: Int, address: IPAddress) {
+            self.interfaceIndex = interfaceIndex
+            self.address = address
+        }
+    }
+
+    /// Counts the changes of the kernel's state that were seen, so that A to B to A is visible as two.
+    public var generation: UInt64
+    /// The interfaces by index.
+    public var interfaces: [Int: Interface]
+    /// Neighbours that do not answer (from `NUD_FAILED`).
+    public var failedNeighbours: Set<Neighbour>
+    /// Whether the state is known to be complete; false between a buffer overrun and the end of the re-read.
+    public var isCoherent: Bool
+
+    /// A snapshot, by default an empty and coherent one.
+    public init(
+        generation: UInt64 = 0, interfaces: [Int: Interface] = [:], failedNeighbours: Set<Neighbour> = [],
+        isCoherent: Bool = true
+    ) {
+        self.generation = generation
+        self.interfaces = interfaces
+        self.failedNeighbours = failedNeighbours
+        self.isCoherent = isCoherent
+    }
+
+    /// Whether some interface has `address` in a state that packets may carry it.
+    public func hasUsable(_ address: IPAddress) -> Bool {
+        interfaces.values.contains { $0.addresses.contains { $0.address == address && $0.isUsable } }
+    }
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The kernel's answer to "by which route would this packet go?" (`RTM_GETROUTE`).
+public enum RouteAnswer: Hashable, Sendable {
+    /// By this one.
+    case route(Route)
+    /// By none, and why.
+    case refused(RouteRefusal)
+}
+
+/// Why the kernel finds no route; each is a different mistake to the user, and a different `errno`.
+public enum RouteRefusal: Hashable, Sendable {
+    /// No rule leads to a route, or a `throw` route ended the search (`ENETUNREACH`).
+    case noRoute
+    /// An `unreachable` route (`EHOSTUNREACH`).
+    case unreachable
+    /// A `prohibit` route or rule (`EACCES`).
+    case prohibited
+    /// A `blackhole` route or rule (`EINVAL`, which looks like a bug of the asker and is not).
+    case blackhole
+    /// The kernel has no such address family: IPv6 is compiled out or disabled (`EAFNOSUPPORT`).
+    case familyUnsupported
+    /// Anything else, as the kernel's error number.
+    case other(code: Int32)
+}
+
+/// A route that the kernel chose for one destination.
+public struct Route: Hashable, Sendable {
+    /// Where the packet ends up (from `rtm_type`).
+    public enum Scope: Hashable, Sendable {
+        /// At another host (`RTN_UNICAST`).
+        case remote
+        /// On this machine (`RTN_LOCAL`).
+        case local
+        /// At several hosts (`RTN_BROADCAST`, `RTN_MULTICAST`, `RTN_ANYCAST`).
+        case group
+    }
+
+    /// Where the packet ends up.
+    public var scope: Scope
+    /// The interface it leaves by (`RTA_OIF`).
+    public var interfaceIndex: Int
+    /// The next hop, of either family (`RTA_GATEWAY`, `RTA_VIA`); `nil` when the destination is on the link.
+    public var gateway: IPAddress?
+    /// The source address the kernel would fill in (`RTA_PREFSRC`).
+    public var source: IPAddress?
+    /// The table that held the route (`RTA_TABLE` under `RTM_F_LOOKUP_TABLE`).
+    public var table: UInt32
+
+    /// A route.
+    public init(
+        scope: Scope = .remote, interfaceIndex: Int, gateway: IPAddress? = nil, source: IPAddress?, table: UInt32 = 254
+    ) {
+        self.scope = scope
+        self.interfaceIndex = interfaceIndex
+        self.gateway = gateway
+        self.source = source
+        self.table = table
+    }
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import CPlatform
+internal import Dispatch
+internal import Glibc
+internal import HeapModule
+
+/// All timers of the agent behind one kernel timer.
+///
+/// A thousand connections with a back-off each cost one `timerfd` armed for the earliest of them; with nothing
+/// scheduled it is disarmed and the process sleeps. Deadlines are instants of ``BootClock``.
+@AgentQueue
+public final class Timers {
+    /// The agent's timers.
+    public static let shared = Timers()
+
+    /// A scheduled callback. Dropping the last reference does not cancel it; ``cancel()`` does, for good.
+    @AgentQueue
+    public final class Timer {
+        /// When it is due, on ``BootClock``.
+        public nonisolated let deadline: Duration
+        fileprivate nonisolated let serial: UInt64
+        fileprivate var handler: (@AgentQueue () -> Void)?
+
+        fileprivate init(deadline: Duration, serial: UInt64, handler: @escaping @AgentQueue () -> Void) {
+            self.deadline = deadline
+            self.serial = serial
+            self.handler = handler
+        }
+
+        /// Takes the callback back. It will not run, even when it was due already and only waited for its turn.
+        public func cancel() {
+            guard handler != nil else { return }
+            handler = nil
+            Timers.shared.timerWasCancelled()
+        }
+    }
+
+    private struct Entry: Comparable {
+        let timer: Timer
+
+        static func == (left: Entry, right: Entry) -> Bool { left.timer === right.timer }
+
+        /// Earlier deadlines first; among equals the one scheduled first, so that order is never left to chance.
+        static func < (left: Entry, right: Entry) -> Bool {
+            (left.timer.deadline, left.timer.serial) < (right.timer.deadline, right.timer.serial)
+        }
+    }
+
+    /// Cancelled entries may outnumber the live ones by at most this much before the heap is rebuilt without them.
+    /// Connections cancel most of their timers (each success cancels a deadline), so the heap would grow otherwise;
+    /// 64 keeps rebuilding rare and the waste below a page.
+    private static let toleratedCancellations = 64
+
+    private let descriptor: OwnedDescriptor
+    private let source: any DispatchSourceRead
+    private var heap = Heap<Entry>()
+    private var cancelled = 0
+    private var nextSerial: UInt64 = 0
+    private var armedFor: Duration?
+
+    private init() {
+        let number = timerfd_create(CLOCK_BOOTTIME, CInt(TFD_NONBLOCK) | CInt(TFD_CLOEXEC))
+        // Without a timer no deadline of the agent can be kept; ENFILE at the first line of a process is not survivable.
+        precondition(number >= 0, "\(SystemError.last("creating the agent's timer"))")
+        descriptor = OwnedDescriptor(number)
+        source = DispatchSource.makeReadSource(fileDescriptor: number, queue: AgentQueue.queue)
+        source.setEventHandler { AgentQueue.assumeIsolated { Timers.shared.fire() } }
+        source.activate()
+    }
+
+    /// Calls `handler` on the agent's queue once `deadline` (on ``BootClock``) has passed; at the next turn if it has.
+    public func schedule(at deadline: Duration, _ handler: @escaping @AgentQueue () -> Void) -> Timer {
+        let timer = Timer(deadline: deadline, serial: nextSerial, handler: handler)
+        nextSerial += 1
+        heap.insert(Entry(timer: timer))
+        arm()
+        return timer
+    }
+
+    /// Calls `handler` on the agent's queue after `delay`.
+    public func schedule(after delay: Duration, _ handler: @escaping @AgentQueue () -> Void) -> Timer {
+        schedule(at: BootClock.now() + delay, handler)
+    }
+
+    private func timerWasCancelled() {
+        cancelled += 1
+        if cancelled > Self.toleratedCancellations, cancelled > heap.count / 2 {
+            heap = Heap(heap.unordered.filter { $0.timer.handler != nil })
+            cancelled = 0
+        }
+        arm()
+    }
+
+    private func fire() {
+        var expirations: UInt64 = 0
+        _ = read(descriptor.number, &expirations, MemoryLayout.size(ofValue: expirations))
+        armedFor = nil
+        let now = BootClock.now()
+        while let next = heap.min, next.timer.deadline <= now {
+            heap.removeMin()
+            if let handler = next.timer.handler {
+                next.timer.handler = nil
+                handler()
+            } else {
+                cancelled -= 1
+            }
+        }
+        arm()
+    }
+
+    /// Sets the kernel's timer to the earliest live deadline, and only when that differs from what it is set to.
+    private func arm() {
+        while let next = heap.min, next.timer.handler == nil {
+            heap.removeMin()
+            cancelled -= 1
+        }
+        let deadline = heap.min?.timer.deadline
+        guard deadline != armedFor else { return }
+        armedFor = deadline
+        // An all-zero value disarms, so a deadline at or before the epoch is set one nanosecond after it.
+        var setting = itimerspec()
+        if let deadline { setting.it_value = max(deadline, .nanoseconds(1)).timespec }
+        timerfd_settime(descriptor.number, CInt(TFD_TIMER_ABSTIME), &setting, nil)
+    }
+}
