@@ -25,6 +25,14 @@ public struct NetworkSnapshot: Hashable, Sendable {
     public var failedNeighbours: Set<Neighbour>
     /// Whether the state is known to be complete; false between a buffer overrun and the end of the re-read.
     public var isCoherent: Bool
+    /// The user's word on what interfaces cost. A change takes effect on all of them at once.
+    public var costs = CostPolicy() {
+        didSet {
+            guard costs != oldValue else { return }
+            interfaces = interfaces.mapValues { costs.applied(to: $0) }
+            generation += 1
+        }
+    }
 
     /// A snapshot, by default an empty and coherent one.
     public init(

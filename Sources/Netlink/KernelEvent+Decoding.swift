@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import CNetlink
+internal import NetworkPath
+
+extension KernelEvent {
+    /// What `message` says; `nil` for messages that say nothing about reachability.
+    ///
+    /// - Parameter kinds: finds out what kind of network a link leads to.
+    init?(_ message: NetlinkMessage, kinds: inout InterfaceKinds) {
+        switch message.type {
+        case RTM_NEWLINK, RTM_DELLINK: self.init(link: message, kinds: &kinds)
+        case RTM_NEWADDR, RTM_DELADDR: self.init(address: message)
+        case RTM_NEWROUTE, RTM_DELROUTE: self.init(route: message)
+        case RTM_NEWRULE, RTM_DELRULE: self = .ruleChanged
+        case RTM_NEWNEXTHOP, RTM_DELNEXTHOP: self = .nextHopChanged
+        case RTM_NEWNEIGH, RTM_DELNEIGH: self.init(neighbour: message)
+        default: return nil
+        }
+    }
+
+    private init?(link message: NetlinkMessage, kinds: inout InterfaceKinds) {
+        guard let link = message.payload(ifinfomsg.self) else { return nil }
+        // The bridge code speaks of its ports in the same message type; a port's departure is not its interface's.
+        guard CInt(link.ifi_family) == AF_UNSPEC else { return nil }
+        let index = Int(link.ifi_index)
+        if message.type == RTM_DELLINK {
+            kinds.forget(index)
+            self = .interfaceRemoved(index: index)
+            return
+        }
+        var name = ""
+        var driver: String?
+        for attribute in message.attributes(after: ifinfomsg.self) {
+            switch attribute.type {
+            case Int(IFLA_IFNAME): name = attribute.string
+            case Int(IFLA_LINKINFO):
+                driver = attribute.nested.first { $0.type == Int(IFLA_INFO_KIND) }?.string
+            default: break
+            }
+        }
+        let flags = link.ifi_flags
+        self = .interfacePresent(
+            Interface(
+                index: index, name: name,
+                kind: kinds.kind(ofIndex: index, name: name, hardware: link.ifi_type, driver: driver),
+                isUp: flags & IFF_UP.rawValue != 0, hasCarrier: flags & IFF_LOWER_UP.rawValue != 0))
+    }
+
+    private init?(address message: NetlinkMessage) {
+        guard let header = message.payload(ifaddrmsg.self) else { return nil }
+        var address: IPAddress?
+        var local: IPAddress?
+        var flags = UInt32(header.ifa_flags)
+        for attribute in message.attributes(after: ifaddrmsg.self) {
+            switch attribute.type {
+            case Int(IFA_ADDRESS): address = IPAddress(bytes: attribute.bytes)
+            // On a point-to-point link IFA_ADDRESS is the other end's and this one is ours.
+            case Int(IFA_LOCAL): local = IPAddress(bytes: attribute.bytes)
+            case Int(IFA_FLAGS): flags = attribute.uint32 ?? flags
+            default: break
+            }
+        }
+        guard let own = local ?? address else { return nil }
+        let index = Int(header.ifa_index)
+        if message.type == RTM_DELADDR {
+            self = .addressRemoved(own, interfaceIndex: index)
+            return
+        }
+        func has(_ flag: CInt) -> Bool { flags & UInt32(flag) != 0 }
+        self = .addressPresent(
+            InterfaceAddress(
+                own, prefixLength: Int(header.ifa_prefixlen),
+                isTentative: has(IFA_F_TENTATIVE) && !has(IFA_F_OPTIMISTIC),
+                isDuplicate: has(IFA_F_DADFAILED), isDeprecated: has(IFA_F_DEPRECATED)),
+            interfaceIndex: index)
+    }
+
+    private init?(route message: NetlinkMessage) {
+        guard let route = message.payload(rtmsg.self) else { return nil }
+        // Entries that the kernel caches for one destination (redirects, path MTU) are no one's configuration.
+        guard route.rtm_flags & UInt32(RTM_F_CLONED) == 0 else { return nil }
+        self = .routeChanged
+    }
+
+    private init?(neighbour message: NetlinkMessage) {
+        guard let header = message.payload(ndmsg.self),
+            let destination = message.attributes(after: ndmsg.self).first(where: { $0.type == Int(NDA_DST) }),
+            let address = IPAddress(bytes: destination.bytes)
+        else { return nil }
+        // A deleted entry is one that nothing is known of, and the next packet asks for it anew.
+        let isFailed = message.type == RTM_NEWNEIGH && CInt(header.ndm_state) & NUD_FAILED != 0
+        self = .neighbourChanged(.init(interfaceIndex: Int(header.ndm_ifindex), address: address), isFailed: isFailed)
+    }
+}

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import Dispatch
+public import NetworkPath
+public import Platform
+
+/// Follows the kernel's network state: a snapshot of links and addresses that is always current, a callback for each
+/// change, and answers to route lookups.
+///
+/// The state lives on ``AgentQueue``. An overrun of the socket's buffer is not an end: what is queued is still read, the
+/// snapshot is marked not coherent, everything is read anew, and it is coherent again.
+@AgentQueue
+public final class KernelMonitor {
+    /// The least time between two re-reads after overruns. A storm that overruns an 8 MiB buffer does so again at once;
+    /// ten dumps a second bound what that may cost, and the last overrun always gets its re-read.
+    private static let rereadInterval = Duration.milliseconds(100)
+
+    /// Datagrams read in one turn of the queue. The queue's other work (a flow to be closed for the change just read)
+    /// comes in between; the source fires again for the rest.
+    private static let datagramsPerTurn = 256
+
+    /// The kernel's state as of the last message read.
+    public private(set) var snapshot = NetworkSnapshot()
+
+    private let notices: NetlinkSocket
+    private let requests: NetlinkSocket
+    private let neighbours: NeighbourWatch
+    private var kinds = InterfaceKinds()
+    private var sources: [any DispatchSourceRead] = []
+    private var lastReread: Duration
+    private var needsReread = false
+    private var rereadTimer: Timers.Timer?
+    private var deliver: (@AgentQueue (KernelChange) -> Void)?
+
+    /// Reads the kernel's state through freshly opened sockets.
+    ///
+    /// - Throws: the kernel's refusal of a dump.
+    public init(_ sockets: borrowing KernelSockets) throws(SystemError) {
+        notices = sockets.notices
+        requests = sockets.requests
+        neighbours = NeighbourWatch(notices: sockets.neighbours, requests: sockets.requests)
+        snapshot = try KernelDump(on: requests).read(kinds: &kinds)
+        lastReread = BootClock.now()
+    }
+
+    /// Begins to follow the kernel.
+    ///
+    /// - Parameters:
+    ///   - queue: where `handler` is called. On ``AgentQueue/queue`` the call is in the very turn that read the change;
+    ///     on any other the snapshot is a copy of that turn's.
+    ///   - handler: gets each change with the snapshot after it.
+    public func start(on queue: DispatchQueue, _ handler: @escaping @Sendable (KernelChange, NetworkSnapshot) -> Void) {
+        precondition(sources.isEmpty, "a kernel monitor is started once")
+        deliver = { [unowned self] change in
+            let snapshot = snapshot
+            if queue === AgentQueue.queue {
+                handler(change, snapshot)
+            } else {
+                queue.async { handler(change, snapshot) }
+            }
+        }
+        sources = [
+            source(on: notices) { $0.readNotices() },
+            source(on: neighbours.notices) { $0.readNeighbours() },
+        ]
+        if !snapshot.isCoherent {
+            needsReread = true
+            _ = markIncoherent()
+        }
+    }
+
+    /// Ends the watch. No callback is begun after this; one that waits on another queue may still run.
+    public func stop() {
+        for source in sources { source.cancel() }
+        sources = []
+        rereadTimer?.cancel()
+        deliver = nil
+    }
+
+    /// The kernel's answers to `queries`, in their order, as of now. Costs about 10 µs each.
+    ///
+    /// - Throws: when the kernel cannot be asked; a refusal of one query is its answer, not an error.
+    public func routes(for queries: [RouteQuery]) throws(SystemError) -> [RouteAnswer] {
+        try RouteLookup(on: requests).answers(to: queries.map { NetlinkRequest($0) })
+    }
+
+    /// Takes the user's word on what interfaces cost.
+    public func setCosts(_ costs: CostPolicy) {
+        snapshot.costs = costs
+    }
+
+    /// Watches whether `gateways` answer, and no others. What is known of new ones is in the snapshot at once.
+    public func watch(gateways: Set<NetworkSnapshot.Neighbour>) throws(SystemError) {
+        for event in try neighbours.watch(gateways) { _ = snapshot.apply(event) }
+        let forgotten = snapshot.failedNeighbours.subtracting(gateways)
+        for gateway in forgotten { _ = snapshot.apply(.neighbourChanged(gateway, isFailed: false)) }
+        try neighbours.update(failed: snapshot.failedNeighbours)
+    }
+
+    private func source(
+        on socket: NetlinkSocket, _ read: @escaping @Sendable @AgentQueue (KernelMonitor) -> Void
+    ) -> any DispatchSourceRead {
+        let source = DispatchSource.makeReadSource(fileDescriptor: socket.descriptor, queue: AgentQueue.queue)
+        source.setEventHandler { [weak self] in
+            AgentQueue.assumeIsolated { if let self { read(self) } }
+        }
+        // The descriptor may be closed only once Dispatch has let go of it: the handler keeps the socket until then.
+        nonisolated(unsafe) let held = socket
+        source.setCancelHandler { withExtendedLifetime(held) {} }
+        source.activate()
+        return source
+    }
+
+    private func readNotices() {
+        var change = KernelChange()
+        let end = drain(notices) { change.merge(snapshot.apply($0)) }
+        if end.lostSome { needsReread = true }
+        // Not before the queue is empty: what is still in it is older than the re-read and would be laid over it, and
+        // the message that took it back may be among the lost.
+        if needsReread {
+            if end.isEmpty, lastReread + Self.rereadInterval <= BootClock.now() {
+                change.merge(reread())
+            } else {
+                change.merge(markIncoherent())
+            }
+        }
+        if !change.isEmpty { deliver?(change) }
+    }
+
+    private func readNeighbours() {
+        var change = KernelChange()
+        let end = drain(neighbours.notices) { event in
+            if neighbours.concerns(event) { change.merge(snapshot.apply(event)) }
+        }
+        if end.lostSome { change.merge(rereadNeighbours()) }
+        // A filter that the kernel will not take leaves the old one, which lets failures through: nothing is lost but
+        // the good news, and that is on the next re-read.
+        try? neighbours.update(failed: snapshot.failedNeighbours)
+        if !change.isEmpty { deliver?(change) }
+    }
+
+    /// Reads what is queued on `socket`, up to a bound.
+    private func drain(_ socket: NetlinkSocket, _ take: (KernelEvent) -> Void) -> (lostSome: Bool, isEmpty: Bool) {
+        var lostSome = false
+        for _ in 0..<Self.datagramsPerTurn {
+            switch try? socket.receive() {
+            case .messages(let datagram):
+                NetlinkMessage.forEach(in: datagram) { message in
+                    if let event = KernelEvent(message, kinds: &kinds) { take(event) }
+                }
+            case .overrun:
+                // It comes before what is queued, and the socket works on: so does this loop.
+                lostSome = true
+            case .empty:
+                return (lostSome, true)
+            case nil:
+                // No error of a netlink socket but an overrun is known to happen; whatever it was, look at everything.
+                return (true, true)
+            }
+        }
+        return (lostSome, false)
+    }
+
+    /// Says that the snapshot may be wrong, and sets the time at which it will be right again.
+    private func markIncoherent() -> KernelChange {
+        if rereadTimer == nil {
+            let due = max(lastReread + Self.rereadInterval, BootClock.now())
+            rereadTimer = Timers.shared.schedule(at: due) { [weak self] in
+                self?.rereadTimer = nil
+                // Reads what is queued first, then everything.
+                self?.readNotices()
+            }
+        }
+        guard snapshot.isCoherent else { return KernelChange() }
+        snapshot.isCoherent = false
+        return KernelChange(.coherence)
+    }
+
+    private func reread() -> KernelChange {
+        lastReread = BootClock.now()
+        guard var fresh = try? KernelDump(on: requests).read(kinds: &kinds) else { return markIncoherent() }
+        needsReread = !fresh.isCoherent
+        fresh.failedNeighbours = snapshot.failedNeighbours
+        var change = snapshot.replace(with: fresh)
+        change.merge(rereadNeighbours())
+        if needsReread { change.merge(markIncoherent()) }
+        return change
+    }
+
+    private func rereadNeighbours() -> KernelChange {
+        var change = KernelChange()
+        for event in (try? neighbours.reread()) ?? [] { change.merge(snapshot.apply(event)) }
+        return change
+    }
+}

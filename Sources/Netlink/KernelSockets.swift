@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import CNetlink
+public import Platform
+
+/// The netlink sockets of a ``KernelMonitor``, opened and subscribed.
+///
+/// They belong to the network namespace of the thread that opens them, whichever queue uses them later: that is how a
+/// monitor is pointed at another namespace. Subscribed first, so that nothing is missed before the first dump.
+public struct KernelSockets: ~Copyable, Sendable {
+    /// Room for notices that come faster than they are read. A change costs about 1 KiB of accounting, so this holds a
+    /// burst of eight thousand. networkd asks for 128 MiB, NetworkManager for 8; the kernel charges only what is queued.
+    public static let defaultReceiveBuffer = 8 << 20
+
+    // A socket is used on the agent's queue alone once the monitor has it; until then, by the thread that opens it.
+    nonisolated(unsafe) let notices: NetlinkSocket
+    nonisolated(unsafe) let neighbours: NetlinkSocket
+    nonisolated(unsafe) let requests: NetlinkSocket
+
+    /// Opens the sockets in the calling thread's network namespace.
+    ///
+    /// - Parameter receiveBuffer: bytes that the kernel may queue; tests make it tiny to force overruns.
+    /// - Throws: the kernel's refusal; `EPERM`, `EACCES` or `EAFNOSUPPORT` in a sandbox without netlink.
+    public init(receiveBuffer: Int = defaultReceiveBuffer) throws(SystemError) {
+        let notices = try NetlinkSocket(
+            groups: [
+                // Without the link group, a lost carrier makes no message at all where IPv6 is off.
+                RTNLGRP_LINK, RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR, RTNLGRP_IPV4_ROUTE, RTNLGRP_IPV6_ROUTE,
+                RTNLGRP_IPV4_RULE, RTNLGRP_IPV6_RULE, RTNLGRP_NEXTHOP,
+            ], receiveBuffer: receiveBuffer)
+        let neighbours = try NetlinkSocket()
+        let requests = try NetlinkSocket()
+        (self.notices, self.neighbours, self.requests) = (notices, neighbours, requests)
+    }
+}

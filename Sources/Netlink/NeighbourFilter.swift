@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import CNetlink
+internal import NetworkPath
+
+/// The classic BPF program that lets through only what is told of certain gateways.
+///
+/// On a busy network the neighbour group carries a message for each of thousands of hosts, again and again. Filtered in
+/// the kernel they never wake this process. What passes: a gateway's failure; and, while one is failed, its recovery or
+/// removal. A healthy gateway's way through `STALE`, `DELAY`, `PROBE` and `REACHABLE` says nothing new.
+struct NeighbourFilter {
+    /// Beyond this many gateways only the state is filtered: a program has at most 4,096 instructions (`BPF_MAXINSNS`)
+    /// and an IPv6 gateway takes nine of them.
+    private static let mostAddresses = 400
+
+    private(set) var program: [sock_filter] = []
+
+    /// A filter for `addresses`.
+    ///
+    /// - Parameter awaitsRecovery: whether one of them is failed, so that good news counts too.
+    init(for addresses: Set<IPAddress>, awaitsRecovery: Bool) {
+        // struct nlmsghdr: length 4, type 2 at 4; struct ndmsg from 16: family at 16, state at 24; first attribute at 28,
+        // its value at 32. The kernel puts NDA_DST first (neigh_fill_info in net/core/neighbour.c).
+        if awaitsRecovery {
+            let valid = NUD_PERMANENT | NUD_NOARP | NUD_REACHABLE | NUD_PROBE | NUD_STALE | NUD_DELAY
+            load(BPF_H, at: 4)
+            skipUnless(BPF_JEQ, Self.asLoaded(UInt16(RTM_DELNEIGH)), count: 1)
+            jump(over: 3)
+            load(BPF_H, at: 24)
+            skipIf(BPF_JSET, Self.asLoaded(UInt16(NUD_FAILED | valid)), count: 1)
+            drop()
+        } else {
+            load(BPF_H, at: 24)
+            skipIf(BPF_JSET, Self.asLoaded(UInt16(NUD_FAILED)), count: 1)
+            drop()
+        }
+        if addresses.count <= Self.mostAddresses {
+            for address in addresses { acceptIfDestination(is: address) }
+            drop()
+        } else {
+            accept()
+        }
+    }
+
+    /// A host-order 16-bit field as `BPF_LD | BPF_ABS`, which reads in network order, loads it.
+    private static func asLoaded(_ value: UInt16) -> UInt32 { UInt32(value.bigEndian) }
+
+    private mutating func acceptIfDestination(is address: IPAddress) {
+        let words = stride(from: 0, to: address.bytes.count, by: 4).map { start in
+            address.bytes[start..<start + 4].reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
+        }
+        for (position, word) in words.enumerated() {
+            load(BPF_W, at: UInt32(32 + 4 * position))
+            // Two instructions a remaining word, and the accepting one.
+            skipUnless(BPF_JEQ, word, count: UInt8(2 * (words.count - 1 - position) + 1))
+        }
+        accept()
+    }
+
+    private mutating func load(_ size: CInt, at offset: UInt32) { append(BPF_LD | BPF_ABS | size, offset) }
+    private mutating func skipUnless(_ test: CInt, _ value: UInt32, count: UInt8) {
+        append(BPF_JMP | BPF_K | test, value, else: count)
+    }
+    private mutating func skipIf(_ test: CInt, _ value: UInt32, count: UInt8) {
+        append(BPF_JMP | BPF_K | test, value, then: count)
+    }
+    private mutating func jump(over count: UInt32) { append(BPF_JMP | BPF_JA, count) }
+    private mutating func accept() { append(BPF_RET | BPF_K, .max) }
+    private mutating func drop() { append(BPF_RET | BPF_K, 0) }
+
+    private mutating func append(_ code: CInt, _ value: UInt32, then: UInt8 = 0, else other: UInt8 = 0) {
+        program.append(sock_filter(code: UInt16(code), jt: then, jf: other, k: value))
+    }
+}

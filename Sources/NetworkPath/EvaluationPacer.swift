@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Decides when a change of the network is evaluated: at once, unless changes come in a storm.
+///
+/// A token bucket. The first events of a burst each find a token and are evaluated immediately: a carrier, then an
+/// address, then a route, each may be the one that makes the path usable. A storm empties the bucket, and from then on an
+/// evaluation waits for the next token, taking everything with it that came meanwhile. The wait never restarts on a
+/// further event, so a verdict is never staler than ``refill``.
+public struct EvaluationPacer: Sendable {
+    /// What to do about a change.
+    public enum Decision: Hashable, Sendable {
+        /// Evaluate in this turn.
+        case now
+        /// Evaluate at this instant; further changes until then need nothing of their own.
+        case at(Duration)
+        /// An evaluation is due anyway.
+        case alreadyDue
+    }
+
+    /// How many evaluations a burst gets at once. Bringing up a dual-stack interface makes some twenty notices.
+    public static let burst = 24
+    /// The time in which one token comes back, and so the greatest staleness of a verdict in a storm: a hundred
+    /// evaluations a second at most.
+    public static let refill = Duration.milliseconds(10)
+
+    private var tokens = burst
+    private var lastRefill: Duration
+    private var due: Duration?
+
+    /// A pacer with a full bucket.
+    public init(now: Duration) {
+        lastRefill = now
+    }
+
+    /// Something changed.
+    public mutating func changed(now: Duration) -> Decision {
+        if due != nil { return .alreadyDue }
+        refillBucket(now: now)
+        if tokens > 0 {
+            tokens -= 1
+            return .now
+        }
+        let instant = lastRefill + Self.refill
+        due = instant
+        return .at(instant)
+    }
+
+    /// The instant given by ``Decision/at(_:)`` has come, and everything is evaluated.
+    public mutating func evaluated(now: Duration) {
+        due = nil
+        refillBucket(now: now)
+        tokens = max(0, tokens - 1)
+    }
+
+    private mutating func refillBucket(now: Duration) {
+        let earned = Int((now - lastRefill) / Self.refill)
+        if tokens + earned >= Self.burst {
+            tokens = Self.burst
+            lastRefill = now
+        } else {
+            tokens += earned
+            lastRefill += Self.refill * earned
+        }
+    }
+}

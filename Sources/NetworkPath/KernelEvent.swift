@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What one message of the kernel says, as a value.
+public enum KernelEvent: Hashable, Sendable {
+    /// An interface exists, with these properties (`RTM_NEWLINK`). Its addresses are not part of it.
+    case interfacePresent(Interface)
+    /// An interface is gone (`RTM_DELLINK`).
+    case interfaceRemoved(index: Int)
+    /// An interface has an address, with these flags (`RTM_NEWADDR`).
+    case addressPresent(InterfaceAddress, interfaceIndex: Int)
+    /// It no longer has it (`RTM_DELADDR`).
+    case addressRemoved(IPAddress, interfaceIndex: Int)
+    /// A route appeared, changed or went (`RTM_NEWROUTE`, `RTM_DELROUTE`). Which one does not matter: the kernel is
+    /// asked again for every target that it may concern.
+    case routeChanged
+    /// A policy rule appeared or went (`RTM_NEWRULE`, `RTM_DELRULE`).
+    case ruleChanged
+    /// A next-hop object appeared, changed or went (`RTM_NEWNEXTHOP`, `RTM_DELNEXTHOP`), and with it, in silence, the
+    /// routes through it.
+    case nextHopChanged
+    /// A neighbour answers or does not (`RTM_NEWNEIGH`, `RTM_DELNEIGH`).
+    case neighbourChanged(NetworkSnapshot.Neighbour, isFailed: Bool)
+}
+
+/// What a turn of events changed, for those who must look again.
+public struct KernelChange: Hashable, Sendable {
+    /// The parts of the kernel's state that an event may concern.
+    public struct Subjects: OptionSet, Hashable, Sendable {
+        /// One bit per part.
+        public let rawValue: UInt8
+
+        /// Parts from their bits.
+        public init(rawValue: UInt8) { self.rawValue = rawValue }
+
+        /// Interfaces: existence, name, link state, kind, cost.
+        public static let interfaces = Subjects(rawValue: 1)
+        /// Addresses and their flags.
+        public static let addresses = Subjects(rawValue: 2)
+        /// Routes, of any table.
+        public static let routes = Subjects(rawValue: 4)
+        /// Policy rules.
+        public static let rules = Subjects(rawValue: 8)
+        /// Next-hop objects.
+        public static let nextHops = Subjects(rawValue: 16)
+        /// Neighbours that are gateways of a path.
+        public static let neighbours = Subjects(rawValue: 32)
+        /// ``NetworkSnapshot/isCoherent``.
+        public static let coherence = Subjects(rawValue: 64)
+        /// Everything: after a re-read anything may differ.
+        public static let all = Subjects(rawValue: 127)
+    }
+
+    /// What changed.
+    public var subjects: Subjects
+    /// Addresses that this machine had and has no more, on any interface. Flows bound to them are dead.
+    public var lostAddresses: Set<IPAddress>
+
+    /// A change; by default none.
+    public init(_ subjects: Subjects = [], lostAddresses: Set<IPAddress> = []) {
+        self.subjects = subjects
+        self.lostAddresses = lostAddresses
+    }
+
+    /// Whether nothing changed.
+    public var isEmpty: Bool { subjects.isEmpty && lostAddresses.isEmpty }
+
+    /// Adds another change to this one.
+    public mutating func merge(_ other: KernelChange) {
+        subjects.formUnion(other.subjects)
+        lostAddresses.formUnion(other.lostAddresses)
+    }
+}

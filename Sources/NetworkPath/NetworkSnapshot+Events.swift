@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+extension NetworkSnapshot {
+    /// Takes in what the kernel said and returns what it changed: nothing, for the many messages that repeat what is
+    /// known (lifetime refreshes re-send an address, wireless drivers re-send a link).
+    public mutating func apply(_ event: KernelEvent) -> KernelChange {
+        let change = effect(of: event)
+        if !change.isEmpty { generation += 1 }
+        return change
+    }
+
+    private mutating func effect(of event: KernelEvent) -> KernelChange {
+        switch event {
+        case .interfacePresent(let interface): update(interface)
+        case .interfaceRemoved(let index): removeInterface(index)
+        case .addressPresent(let address, let index): update(address, on: index)
+        case .addressRemoved(let address, let index): remove(address, from: index)
+        case .routeChanged: KernelChange(.routes)
+        case .ruleChanged: KernelChange(.rules)
+        case .nextHopChanged: KernelChange(.nextHops)
+        case .neighbourChanged(let neighbour, let isFailed): update(neighbour, isFailed: isFailed)
+        }
+    }
+
+    private mutating func update(_ interface: Interface) -> KernelChange {
+        var interface = costs.applied(to: interface)
+        let known = interfaces[interface.index]
+        interface.addresses = known?.addresses ?? []
+        guard interface != known else { return KernelChange() }
+        interfaces[interface.index] = interface
+        return KernelChange(.interfaces)
+    }
+
+    private mutating func removeInterface(_ index: Int) -> KernelChange {
+        guard let removed = interfaces.removeValue(forKey: index) else { return KernelChange() }
+        failedNeighbours = failedNeighbours.filter { $0.interfaceIndex != index }
+        return KernelChange([.interfaces, .addresses], lostAddresses: lost(from: removed.addresses))
+    }
+
+    private mutating func update(_ address: InterfaceAddress, on index: Int) -> KernelChange {
+        // An address before its link: the link's own message is on its way, or was lost and a re-read follows. What is
+        // known is kept under a nameless interface, which no path uses because it is neither up nor has carrier.
+        var interface =
+            interfaces[index]
+            ?? Interface(index: index, name: "", kind: .other, isUp: false, hasCarrier: false)
+        let position = interface.addresses.firstIndex { $0.address == address.address }
+        if let position {
+            guard interface.addresses[position] != address else { return KernelChange() }
+            interface.addresses[position] = address
+        } else {
+            interface.addresses.append(address)
+        }
+        interfaces[index] = interface
+        // An address that fails duplicate detection is present and useless: flows cannot be bound to it any more.
+        let isLost = position != nil && !address.isUsable && !hasUsable(address.address)
+        return KernelChange(.addresses, lostAddresses: isLost ? [address.address] : [])
+    }
+
+    private mutating func remove(_ address: IPAddress, from index: Int) -> KernelChange {
+        guard let position = interfaces[index]?.addresses.firstIndex(where: { $0.address == address }),
+            let removed = interfaces[index]?.addresses.remove(at: position)
+        else { return KernelChange() }
+        return KernelChange(.addresses, lostAddresses: lost(from: [removed]))
+    }
+
+    private mutating func update(_ neighbour: Neighbour, isFailed: Bool) -> KernelChange {
+        let changed =
+            isFailed
+            ? failedNeighbours.insert(neighbour).inserted
+            : failedNeighbours.remove(neighbour) != nil
+        return changed ? KernelChange(.neighbours) : KernelChange()
+    }
+
+    /// Of addresses that an interface no longer has, those that no other interface has either.
+    private func lost(from removed: [InterfaceAddress]) -> Set<IPAddress> {
+        Set(removed.map(\.address).filter { !hasUsable($0) })
+    }
+
+    /// Puts the result of a re-read in the place of this snapshot and returns what differs.
+    ///
+    /// Routes and rules are not in a snapshot, so after a re-read they count as changed: what was lost with the overrun
+    /// may have been one of theirs.
+    public mutating func replace(with reread: NetworkSnapshot) -> KernelChange {
+        let before = addresses
+        let (costs, generation) = (costs, generation + 1)
+        self = reread
+        self.costs = costs
+        self.generation = generation
+        return KernelChange(.all, lostAddresses: before.subtracting(addresses))
+    }
+
+    /// Every address that packets may carry as their source.
+    private var addresses: Set<IPAddress> {
+        Set(interfaces.values.flatMap { $0.addresses.filter(\.isUsable).map(\.address) })
+    }
+}

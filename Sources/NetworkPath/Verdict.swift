@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What holds of the network as a whole, whatever the target.
+public struct NetworkFacts: Hashable, Sendable {
+    /// Whether IPv4 packets can leave for the Internet.
+    public var supportsIPv4: Bool
+    /// Whether IPv6 packets can leave for the Internet.
+    public var supportsIPv6: Bool
+    /// Whether a configured name server can be reached.
+    public var supportsDNS: Bool
+
+    /// Facts; by default nothing works.
+    public init(supportsIPv4: Bool = false, supportsIPv6: Bool = false, supportsDNS: Bool = false) {
+        self.supportsIPv4 = supportsIPv4
+        self.supportsIPv6 = supportsIPv6
+        self.supportsDNS = supportsDNS
+    }
+}
+
+extension Path {
+    /// The verdict on one destination: what the kernel answered, held against what is known of the interface, the
+    /// source address and the gateway that the answer names. The kernel's lookup succeeds without a carrier, with an
+    /// address that is still tentative, and through a gateway that is dead; this is where those are caught.
+    public init(to destination: IPAddress, by answer: RouteAnswer, in snapshot: NetworkSnapshot) {
+        self.init(
+            generation: snapshot.generation, status: .satisfied, isCoherent: snapshot.isCoherent,
+            destination: destination)
+        switch answer {
+        case .refused(let refusal):
+            fail(snapshot.reason(for: refusal, to: destination))
+        case .route(let route):
+            take(route, in: snapshot)
+            if let obstacle = snapshot.obstacle(on: route, to: destination) { fail(obstacle) }
+        }
+    }
+
+    /// The path when the kernel cannot be asked at all.
+    public static func unknown(generation: UInt64, destination: IPAddress?) -> Path {
+        Path(generation: generation, status: .unknown, isCoherent: false, destination: destination)
+    }
+
+    /// The path to a name that has no address to judge. Where the network itself is down, that is the reason to give:
+    /// the name is unresolved only because of it.
+    public static func unresolved(network: Path) -> Path {
+        var path = network
+        path.destination = nil
+        if network.status == .satisfied { path.fail(.nameUnresolved) }
+        return path
+    }
+
+    /// This path with the facts of the network filled in. A path that is satisfied is itself a proof for its family.
+    public func with(_ facts: NetworkFacts) -> Path {
+        var path = self
+        let reachable = status == .satisfied ? destination?.family : nil
+        path.supportsIPv4 = facts.supportsIPv4 || reachable == .v4
+        path.supportsIPv6 = facts.supportsIPv6 || reachable == .v6
+        path.supportsDNS = facts.supportsDNS
+        return path
+    }
+
+    /// Of several candidate paths to one target the one to use: the first satisfied, else the one that came furthest.
+    /// `nil` for no candidates.
+    public static func best(of candidates: [Path]) -> Path? {
+        candidates.first { $0.status == .satisfied }
+            ?? candidates.max { $0.distance < $1.distance }
+    }
+
+    private mutating func take(_ route: Route, in snapshot: NetworkSnapshot) {
+        interface = snapshot.interfaces[route.interfaceIndex]
+        gateway = route.gateway
+        source = route.source
+        isLocalAddress = route.scope == .local
+        isDirect = route.scope == .local || route.gateway == nil
+        isExpensive = interface?.isExpensive ?? false
+        isConstrained = interface?.isConstrained ?? false
+    }
+
+    private mutating func fail(_ reason: Reason) {
+        status = .unsatisfied
+        self.reason = reason
+    }
+}
+
+extension Path {
+    /// How far a packet would have come. Of several failures the furthest says most: "your gateway is dead" helps more
+    /// than "and there is no IPv6 either".
+    fileprivate var distance: Int {
+        // With a route at all, it came as far as an interface.
+        let leg = interface == nil ? 0 : 10
+        return switch reason {
+        case nil, .nameUnresolved: leg
+        case .noCarrier: leg + 1
+        case .noAddress: leg + 2
+        case .noRoute: leg + 3
+        case .unreachable, .prohibited, .blackhole: leg + 4
+        case .gatewayUnreachable: leg + 5
+        }
+    }
+}
+
+extension NetworkSnapshot {
+    /// What a refused lookup means to a person. "No route" is where the kernel stops; the cause lies lower when no link
+    /// has a carrier or no address of the family is there to send from.
+    fileprivate func reason(for refusal: RouteRefusal, to destination: IPAddress) -> Path.Reason {
+        switch refusal {
+        case .unreachable: return .unreachable
+        case .prohibited: return .prohibited
+        case .blackhole: return .blackhole
+        case .familyUnsupported: return .noAddress
+        case .noRoute, .other:
+            let links = interfaces.values.filter { $0.kind != .loopback }
+            guard links.contains(where: \.isOperational) else { return .noCarrier }
+            let hasAddress = links.contains { link in
+                link.isOperational
+                    && link.addresses.contains {
+                        $0.isUsable && $0.address.family == destination.family && !$0.address.isLinkLocal
+                    }
+            }
+            return hasAddress ? .noRoute : .noAddress
+        }
+    }
+
+    /// What stands in the way of a packet that the kernel would send by `route`; `nil` when nothing is known to.
+    fileprivate func obstacle(on route: Route, to destination: IPAddress) -> Path.Reason? {
+        guard route.scope != .local else { return nil }
+        // A route through a link that was just removed: its own removal is a message not read yet.
+        guard let interface = interfaces[route.interfaceIndex], interface.isUp else { return .noRoute }
+        guard interface.hasCarrier else { return .noCarrier }
+        guard let source = route.source, !source.isUnspecified else { return .noAddress }
+        // While every address is tentative an IPv6 lookup answers with `::1`, which no remote host can reply to.
+        if source.isLoopback, !destination.isLoopback { return .noAddress }
+        if let own = interface.addresses.first(where: { $0.address == source }), !own.isUsable { return .noAddress }
+        if let gateway = route.gateway,
+            failedNeighbours.contains(Neighbour(interfaceIndex: route.interfaceIndex, address: gateway))
+        {
+            return .gatewayUnreachable
+        }
+        return nil
+    }
+}

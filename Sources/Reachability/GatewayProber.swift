@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Glibc
+internal import NetworkPath
+internal import Platform
+
+/// Has the kernel ask again for gateways that did not answer.
+///
+/// A neighbour entry in `FAILED` stays so until a packet for it makes the kernel resolve it anew. But nobody sends
+/// packets over a path that is reported dead, so its gateway's return would never be noticed. An empty datagram to the
+/// gateway's discard port (RFC 863) is the smallest packet that any user may send; what counts is the neighbour
+/// solicitation before it, which is all that leaves as long as the gateway is silent.
+@AgentQueue
+final class GatewayProber {
+    /// A gateway that reboots is back in seconds to minutes.
+    private static let firstDelay = Duration.seconds(1)
+    /// Two packets a minute for as long as a gateway is dead and a path wants it.
+    private static let longestDelay = Duration.seconds(30)
+
+    private struct Probe {
+        var delay: Duration
+        var timer: Timers.Timer
+    }
+
+    private var probes: [NetworkSnapshot.Neighbour: Probe] = [:]
+
+    /// Probes exactly `gateways` from now on.
+    func probe(_ gateways: Set<NetworkSnapshot.Neighbour>) {
+        for (gateway, probe) in probes where !gateways.contains(gateway) {
+            probe.timer.cancel()
+            probes[gateway] = nil
+        }
+        for gateway in gateways where probes[gateway] == nil {
+            schedule(gateway, after: Self.firstDelay)
+        }
+    }
+
+    private func schedule(_ gateway: NetworkSnapshot.Neighbour, after delay: Duration) {
+        let timer = Timers.shared.schedule(after: delay) { [weak self] in
+            guard let self, let probe = probes[gateway] else { return }
+            Self.send(to: gateway)
+            schedule(gateway, after: min(probe.delay * 2, Self.longestDelay))
+        }
+        probes[gateway] = Probe(delay: delay, timer: timer)
+    }
+
+    /// Sends the datagram. A refusal needs no answer: the next probe comes anyway.
+    private static func send(to gateway: NetworkSnapshot.Neighbour) {
+        let family = gateway.address.family == .v4 ? AF_INET : AF_INET6
+        let number = socket(family, CInt(SOCK_DGRAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0)
+        guard number >= 0 else { return }
+        let descriptor = OwnedDescriptor(number)
+        let address = SocketAddress(gateway.address, port: 9, interfaceIndex: gateway.interfaceIndex)
+        address.withPointer { pointer, length in
+            _ = sendto(descriptor.number, nil, 0, CInt(MSG_DONTWAIT), pointer, length)
+        }
+    }
+}
