@@ -26,7 +26,7 @@ public final class KernelMonitor {
     private let requests: NetlinkSocket
     private let neighbours: NeighbourWatch
     private var kinds = InterfaceKinds()
-    private var sources: [any DispatchSourceRead] = []
+    private var registrations: [Poller.Registration] = []
     private var lastReread: Duration
     private var needsReread = false
     private var rereadTimer: Timers.Timer?
@@ -49,8 +49,11 @@ public final class KernelMonitor {
     ///   - queue: where `handler` is called. On ``AgentQueue/queue`` the call is in the very turn that read the change;
     ///     on any other the snapshot is a copy of that turn's.
     ///   - handler: gets each change with the snapshot after it.
-    public func start(on queue: DispatchQueue, _ handler: @escaping @Sendable (KernelChange, NetworkSnapshot) -> Void) {
-        precondition(sources.isEmpty, "a kernel monitor is started once")
+    /// - Throws: `ENOSPC` at the user's limit of watched descriptors.
+    public func start(
+        on queue: DispatchQueue, _ handler: @escaping @Sendable (KernelChange, NetworkSnapshot) -> Void
+    ) throws(SystemError) {
+        precondition(registrations.isEmpty, "a kernel monitor is started once")
         deliver = { [unowned self] change in
             let snapshot = snapshot
             if queue === AgentQueue.queue {
@@ -59,9 +62,11 @@ public final class KernelMonitor {
                 queue.async { handler(change, snapshot) }
             }
         }
-        sources = [
-            source(on: notices) { $0.readNotices() },
-            source(on: neighbours.notices) { $0.readNeighbours() },
+        registrations = [
+            try Poller.shared.register(notices.descriptor, .readable) { [weak self] _ in self?.readNotices() },
+            try Poller.shared.register(neighbours.notices.descriptor, .readable) { [weak self] _ in
+                self?.readNeighbours()
+            },
         ]
         if !snapshot.isCoherent {
             needsReread = true
@@ -71,8 +76,8 @@ public final class KernelMonitor {
 
     /// Ends the watch. No callback is begun after this; one that waits on another queue may still run.
     public func stop() {
-        for source in sources { source.cancel() }
-        sources = []
+        for registration in registrations { registration.cancel() }
+        registrations = []
         rereadTimer?.cancel()
         deliver = nil
     }
@@ -95,20 +100,6 @@ public final class KernelMonitor {
         let forgotten = snapshot.failedNeighbours.subtracting(gateways)
         for gateway in forgotten { _ = snapshot.apply(.neighbourChanged(gateway, isFailed: false)) }
         try neighbours.update(failed: snapshot.failedNeighbours)
-    }
-
-    private func source(
-        on socket: NetlinkSocket, _ read: @escaping @Sendable @AgentQueue (KernelMonitor) -> Void
-    ) -> any DispatchSourceRead {
-        let source = DispatchSource.makeReadSource(fileDescriptor: socket.descriptor, queue: AgentQueue.queue)
-        source.setEventHandler { [weak self] in
-            AgentQueue.assumeIsolated { if let self { read(self) } }
-        }
-        // The descriptor may be closed only once Dispatch has let go of it: the handler keeps the socket until then.
-        nonisolated(unsafe) let held = socket
-        source.setCancelHandler { withExtendedLifetime(held) {} }
-        source.activate()
-        return source
     }
 
     private func readNotices() {

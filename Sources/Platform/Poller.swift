@@ -4,12 +4,13 @@ internal import CPlatform
 internal import Dispatch
 internal import Glibc
 
-/// Readiness of many descriptors behind one Dispatch source.
+/// Readiness of all the agent's descriptors: one epoll set, and one thread that waits on it.
 ///
-/// A Dispatch source per socket has two costs that this agent cannot pay: its descriptor may be closed only after an
-/// asynchronous cancel handler ran, while "its address is gone" means close *now*; and it reports neither hang-up
-/// without readability nor edges. So the sockets stand in an epoll set of our own, and the set's descriptor (readable
-/// when a member is ready) is the one Dispatch source.
+/// Not Dispatch sources, for three reasons. A source's descriptor may be closed only after an asynchronous cancel handler
+/// ran, while "its address is gone" means close *now*. A source reports neither hang-up without readability nor edges. And
+/// a source's event crosses two threads before its handler runs (Dispatch's manager, then a worker), each a wake-up of
+/// tens of microseconds. Here the thread that the kernel woke enters the queue by `sync`, which runs on the calling
+/// thread: the handlers are on ``AgentQueue`` like everything else, with no thread switched since the event.
 @AgentQueue
 public final class Poller {
     /// The agent's descriptors.
@@ -70,11 +71,13 @@ public final class Poller {
     }
 
     /// Events taken from the kernel in one call. More than this wait for the next turn of the queue, so that a burst
-    /// on a thousand sockets does not starve a netlink event behind it.
-    private static let eventsPerTurn = 64
+    /// on a thousand sockets does not starve what else is queued.
+    private nonisolated static let eventsPerTurn = 64
+
+    /// The thread's stack. Handlers run on it, so it has what a Dispatch worker has; only touched pages take memory.
+    private static let stackSize = 512 * 1024
 
     private let descriptor: OwnedDescriptor
-    private let source: any DispatchSourceRead
     private var registrations: [UInt64: Registration] = [:]
     private var nextToken: UInt64 = 0
 
@@ -83,9 +86,37 @@ public final class Poller {
         // Without it the agent cannot watch a single socket; ENFILE at the first line of a process is not survivable.
         precondition(number >= 0, "\(SystemError.last("creating the agent's epoll set"))")
         descriptor = OwnedDescriptor(number)
-        source = DispatchSource.makeReadSource(fileDescriptor: number, queue: AgentQueue.queue)
-        source.setEventHandler { AgentQueue.assumeIsolated { Poller.shared.dispatch() } }
-        source.activate()
+        startThread()
+    }
+
+    /// Starts the thread, which lives as long as the process.
+    private func startThread() {
+        var attributes = pthread_attr_t()
+        pthread_attr_init(&attributes)
+        pthread_attr_setstacksize(&attributes, Self.stackSize)
+        pthread_attr_setdetachstate(&attributes, CInt(PTHREAD_CREATE_DETACHED))
+        var thread = pthread_t()
+        let set = UnsafeMutableRawPointer(bitPattern: Int(descriptor.number))
+        // A function and not a closure: one written here would belong to the agent's queue, and trap on the new thread.
+        let result = pthread_create(&thread, &attributes, pollerThread, set)
+        precondition(result == 0, "\(SystemError("starting the agent's thread", code: result))")
+        pthread_attr_destroy(&attributes)
+    }
+
+    /// The thread's life: sleep until something is ready, then have it handled on the queue.
+    fileprivate nonisolated static func wait(on set: CInt) -> Never {
+        pthread_setname_np(pthread_self(), "dialtone-poller")
+        let events = UnsafeMutableBufferPointer<epoll_event>.allocate(capacity: eventsPerTurn)
+        while true {
+            let count = epoll_wait(set, events.baseAddress, CInt(events.count), -1)
+            // EINTR: a signal that nobody handles here.
+            guard count > 0 else { continue }
+            let ready = UnsafeMutableBufferPointer(rebasing: events[..<Int(count)])
+            nonisolated(unsafe) let borrowed = ready
+            // Between the wait and this turn others may have run, and cancelled what is reported here: their tokens are
+            // not registered any more.
+            AgentQueue.queue.sync { AgentQueue.assumeIsolated { Poller.shared.dispatch(borrowed) } }
+        }
     }
 
     /// Watches `descriptor` and calls `handler` with what came. The caller keeps the descriptor open until it cancels
@@ -122,13 +153,13 @@ public final class Poller {
         precondition(result == 0, "\(SystemError.last("ending the watch of descriptor \(registration.descriptor)"))")
     }
 
-    private func dispatch() {
-        withUnsafeTemporaryAllocation(of: epoll_event.self, capacity: Self.eventsPerTurn) { events in
-            let count = epoll_wait(descriptor.number, events.baseAddress, CInt(events.count), 0)
-            guard count > 0 else { return }
-            for event in events.prefix(Int(count)) {
-                registrations[event.data.u64]?.handler?(Readiness(rawValue: event.events))
-            }
+    private func dispatch(_ events: UnsafeMutableBufferPointer<epoll_event>) {
+        for event in events {
+            registrations[event.data.u64]?.handler?(Readiness(rawValue: event.events))
         }
     }
+}
+
+private func pollerThread(_ set: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+    Poller.wait(on: CInt(Int(bitPattern: set)))
 }

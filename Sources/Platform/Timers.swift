@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import CPlatform
-internal import Dispatch
 internal import Glibc
 internal import HeapModule
 
@@ -53,7 +52,6 @@ public final class Timers {
     private static let toleratedCancellations = 64
 
     private let descriptor: OwnedDescriptor
-    private let source: any DispatchSourceRead
     private var heap = Heap<Entry>()
     private var cancelled = 0
     private var nextSerial: UInt64 = 0
@@ -64,9 +62,11 @@ public final class Timers {
         // Without a timer no deadline of the agent can be kept; ENFILE at the first line of a process is not survivable.
         precondition(number >= 0, "\(SystemError.last("creating the agent's timer"))")
         descriptor = OwnedDescriptor(number)
-        source = DispatchSource.makeReadSource(fileDescriptor: number, queue: AgentQueue.queue)
-        source.setEventHandler { AgentQueue.assumeIsolated { Timers.shared.fire() } }
-        source.activate()
+        do throws(SystemError) {
+            _ = try Poller.shared.register(number, .readable) { _ in Timers.shared.fire() }
+        } catch {
+            preconditionFailure("\(error)")
+        }
     }
 
     /// Calls `handler` on the agent's queue once `deadline` (on ``BootClock``) has passed; at the next turn if it has.

@@ -54,15 +54,16 @@ package final class NetworkState {
         do throws(SystemError) {
             let kernel = try KernelMonitor(sockets)
             self.kernel = kernel
-            kernel.start(on: AgentQueue.queue) { [weak self] change, _ in
+            try kernel.start(on: AgentQueue.queue) { [weak self] change, _ in
                 AgentQueue.assumeIsolated { self?.kernelChanged(change) }
             }
-            let watch = NameServerWatch { [weak self] servers in
+            // Without inotify (a user's instances are limited) the servers stay those of the start: the verdicts on hosts
+            // do not depend on them, so this is no reason to have none.
+            nameServerWatch = try? NameServerWatch { [weak self] servers in
                 self?.nameServers = servers
                 self?.evaluate()
             }
-            nameServerWatch = watch
-            nameServers = watch.servers
+            nameServers = nameServerWatch?.servers ?? []
             evaluate()
         } catch {
             failure = error
