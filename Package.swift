@@ -57,6 +57,8 @@ let package = Package(
             name: "Reachability", dependencies: ["Netlink", "NetworkPath", "Platform", "Resolver"],
             swiftSettings: strict),
 
+        tests("Resolver", ["NetworkPath", "Platform", "Resolver"]),
+
         // Connections: the pure state machine and its driver.
         .target(name: "Supervisor", dependencies: ["NetworkPath"], swiftSettings: strict),
         .target(

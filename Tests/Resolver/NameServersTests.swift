@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NetworkPath
+import Testing
+
+@testable import Resolver
+
+struct NameServersTests {
+    @Test(arguments: [
+        ("nameserver 192.0.2.1\nnameserver 2001:db8::1\n", ["192.0.2.1", "2001:db8::1"]),
+        ("# nameserver 192.0.2.1\n; nameserver 192.0.2.2\n", []),
+        ("nameserver\t192.0.2.1 # the router\r\n", ["192.0.2.1"]),
+        ("nameserver fe80::1%eth0\n", ["fe80::1"]),
+        ("search example.com\noptions edns0\nnameserver 192.0.2.1", ["192.0.2.1"]),
+        (" nameserver 192.0.2.1\nnameservers 192.0.2.2\nnameserver\nnameserver example.com\n", []),
+        ("", []),
+    ])
+    func theServersOfAConfiguration(text: String, servers: [String]) {
+        #expect(nameServers(inConfiguration: text).map(\.description) == servers)
+    }
+}
