@@ -61,6 +61,8 @@ let package = Package(
 
         // Connections: the pure state machine and its driver.
         .target(name: "Supervisor", dependencies: ["NetworkPath"], swiftSettings: strict),
+        tests("Supervisor", ["NetworkPath", "Supervisor"]),
+        tests("Simulation", ["NetworkPath", "Supervisor"]),
         .target(
             name: "Dialer",
             dependencies: ["NetworkPath", "Platform", "Reachability", "Resolver", "Supervisor", logging],

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// How long to wait between two dials: capped, growing, and jittered from the first retry on.
+///
+/// After *n* failures in a row the wait is at most `base` × `multiplier`ⁿ and never above `ceiling`; the part of it that is
+/// left to chance is the ``jitter``. *n* is 0 when a flow ended that had been stable: a server that restarts ends a
+/// thousand of them in the same second, and they must not all come back in the next one.
+public struct BackoffPolicy: Hashable, Sendable {
+    /// Which part of the upper bound chance may choose from.
+    public enum Jitter: String, Hashable, Sendable {
+        /// Anything from nothing to the bound: the widest spread, for servers that many agents share.
+        case full
+        /// From half of the bound to all of it, as RFC 5626 asks for.
+        case half
+
+        var lowest: Double { self == .full ? 0 : 0.5 }
+    }
+
+    /// The upper bound of the wait after no failure.
+    public var base: Duration
+    /// What each failure multiplies it by; at least 1.
+    public var multiplier: Double
+    /// What it never exceeds.
+    public var ceiling: Duration
+    /// How much of it is left to chance.
+    public var jitter: Jitter
+
+    /// A policy of one's own.
+    public init(base: Duration, multiplier: Double, ceiling: Duration, jitter: Jitter) {
+        self.base = base
+        self.multiplier = multiplier
+        self.ceiling = ceiling
+        self.jitter = jitter
+    }
+
+    /// SIP: RFC 5626, section 4.5. 30 s, since a connection here has one flow and all of its flows have failed when that
+    /// one has; doubling to 1800 s; 50 to 100 % of it. So the retry after the first failure comes in 30 to 60 s.
+    public static let sip = BackoffPolicy(base: .seconds(30), multiplier: 2, ceiling: .seconds(1800), jitter: .half)
+
+    /// All others: the figures of gRPC's connection back-off (1 s × 1.6 up to 120 s), with full jitter instead of its
+    /// ±20 %, which leaves agents that lost one server together in step for the first seconds.
+    public static let general = BackoffPolicy(
+        base: .seconds(1), multiplier: 1.6, ceiling: .seconds(120), jitter: .full)
+
+    /// For failures that time does not mend (a name that does not exist): 15 to 30 minutes, the ceiling of RFC 5626 and
+    /// below the hour for which resolvers commonly keep a name's absence (RFC 2308, section 5).
+    static let slow = BackoffPolicy(base: .seconds(1800), multiplier: 1, ceiling: .seconds(1800), jitter: .half)
+
+    /// For failures of this machine's own network while it is still settling: 1 to 2 seconds.
+    static let brief = BackoffPolicy(base: .seconds(2), multiplier: 1, ceiling: .seconds(2), jitter: .half)
+
+    /// The longest wait after `failures` failures in a row.
+    public func bound(afterFailures failures: Int) -> Duration {
+        guard multiplier > 1 else { return min(base, ceiling) }
+        var bound = base
+        for _ in 0..<failures where bound < ceiling { bound = bound * multiplier }
+        return min(bound, ceiling)
+    }
+
+    /// The waits that chance chooses from after `failures` failures in a row.
+    public func range(afterFailures failures: Int) -> ClosedRange<Duration> {
+        let bound = bound(afterFailures: failures)
+        return bound * jitter.lowest...bound
+    }
+
+    /// A wait after `failures` failures in a row.
+    public func delay(afterFailures failures: Int, using random: inout some RandomNumberGenerator) -> Duration {
+        let range = range(afterFailures: failures)
+        // By hand and not by `Double.random`, whose way of drawing may change: a seed must replay on every toolchain.
+        let fraction = Double(random.next() >> 11) * 0x1p-53
+        return range.lowerBound + (range.upperBound - range.lowerBound) * fraction
+    }
+}
+
+/// The most dials a connection makes, whatever the cause.
+///
+/// A path's return cuts a back-off short, so a link that flaps would otherwise turn each flap into a dial. A token
+/// bucket, kept as one instant (GCRA, ITU-T I.371): ``burst`` dials at once, then one each ``interval``.
+struct DialBudget: Hashable, Sendable {
+    /// Ten changes of the network in a row are answered at once: more than roaming or a dock ever causes.
+    static let burst = 10
+    /// Then one dial in two seconds. Just above the rate of ``BackoffPolicy/brief``, so that short retries after a path's
+    /// return do not eat up what the next return needs.
+    static let interval = Duration.seconds(2)
+
+    /// The instant at which the bucket is full again.
+    private var fullAt = Duration.zero
+
+    /// Spends a dial at `now`; or says when the next one may be made, and spends nothing.
+    mutating func spend(at now: Duration) -> Duration? {
+        let earliest = fullAt - Self.interval * (Self.burst - 1)
+        if now < earliest { return earliest }
+        fullAt = max(now, fullAt) + Self.interval
+        return nil
+    }
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import NetworkPath
+
+/// What can happen to a connection. ``ConnectionStateMachine`` says when each may be told.
+public enum ConnectionInput: Hashable, Sendable {
+    /// Supervision began. Told once, first.
+    case opened
+    /// The path to the target of the last ``ConnectionAction/observePath(_:)`` is this one now.
+    case pathChanged(Path)
+    /// The query was answered; the addresses in the order in which to try them.
+    case dialResolved(query: UInt64, addresses: [IPAddress])
+    /// The query was answered in the negative, or could not be asked.
+    case resolutionFailed(query: UInt64, ResolutionFailure)
+    /// The socket is connected.
+    case dialSucceeded(epoch: UInt64, local: Endpoint, remote: Endpoint)
+    /// The socket could not be made, bound or connected.
+    case dialFailed(epoch: UInt64, FlowFailure)
+    /// The remote ended the stream of a connected socket in order.
+    case remoteClosed(epoch: UInt64)
+    /// A connected socket broke.
+    case flowFailed(epoch: UInt64, FlowFailure)
+    /// An address is no longer on this machine, or no longer usable.
+    case localAddressRemoved(IPAddress)
+    /// A timer's deadline has passed.
+    case timerFired(ConnectionTimer)
+    /// The user wants a new flow, now.
+    case redialRequested
+    /// The user gave the connection another policy, a valid one.
+    case policyChanged(ConnectionPolicy)
+    /// The user ends the connection.
+    case closeRequested
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import NetworkPath
+
+/// Everything a user decides about a connection.
+public struct ConnectionPolicy: Hashable, Sendable {
+    /// The other end.
+    public var remote: Remote
+    /// How to dial again; by default what the remote's scheme asks for.
+    public var backoff: BackoffPolicy
+    /// The kernel's keepalive; `nil` for none.
+    public var keepalive: KeepalivePolicy?
+    /// How long one address has to answer a SYN. 10 s by default: the kernel repeats a SYN after 1, 3 and 7 s, so a radio
+    /// link that is just waking up gets four chances, and a dead address holds up the next one no longer.
+    public var connectTimeout: Duration
+    /// `TCP_USER_TIMEOUT`; `nil` derives it from the keepalive (``KeepalivePolicy/giveUpAfter``).
+    public var userTimeout: Duration?
+    /// How long a flow must have stayed up for the back-off to start over when it ends.
+    ///
+    /// 60 s by default, twice what autossh calls a success (`AUTOSSH_GATETIME`). Not on connect: a server that accepts
+    /// and kicks would be dialled each second for ever. After a minute the reset is harmless: whatever kicks later than
+    /// that costs its server one connection a minute.
+    public var stableAfter: Duration
+    /// The firewall mark of its packets (`SO_MARK`), which routing rules may select on.
+    public var mark: UInt32?
+    /// The user whose packets they are, which routing rules may select on; `nil` for the agent's own.
+    public var user: UInt32?
+
+    /// A policy for `remote` with the defaults of its scheme.
+    public init(
+        remote: Remote, backoff: BackoffPolicy? = nil, keepalive: KeepalivePolicy? = KeepalivePolicy(),
+        connectTimeout: Duration = .seconds(10), userTimeout: Duration? = nil, stableAfter: Duration = .seconds(60),
+        mark: UInt32? = nil, user: UInt32? = nil
+    ) {
+        self.remote = remote
+        self.backoff = backoff ?? remote.scheme.backoff
+        self.keepalive = keepalive
+        self.connectTimeout = connectTimeout
+        self.userTimeout = userTimeout
+        self.stableAfter = stableAfter
+        self.mark = mark
+        self.user = user
+    }
+
+    /// What the path is asked for.
+    public var target: Target {
+        Target(remote.host, port: remote.port, transport: .tcp, mark: mark, user: user)
+    }
+
+    /// What the driver sets on the socket.
+    public var socketOptions: SocketOptions {
+        SocketOptions(
+            keepalive: keepalive, userTimeout: userTimeout ?? (keepalive ?? KeepalivePolicy()).giveUpAfter,
+            mark: mark, user: user)
+    }
+
+    /// Whether a flow made for `other` is of no use to this policy: it leads elsewhere, or its packets go another way.
+    func needsAnotherFlow(than other: ConnectionPolicy) -> Bool {
+        remote != other.remote || mark != other.mark || user != other.user
+    }
+}
+
+/// What is wrong with a policy, and in which field.
+public struct PolicyError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// The field's name as configuration and API spell it, as in `keepalive.idle`.
+    public let field: String
+    /// What is wrong with its value and what would be right.
+    public let reason: String
+
+    /// The field and what is wrong.
+    public var description: String { "\(field): \(reason)" }
+}
+
+extension ConnectionPolicy {
+    /// Checks every figure. A policy that does not pass must not reach the state machine.
+    ///
+    /// - Throws: the first field that is wrong.
+    public func validate() throws(PolicyError) {
+        if remote.needsTLS {
+            throw PolicyError(
+                field: "remote", reason: "\(remote.scheme.rawValue) needs TLS, which this build cannot carry yet")
+        }
+        try validateBackoff()
+        try validateKeepalive()
+        // Below a second not even one repeated SYN fits; above two minutes the kernel has given up by itself.
+        try check("connectTimeout", connectTimeout, in: .seconds(1)...(.seconds(120)))
+        if let userTimeout { try check("userTimeout", userTimeout, in: .seconds(1)...(.seconds(86_400))) }
+        try check("stableAfter", stableAfter, in: .zero...(.seconds(86_400)))
+    }
+
+    private func validateBackoff() throws(PolicyError) {
+        // A base below 100 ms is a loop, not a back-off; a ceiling above a day is a connection nobody waits for.
+        try check("backoff.base", backoff.base, in: .milliseconds(100)...(.seconds(86_400)))
+        try check("backoff.ceiling", backoff.ceiling, in: backoff.base...(.seconds(86_400)))
+        guard (1...10).contains(backoff.multiplier) else {
+            throw PolicyError(field: "backoff.multiplier", reason: "\(backoff.multiplier) is not from 1 to 10")
+        }
+    }
+
+    private func validateKeepalive() throws(PolicyError) {
+        guard let keepalive else { return }
+        // The limits of the kernel: MAX_TCP_KEEPIDLE, MAX_TCP_KEEPINTVL and MAX_TCP_KEEPCNT in include/net/tcp.h.
+        for (field, value) in [("keepalive.idle", keepalive.idle), ("keepalive.interval", keepalive.interval)] {
+            try check(field, value, in: .seconds(1)...(.seconds(32_767)))
+            if value.components.attoseconds != 0 {
+                throw PolicyError(field: field, reason: "\(value) is not in whole seconds")
+            }
+        }
+        guard (1...127).contains(keepalive.count) else {
+            throw PolicyError(field: "keepalive.count", reason: "\(keepalive.count) is not from 1 to 127")
+        }
+    }
+
+    private func check(_ field: String, _ value: Duration, in range: ClosedRange<Duration>) throws(PolicyError) {
+        guard range.contains(value) else {
+            throw PolicyError(field: field, reason: "\(value) is not from \(range.lowerBound) to \(range.upperBound)")
+        }
+    }
+}

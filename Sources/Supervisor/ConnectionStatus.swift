@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import NetworkPath
+
+/// What can be said of a connection at one moment. Instants are of the clock that the machine's `now` came from.
+public struct ConnectionStatus: Hashable, Sendable {
+    /// What a connection is doing. The raw values are published on the socket.
+    public enum State: String, Hashable, Sendable, CaseIterable {
+        /// There is no path; its return is what is waited for.
+        case waiting
+        /// The remote's name is being asked for.
+        case resolving
+        /// A socket is connecting.
+        case connecting
+        /// A flow stands.
+        case ready
+        /// The next dial waits for its time.
+        case backingOff
+        /// Something that time does not mend; dialled again rarely.
+        case failed
+        /// Over, for good.
+        case closed
+    }
+
+    /// What it is doing.
+    public var state: State
+    /// Why.
+    public var reason: StatusReason
+    /// The number of the newest flow; 0 before the first. Each socket is a flow of its own.
+    public var epoch: UInt64
+    /// The number of the dial that runs, is waited for or made the flow. 1 after a stable flow, a change of the path or a
+    /// user's request; one more after each failure.
+    public var attempt: Int
+    /// When the next dial comes, while ``State/backingOff`` or ``State/failed``.
+    public var nextAttempt: Duration?
+    /// When the state was entered.
+    public var since: Duration
+    /// The flow's local end, while ``State/ready``.
+    public var localAddress: Endpoint?
+    /// The flow's remote end, while ``State/connecting`` or ``State/ready``.
+    public var remoteAddress: Endpoint?
+    /// The name of the interface that had the flow's local address when it was made, while ``State/ready``.
+    public var interface: String?
+    /// The newest path to the remote; `nil` before one was heard of.
+    public var path: Path?
+    /// When a round trip that the remote answered was last seen to end, while ``State/ready``. The machine knows of the
+    /// connect alone; the driver may know a later one.
+    public var lastProof: Duration?
+
+    /// A status; what is left out does not apply.
+    public init(
+        state: State, reason: StatusReason, epoch: UInt64 = 0, attempt: Int = 1, nextAttempt: Duration? = nil,
+        since: Duration, localAddress: Endpoint? = nil, remoteAddress: Endpoint? = nil, interface: String? = nil,
+        path: Path? = nil, lastProof: Duration? = nil
+    ) {
+        self.state = state
+        self.reason = reason
+        self.epoch = epoch
+        self.attempt = attempt
+        self.nextAttempt = nextAttempt
+        self.since = since
+        self.localAddress = localAddress
+        self.remoteAddress = remoteAddress
+        self.interface = interface
+        self.path = path
+        self.lastProof = lastProof
+    }
+}
+
+/// Something that happened to a connection, told once and in order.
+public struct ConnectionEvent: Hashable, Sendable {
+    /// What kind of thing. The raw values are published on the socket.
+    public enum Kind: String, Hashable, Sendable, CaseIterable {
+        /// Supervision began. The first event of every connection.
+        case opened
+        /// Another state was entered, or the same one anew (a dial given up for the next).
+        case stateChanged
+        /// One address of the remote failed and the next one is being tried.
+        case addressFailed
+        /// The path changed and the state did not: the reason of the wait, or the way under a flow that stands.
+        case pathChanged
+        /// The policy changed and the flow, if any, was kept.
+        case policyChanged
+    }
+
+    /// What kind of thing.
+    public var kind: Kind
+    /// The connection afterwards.
+    public var status: ConnectionStatus
+    /// The state before; the same as after where the state did not change.
+    public var previousState: ConnectionStatus.State
+    /// How long the state before had lasted.
+    public var previousDuration: Duration
+    /// Why it happened; the status keeps the reason of its state.
+    public var reason: StatusReason
+
+    /// An event.
+    public init(
+        kind: Kind, status: ConnectionStatus, previousState: ConnectionStatus.State, previousDuration: Duration,
+        reason: StatusReason
+    ) {
+        self.kind = kind
+        self.status = status
+        self.previousState = previousState
+        self.previousDuration = previousDuration
+        self.reason = reason
+    }
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Why a socket did not connect or did not stay connected: the kernel's error, sorted by what it means for the next dial.
+public enum FlowFailure: Hashable, Sendable {
+    /// The host is there and nothing listens on the port (`ECONNREFUSED`).
+    case refused
+    /// The remote broke the connection (`ECONNRESET`, `ECONNABORTED`, `EPIPE`).
+    case reset
+    /// Nobody answered in time (`ETIMEDOUT`, or the connect timeout).
+    case timedOut
+    /// A router, or the neighbour table, says that the host cannot be reached (`EHOSTUNREACH`, `EHOSTDOWN`).
+    case hostUnreachable
+    /// This machine has no route there (`ENETUNREACH`, `ENETDOWN`).
+    case networkUnreachable
+    /// The source address is not on this machine (any more, or not yet usable) (`EADDRNOTAVAIL`).
+    case addressNotAvailable
+    /// A firewall or a routing rule of this machine forbids it (`EACCES`, `EPERM` from `connect`).
+    case forbidden
+    /// Anything else, with the kernel's number and what was tried and came back.
+    case other(code: Int32, text: String)
+
+    /// Whether the network of this machine failed rather than the remote: no packet got there.
+    var isLocal: Bool {
+        switch self {
+        case .hostUnreachable, .networkUnreachable, .addressNotAvailable: true
+        case .refused, .reset, .timedOut, .forbidden, .other: false
+        }
+    }
+}
+
+extension FlowFailure: CustomStringConvertible {
+    /// In the words of the status line.
+    public var description: String {
+        switch self {
+        case .refused: "refused"
+        case .reset: "reset by the remote"
+        case .timedOut: "no answer in time"
+        case .hostUnreachable: "host unreachable"
+        case .networkUnreachable: "network unreachable"
+        case .addressNotAvailable: "source address not available"
+        case .forbidden: "forbidden by this machine's firewall or routing rules"
+        case .other(_, let text): text
+        }
+    }
+}
+
+/// Why a name gave no address.
+public enum ResolutionFailure: Hashable, Sendable {
+    /// The name does not exist (NXDOMAIN).
+    case noSuchName
+    /// The name exists and has no address.
+    case noAddress
+    /// No server could be asked, or none answered usefully (SERVFAIL, REFUSED, a timeout). It may well later.
+    case temporary
+
+    /// Whether asking again soon is pointless.
+    var isPermanent: Bool {
+        switch self {
+        case .noSuchName, .noAddress: true
+        case .temporary: false
+        }
+    }
+}
+
+extension ResolutionFailure: CustomStringConvertible {
+    /// In the words of the status line.
+    public var description: String {
+        switch self {
+        case .noSuchName: "the name does not exist"
+        case .noAddress: "the name has no address"
+        case .temporary: "the name server does not answer"
+        }
+    }
+}

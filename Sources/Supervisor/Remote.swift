@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import NetworkPath
+
+/// The other end of a connection, as a user writes it: `tcp://192.0.2.7:5060`, `mqtt://broker.example.net`.
+public struct Remote: Hashable, Sendable, CustomStringConvertible {
+    /// What is spoken on the connection. The raw value is the URL's scheme.
+    public enum Scheme: String, Hashable, Sendable, CaseIterable {
+        /// A plain byte stream that the daemon knows nothing more of.
+        case tcp
+        /// The same inside TLS.
+        case tls
+        /// SIP over TCP (RFC 3261).
+        case sip
+        /// SIP over TLS.
+        case sips
+        /// XMPP over TCP (RFC 6120).
+        case xmpp
+        /// XMPP with TLS from the first byte (XEP-0368).
+        case xmpps
+        /// MQTT over TCP.
+        case mqtt
+        /// MQTT over TLS.
+        case mqtts
+        /// WebSocket over TCP (RFC 6455).
+        case ws
+        /// WebSocket over TLS.
+        case wss
+
+        /// The port that is meant when none is written; `nil` for the two schemes that have no service of their own.
+        /// Figures from the IANA service registry; XMPP with direct TLS has none there, 5223 is what servers use.
+        public var defaultPort: UInt16? {
+            switch self {
+            case .tcp, .tls: nil
+            case .sip: 5060
+            case .sips: 5061
+            case .xmpp: 5222
+            case .xmpps: 5223
+            case .mqtt: 1883
+            case .mqtts: 8883
+            case .ws: 80
+            case .wss: 443
+            }
+        }
+
+        /// Whether the flow's bytes are inside TLS.
+        public var needsTLS: Bool {
+            switch self {
+            case .tls, .sips, .xmpps, .mqtts, .wss: true
+            case .tcp, .sip, .xmpp, .mqtt, .ws: false
+            }
+        }
+
+        /// How its servers want to be dialled again.
+        public var backoff: BackoffPolicy {
+            switch self {
+            case .sip, .sips: .sip
+            case .tcp, .tls, .xmpp, .xmpps, .mqtt, .mqtts, .ws, .wss: .general
+            }
+        }
+
+        /// Whether a path may follow the host: only a WebSocket asks for a resource (RFC 6455, section 3).
+        var takesResource: Bool {
+            switch self {
+            case .ws, .wss: true
+            case .tcp, .tls, .sip, .sips, .xmpp, .xmpps, .mqtt, .mqtts: false
+            }
+        }
+    }
+
+    /// What is spoken.
+    public let scheme: Scheme
+    /// The host, a name in lower case without a trailing dot, or an address.
+    public let host: Target.Host
+    /// The TCP port.
+    public let port: UInt16
+    /// The resource of a WebSocket with its leading slash; empty where none was written.
+    public let resource: String
+
+    /// A remote from its parts, for callers that hold them apart already.
+    init(scheme: Scheme, host: Target.Host, port: UInt16, resource: String) {
+        self.scheme = scheme
+        self.host = host
+        self.port = port
+        self.resource = resource
+    }
+
+    /// Whether the flow's bytes are inside TLS.
+    public var needsTLS: Bool { scheme.needsTLS }
+
+    /// The canonical form: the port always written, IPv6 in brackets. Parsing it gives the same remote.
+    public var description: String { "\(scheme.rawValue)://\(authority)\(resource)" }
+
+    /// Host and port alone, as in `[2001:db8::7]:5060`.
+    public var authority: String {
+        switch host {
+        case .address(let address): Endpoint(address: address, port: port).description
+        case .name(let name): "\(name):\(port)"
+        }
+    }
+}
+
+/// An address and a port.
+public struct Endpoint: Hashable, Sendable, CustomStringConvertible {
+    /// The address.
+    public var address: IPAddress
+    /// The port, in the machine's byte order.
+    public var port: UInt16
+
+    /// An endpoint.
+    public init(address: IPAddress, port: UInt16) {
+        self.address = address
+        self.port = port
+    }
+
+    /// `192.0.2.7:5060`, or with IPv6 `[2001:db8::7]:5060` (RFC 5952, section 6).
+    public var description: String {
+        address.family == .v4 ? "\(address):\(port)" : "[\(address)]:\(port)"
+    }
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The kernel's own keepalive of a TCP connection: empty segments that the peer's kernel acknowledges, with no wake of
+/// any process.
+public struct KeepalivePolicy: Hashable, Sendable {
+    /// How long the connection is silent before the first probe (`TCP_KEEPIDLE`); whole seconds, 1 to 32767.
+    public var idle: Duration
+    /// How long each probe waits for its answer (`TCP_KEEPINTVL`); whole seconds, 1 to 32767.
+    public var interval: Duration
+    /// How many probes go unanswered before the connection is dead (`TCP_KEEPCNT`); 1 to 127.
+    public var count: Int
+
+    /// A keepalive; by default a probe after 120 s of silence, then each 10 s, dead after three.
+    ///
+    /// 120 s is the longest that RFC 5626, section 4.4.1, lets a SIP client stay silent on TCP, and most NATs that break
+    /// the two hours of RFC 5382 still hold that long. 10 s is what the same section waits for an answer.
+    public init(idle: Duration = .seconds(120), interval: Duration = .seconds(10), count: Int = 3) {
+        self.idle = idle
+        self.interval = interval
+        self.count = count
+    }
+
+    /// How long after the last sign of life the peer is given up: `idle` + `interval` × `count`.
+    ///
+    /// Set as `TCP_USER_TIMEOUT` too. Without it, data that is sent into a dead line postpones the probes and is
+    /// retransmitted for some 15 minutes (`tcp_retries2`); with a longer one, the kernel lets it overrule the count.
+    public var giveUpAfter: Duration { idle + interval * count }
+}
+
+/// What the driver sets on a flow's socket.
+public struct SocketOptions: Hashable, Sendable {
+    /// Kernel keepalive (`SO_KEEPALIVE` and its figures); `nil` for none.
+    public var keepalive: KeepalivePolicy?
+    /// How long sent data may stay unacknowledged (`TCP_USER_TIMEOUT`); whole milliseconds.
+    public var userTimeout: Duration
+    /// The firewall mark (`SO_MARK`). Fixed for the life of a flow.
+    public var mark: UInt32?
+    /// The user whose packets they are, for policy rules by uid. Fixed for the life of a flow.
+    public var user: UInt32?
+
+    /// Options; what is left out is not set.
+    public init(keepalive: KeepalivePolicy?, userTimeout: Duration, mark: UInt32? = nil, user: UInt32? = nil) {
+        self.keepalive = keepalive
+        self.userTimeout = userTimeout
+        self.mark = mark
+        self.user = user
+    }
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import NetworkPath
+
+// What the network does to a connection: the path's coming, going and moving, and the loss of a local address.
+
+extension ConnectionStateMachine {
+    mutating func pathChanged(to new: Path, _ turn: inout Turn<some RandomNumberGenerator>) {
+        let old = path
+        if !new.isCoherent, !new.permitsDialling, let old, old.permitsDialling {
+            // The kernel's state is being re-read. What was known stays the verdict until the re-read says otherwise.
+            path?.isCoherent = false
+            return
+        }
+        path = new
+        guard new.permitsDialling else { return pathLost(&turn) }
+        let isFresh = old.map { new.promisesMore(than: $0) } ?? true
+        if isFresh { pathMovedAt = turn.now }
+        switch state {
+        case .waiting:
+            startOver()
+            dial(because: .pathAvailable, &turn)
+        case .resolving, .connecting:
+            // What was sent went out by a way that packets no longer take.
+            if let old, new.leadsElsewhere(than: old) { redial(because: .pathMoved, closing: .pathMoved, &turn) }
+        case .ready:
+            if isFresh { emit(.pathChanged, because: .pathMoved, &turn) }
+        case .backingOff, .failed:
+            if isFresh { redial(because: .pathMoved, closing: .pathMoved, &turn) }
+        case .closed:
+            break
+        }
+    }
+
+    private mutating func pathLost(_ turn: inout Turn<some RandomNumberGenerator>) {
+        let lost = StatusReason.noPath(path?.reason, destination: path?.destination)
+        guard case .waiting = state else {
+            release(.pathLost, &turn)
+            return enter(.waiting, because: lost, &turn)
+        }
+        guard reason != lost else { return }
+        reason = lost
+        emit(.pathChanged, because: lost, &turn)
+    }
+
+    mutating func localAddressRemoved(_ address: IPAddress, _ turn: inout Turn<some RandomNumberGenerator>) {
+        // The path that still names it is out of date, and a newer one is on its way. Until it comes, the kernel picks
+        // the source of a dial: to wait instead would be to wait for ever when the address is put back at once.
+        if path?.source == address {
+            path?.source = nil
+            pathMovedAt = turn.now
+        }
+        let isBoundToIt =
+            switch state {
+            case .connecting(let connecting): connecting.source == address
+            case .ready(let ready): ready.local.address == address
+            case .waiting, .resolving, .backingOff, .failed, .closed: false
+            }
+        guard isBoundToIt else { return }
+        release(.localAddressRemoved, &turn)
+        dial(because: .localAddressRemoved(address), &turn)
+    }
+}
+
+extension Path {
+    /// Whether a dial may be made over it.
+    ///
+    /// An unknown path may well be there, and a dial is what brings up one on demand. A name without an address is the
+    /// dial's own business, which asks for it anew, as long as a name server can be asked.
+    var permitsDialling: Bool {
+        switch status {
+        case .satisfied, .requiresConnection, .unknown: true
+        case .unsatisfied: reason == .nameUnresolved && supportsDNS
+        }
+    }
+
+    /// Whether packets take another way than by an earlier path. Only what both paths know can differ: a verdict or a
+    /// source that was not to be had before is news, not a move.
+    func leadsElsewhere(than earlier: Path) -> Bool {
+        guard status == .satisfied, earlier.status == .satisfied else { return false }
+        if let source, let earlierSource = earlier.source, source != earlierSource { return true }
+        return interface?.index != earlier.interface?.index || gateway != earlier.gateway
+    }
+
+    /// Whether a dial that failed before has a new chance.
+    func promisesMore(than earlier: Path) -> Bool {
+        status != earlier.status || reason != earlier.reason || interface?.index != earlier.interface?.index
+            || gateway != earlier.gateway || source != earlier.source || (supportsDNS && !earlier.supportsDNS)
+    }
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import NetworkPath
+
+/// Why a connection is in the state it is in.
+public enum StatusReason: Hashable, Sendable {
+    /// Supervision began, and the path is being asked for.
+    case opened
+    /// No path leads to the remote.
+    case noPath(Path.Reason?, destination: IPAddress?)
+    /// A path is there, for the first time or again.
+    case pathAvailable
+    /// The path leads another way than before.
+    case pathMoved
+    /// The wait is over.
+    case retryDue
+    /// The connection was dialled too often in a short time; the next dial waits a moment.
+    case dialledTooOften
+    /// The name gave no address.
+    case resolutionFailed(ResolutionFailure)
+    /// No address of the remote could be connected to; the most telling of the failures, and whose it was.
+    case dialFailed(FlowFailure, Endpoint)
+    /// The flow's two ends were connected, and the flow stands.
+    case connected
+    /// The remote ended the flow in order.
+    case remoteClosed
+    /// The flow broke.
+    case flowFailed(FlowFailure)
+    /// The flow's local address is gone from this machine.
+    case localAddressRemoved(IPAddress)
+    /// A user asked for a new flow.
+    case redialRequested
+    /// A user gave the connection another policy.
+    case policyChanged
+    /// A user ended the connection.
+    case closeRequested
+}
+
+extension StatusReason: CustomStringConvertible {
+    /// In the words of the status line; never ends in a full stop.
+    public var description: String {
+        switch self {
+        case .opened: "opened"
+        case .noPath(let reason, let destination): Self.text(reason, destination)
+        case .pathAvailable: "a path is there"
+        case .pathMoved: "the path leads another way"
+        case .retryDue: "retrying"
+        case .dialledTooOften: "dialled too often in a short time"
+        case .resolutionFailed(let failure): failure.description
+        case .dialFailed(.refused, let endpoint): "refused by \(endpoint)"
+        case .dialFailed(let failure, let endpoint): "\(endpoint): \(failure)"
+        case .connected: "connected"
+        case .remoteClosed: "closed by the remote"
+        case .flowFailed(let failure): failure.description
+        case .localAddressRemoved(let address): "source \(address) is gone"
+        case .redialRequested: "redial requested"
+        case .policyChanged: "policy changed"
+        case .closeRequested: "close requested"
+        }
+    }
+
+    private static func text(_ reason: Path.Reason?, _ destination: IPAddress?) -> String {
+        let target = destination.map { " to \($0)" } ?? ""
+        return switch reason {
+        case .noRoute: "no route\(target)"
+        case .noCarrier: "no carrier\(target)"
+        case .noAddress: "no source address\(target)"
+        case .gatewayUnreachable: "the gateway\(target) does not answer"
+        case .prohibited: "prohibited by a route or rule\(target)"
+        case .blackhole: "swallowed by a blackhole route or rule\(target)"
+        case .unreachable: "declared unreachable by a route\(target)"
+        case .nameUnresolved: "the name has no address"
+        case nil: "no path\(target)"
+        }
+    }
+
+    /// What a user can do about it, where the agent alone cannot help; `nil` otherwise.
+    public var advice: String? {
+        switch self {
+        case .resolutionFailed(.noSuchName), .resolutionFailed(.noAddress):
+            "check the name in the connection's remote and in the DNS; asked again within 30 minutes, "
+                + "on every change of the network and on redial"
+        case .dialFailed(.refused, _):
+            "check that the server runs and that the port is right"
+        case .dialFailed(.forbidden, _):
+            "check this machine's firewall and its prohibit routes"
+        case .opened, .noPath, .pathAvailable, .pathMoved, .retryDue, .dialledTooOften, .resolutionFailed,
+            .dialFailed, .connected, .remoteClosed, .flowFailed, .localAddressRemoved, .redialRequested,
+            .policyChanged, .closeRequested:
+            nil
+        }
+    }
+}

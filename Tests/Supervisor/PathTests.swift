@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NetworkPath
+import Testing
+
+@testable import Supervisor
+
+@Suite struct PathTests {
+    @Test func openingAsksForThePathAndDialsNothing() {
+        var harness = Harness()
+        let actions = harness.tell(.opened)
+        #expect(
+            actions == [
+                .observePath(Target(.address(.office), port: 5060, transport: .tcp)),
+                harness.event(.opened, from: .waiting),
+            ])
+        #expect(harness.status == ConnectionStatus(state: .waiting, reason: .opened, since: harness.now))
+    }
+
+    @Test func theFirstPathIsDialledAtOnceAndBoundTo() {
+        var harness = Harness()
+        harness.tell(.opened)
+        let actions = harness.tell(.pathChanged(.wifi), after: .seconds(2))
+        #expect(
+            actions == [
+                .openSocket(.office(epoch: 1)),
+                .scheduleTimer(.connect, deadline: harness.now + .seconds(10)),
+                harness.event(from: .waiting, after: .seconds(2)),
+            ])
+        #expect(
+            harness.status
+                == ConnectionStatus(
+                    state: .connecting, reason: .pathAvailable, epoch: 1, since: harness.now, remoteAddress: .office,
+                    path: .wifi))
+    }
+
+    @Test func withoutAPathThereIsNoTimerAndNoPacket() {
+        var harness = Harness()
+        harness.tell(.opened)
+        let actions = harness.tell(.pathChanged(.none))
+        #expect(actions == [harness.event(.pathChanged, from: .waiting)])
+        #expect(harness.status.reason.description == "no route to 192.0.2.7")
+        #expect(harness.tell(.redialRequested) == [])
+        #expect(harness.tell(.timerFired(.retry)) == [])
+    }
+
+    @Test func theReasonOfTheWaitIsKeptUpToDateAndToldOnce() {
+        var harness = Harness()
+        harness.tell(all: .opened, .pathChanged(.none))
+        var noCarrier = Path.none
+        noCarrier.reason = .noCarrier
+        let actions = harness.tell(.pathChanged(noCarrier), after: .seconds(5))
+        #expect(actions == [harness.event(.pathChanged, from: .waiting, after: .seconds(5))])
+        noCarrier.generation += 1
+        #expect(harness.tell(.pathChanged(noCarrier)) == [])
+    }
+
+    @Test func aPathThatGoesTakesTheFlowWithIt() {
+        var harness = Harness.ready()
+        let actions = harness.tell(.pathChanged(.none), after: .seconds(7))
+        #expect(
+            actions == [.closeSocket(epoch: 1, .pathLost), harness.event(from: .ready, after: .seconds(7))])
+        #expect(harness.status.state == .waiting)
+        #expect(harness.status.reason == .noPath(.noRoute, destination: .office))
+        #expect(harness.status.epoch == 1)
+    }
+
+    @Test func aPathThatGoesEndsEveryKindOfDial() {
+        var connecting = Harness()
+        connecting.tell(all: .opened, .pathChanged(.wifi))
+        #expect(
+            connecting.tell(.pathChanged(.none)) == [
+                .cancelTimer(.connect), .closeSocket(epoch: 1, .pathLost), connecting.event(from: .connecting),
+            ])
+
+        var resolving = Harness(.named)
+        resolving.tell(all: .opened, .pathChanged(.wifi))
+        #expect(
+            resolving.tell(.pathChanged(.none)) == [
+                .cancelTimer(.resolution), .cancelResolution(query: 1), resolving.event(from: .resolving),
+            ])
+
+        var backingOff = Harness.refused()
+        #expect(
+            backingOff.tell(.pathChanged(.none)) == [.cancelTimer(.retry), backingOff.event(from: .backingOff)])
+    }
+
+    @Test func thePathsReturnIsDialledAtOnceAndStartsTheBackoffOver() {
+        var harness = Harness.refused()
+        harness.tell(all: .timerFired(.retry), .pathChanged(.none))
+        let actions = harness.tell(.pathChanged(.modem))
+        #expect(
+            actions.first
+                == .openSocket(
+                    FlowRequest(
+                        epoch: 2, remote: .office, source: .modemSource, interfaceIndex: 4,
+                        options: ConnectionPolicy.office.socketOptions)))
+        #expect(harness.status.attempt == 1)
+    }
+
+    @Test func anotherWayCutsTheBackoffShort() {
+        var harness = Harness.refused()
+        #expect(harness.status.attempt == 2)
+        let actions = harness.tell(.pathChanged(.modem))
+        #expect(actions.first == .cancelTimer(.retry))
+        #expect(harness.status.state == .connecting)
+        #expect(harness.status.reason == .pathMoved)
+        #expect(harness.status.attempt == 1)
+    }
+
+    @Test func newsOfTheSameWayLeaveTheBackoffAlone() {
+        var harness = Harness.refused()
+        var same = Path.wifi
+        same.generation = 9
+        same.isExpensive = true
+        #expect(harness.tell(.pathChanged(same)) == [])
+        #expect(harness.status.state == .backingOff)
+        #expect(harness.status.path == same)
+    }
+
+    @Test func aFlowOutlivesABetterPath() {
+        var harness = Harness.ready(path: .modem)
+        let actions = harness.tell(.pathChanged(.wifi))
+        #expect(actions == [harness.event(.pathChanged, from: .ready, because: .pathMoved)])
+        #expect(harness.status.state == .ready)
+        #expect(harness.status.reason == .connected)
+    }
+
+    @Test func aDialUnderWayFollowsThePath() {
+        var harness = Harness()
+        harness.tell(all: .opened, .pathChanged(.wifi))
+        let actions = harness.tell(.pathChanged(.modem), after: .seconds(1))
+        #expect(
+            actions == [
+                .cancelTimer(.connect), .closeSocket(epoch: 1, .pathMoved),
+                .openSocket(
+                    FlowRequest(
+                        epoch: 2, remote: .office, source: .modemSource, interfaceIndex: 4,
+                        options: ConnectionPolicy.office.socketOptions)),
+                .scheduleTimer(.connect, deadline: harness.now + .seconds(10)),
+                harness.event(from: .connecting, after: .seconds(1)),
+            ])
+    }
+
+    @Test func aQueryUnderWayIsAskedAnewWhenThePathMoves() {
+        var harness = Harness(.named)
+        harness.tell(all: .opened, .pathChanged(.wifi))
+        let actions = harness.tell(.pathChanged(.modem))
+        #expect(
+            actions.prefix(3) == [
+                .cancelTimer(.resolution), .cancelResolution(query: 1), .resolve(query: 2, name: "sip.example.com"),
+            ])
+    }
+
+    @Test func aVerdictThatBecomesKnownDisturbsNoDial() {
+        var harness = Harness()
+        harness.tell(all: .opened, .pathChanged(.unknown))
+        #expect(harness.tell(.pathChanged(.wifi)) == [])
+        #expect(harness.status.state == .connecting)
+    }
+
+    @Test func anUnknownPathIsDialledUnboundAndWithBackoff() {
+        var harness = Harness()
+        harness.tell(.opened)
+        let actions = harness.tell(.pathChanged(.unknown))
+        #expect(
+            actions.first
+                == .openSocket(
+                    FlowRequest(epoch: 1, remote: .office, options: ConnectionPolicy.office.socketOptions)))
+        harness.tell(.dialFailed(epoch: 1, .timedOut))
+        #expect(harness.status.state == .backingOff)
+    }
+
+    @Test func anUnknownPathKeepsAFlow() {
+        var harness = Harness.ready()
+        harness.tell(.pathChanged(.unknown))
+        #expect(harness.status.state == .ready)
+    }
+
+    @Test func anIncoherentPathClosesNothing() {
+        var harness = Harness.ready()
+        #expect(harness.tell(.pathChanged(Path.none.incoherent)) == [])
+        #expect(harness.status.state == .ready)
+        #expect(harness.status.path == Path.wifi.incoherent)
+        // The re-read then settles it.
+        #expect(harness.tell(.pathChanged(.none)).first == .closeSocket(epoch: 1, .pathLost))
+    }
+
+    @Test func anIncoherentPathIsDialled() {
+        var harness = Harness()
+        harness.tell(all: .opened, .pathChanged(.none))
+        harness.tell(.pathChanged(Path.wifi.incoherent))
+        #expect(harness.status.state == .connecting)
+    }
+
+    @Test func aNameWithoutAnAddressIsTheDialsOwnBusinessWhereDNSCanBeReached() {
+        var unresolved = Path(status: .unsatisfied, reason: .nameUnresolved)
+        var harness = Harness(.named)
+        harness.tell(all: .opened, .pathChanged(unresolved))
+        #expect(harness.status.state == .waiting)
+        unresolved.supportsDNS = true
+        harness.tell(.pathChanged(unresolved))
+        #expect(harness.status.state == .resolving)
+    }
+
+    @Test func aNameServerThatCanBeReachedCutsTheBackoffShort() {
+        var mute = Path.wifi
+        mute.supportsDNS = false
+        var harness = Harness(.named)
+        harness.tell(all: .opened, .pathChanged(mute))
+        harness.tell(.resolutionFailed(query: 1, .temporary), after: .seconds(60))
+        #expect(harness.status.state == .backingOff)
+        harness.tell(.pathChanged(.wifi))
+        #expect(harness.status.state == .resolving)
+    }
+}
+
+@Suite struct LocalAddressTests {
+    @Test func aFlowIsClosedAtOnceAndDialledAnewWhenItsAddressGoes() {
+        var harness = Harness.ready(path: .wifi)
+        harness.tell(.pathChanged(.modem))
+        let actions = harness.tell(.localAddressRemoved(.wifiSource), after: .seconds(3))
+        #expect(
+            actions == [
+                .closeSocket(epoch: 1, .localAddressRemoved),
+                .openSocket(
+                    FlowRequest(
+                        epoch: 2, remote: .office, source: .modemSource, interfaceIndex: 4,
+                        options: ConnectionPolicy.office.socketOptions)),
+                .scheduleTimer(.connect, deadline: harness.now + .seconds(10)),
+                harness.event(from: .ready, after: .seconds(3)),
+            ])
+        #expect(harness.status.reason.description == "source 192.168.1.23 is gone")
+    }
+
+    @Test func anAddressThatIsGoneIsNotBoundToAgain() throws {
+        var harness = Harness.ready()
+        let actions = harness.tell(.localAddressRemoved(.wifiSource))
+        var unbound = FlowRequest.office(epoch: 2)
+        unbound.source = nil
+        #expect(actions.dropFirst().first == .openSocket(unbound))
+        // The path that follows names another source; the dial that is under way was made without the old one.
+        var moved = Path.wifi
+        moved.source = .modemSource
+        #expect(harness.tell(.pathChanged(moved)) == [])
+    }
+
+    @Test func aDialThatIsBoundToTheAddressIsMadeAnew() {
+        var harness = Harness()
+        harness.tell(all: .opened, .pathChanged(.wifi))
+        let actions = harness.tell(.localAddressRemoved(.wifiSource))
+        #expect(actions.prefix(2) == [.cancelTimer(.connect), .closeSocket(epoch: 1, .localAddressRemoved)])
+        #expect(harness.status.epoch == 2)
+    }
+
+    @Test func anotherAddressIsNobodysBusiness() {
+        var ready = Harness.ready()
+        #expect(ready.tell(.localAddressRemoved(.modemSource)) == [])
+        var backingOff = Harness.refused()
+        #expect(backingOff.tell(.localAddressRemoved(.wifiSource)) == [])
+    }
+}
