@@ -41,10 +41,8 @@ struct KernelDump {
     private func dump<Header: BitwiseCopyable>(
         _ type: Int, header: Header, kinds: inout InterfaceKinds
     ) throws(SystemError) -> Outcome {
-        let sequence = socket.nextSequence()
-        var request = NetlinkRequest(type: type, flags: NLM_F_REQUEST | NLM_F_DUMP, header: header)
-        request.setSequence(sequence)
-        try request.withBytes { (bytes) throws(SystemError) in try socket.send(bytes) }
+        let sequence = try socket.send(
+            NetlinkRequest(type: type, flags: NLM_F_REQUEST | NLM_F_DUMP, header: header))
         var events: [KernelEvent] = []
         var isComplete = true
         while true {

@@ -80,7 +80,17 @@ extension KernelEvent {
         guard let route = message.payload(rtmsg.self) else { return nil }
         // Entries that the kernel caches for one destination (redirects, path MTU) are no one's configuration.
         guard route.rtm_flags & UInt32(RTM_F_CLONED) == 0 else { return nil }
-        self = .routeChanged
+        let family: IPAddress.Family
+        switch CInt(route.rtm_family) {
+        case AF_INET: family = .v4
+        case AF_INET6: family = .v6
+        default: return nil
+        }
+        // No RTA_DST is a default route.
+        let destination = message.attributes(after: rtmsg.self).first { $0.type == Int(RTA_DST.rawValue) }
+        let address = destination.flatMap { IPAddress(bytes: $0.bytes) }
+        self = .routeChanged(
+            address.map { IPPrefix($0, length: Int(route.rtm_dst_len)) } ?? .all(family))
     }
 
     private init?(neighbour message: NetlinkMessage) {

@@ -25,6 +25,7 @@ public final class KernelMonitor {
     private let notices: NetlinkSocket
     private let requests: NetlinkSocket
     private let neighbours: NeighbourWatch
+    private var destinations: DestinationIndex?
     private var kinds = InterfaceKinds()
     private var registrations: [Poller.Registration] = []
     private var lastReread: Duration
@@ -85,8 +86,13 @@ public final class KernelMonitor {
     /// The kernel's answers to `queries`, in their order, as of now. Costs about 10 µs each.
     ///
     /// - Throws: when the kernel cannot be asked; a refusal of one query is its answer, not an error.
-    public func routes(for queries: [RouteQuery]) throws(SystemError) -> [RouteAnswer] {
-        try RouteLookup(on: requests).answers(to: queries.map { NetlinkRequest($0) })
+    public func routes(for queries: [PreparedQuery]) throws(SystemError) -> [RouteAnswer] {
+        try RouteLookup(on: requests).answers(to: queries)
+    }
+
+    /// Reports a change of routes from now on only where one of `destinations` may be concerned; all with `nil`.
+    public func watch(destinations: DestinationIndex?) {
+        self.destinations = destinations
     }
 
     /// Takes the user's word on what interfaces cost.
@@ -104,7 +110,10 @@ public final class KernelMonitor {
 
     private func readNotices() {
         var change = KernelChange()
-        let end = drain(notices) { change.merge(snapshot.apply($0)) }
+        let end = drain(notices) { event in
+            if case .routeChanged(let prefix) = event, destinations?.touches(prefix) == false { return }
+            change.merge(snapshot.apply(event))
+        }
         if end.lostSome { needsReread = true }
         // Not before the queue is empty: what is still in it is older than the re-read and would be laid over it, and
         // the message that took it back may be among the lost.

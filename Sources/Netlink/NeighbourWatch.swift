@@ -80,13 +80,11 @@ final class NeighbourWatch {
         var header = ndmsg()
         header.ndm_family = UInt8(neighbour.address.family == .v4 ? AF_INET : AF_INET6)
         header.ndm_ifindex = CInt(neighbour.interfaceIndex)
-        var request = NetlinkRequest(type: RTM_GETNEIGH, flags: NLM_F_REQUEST, header: header) { message in
+        let request = NetlinkRequest(type: RTM_GETNEIGH, flags: NLM_F_REQUEST, header: header) { message in
             let bytes = neighbour.address.bytes
             nla_put(message, CInt(NDA_DST), CInt(bytes.count), bytes)
         }
-        let sequence = requests.nextSequence()
-        request.setSequence(sequence)
-        try request.withBytes { (bytes) throws(SystemError) in try requests.send(bytes) }
+        let sequence = try requests.send(request)
         guard case .messages(let datagram) = try requests.receive() else { return false }
         var kinds = InterfaceKinds()
         var isFailed = false

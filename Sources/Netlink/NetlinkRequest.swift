@@ -27,22 +27,13 @@ struct NetlinkRequest: Sendable {
         bytes = Array(UnsafeRawBufferPointer(start: start, count: Int(start.pointee.nlmsg_len)))
     }
 
-    /// The number by which answers are told apart.
-    mutating func setSequence(_ sequence: UInt32) {
-        bytes.withUnsafeMutableBytes { bytes in
-            bytes.storeBytes(of: sequence, toByteOffset: 8, as: UInt32.self)
+    /// Appends the request under the number by which its answers will be told apart.
+    func append(to batch: inout [UInt8], sequence: UInt32) {
+        let start = batch.count
+        batch += bytes
+        batch.withUnsafeMutableBytes { batch in
+            // nlmsg_seq stands behind the length (4), the type (2) and the flags (2).
+            batch.storeBytes(of: sequence, toByteOffset: start + 8, as: UInt32.self)
         }
     }
-
-    /// Calls `body` with the request's bytes.
-    func withBytes<Failure: Error>(_ body: (UnsafeRawBufferPointer) throws(Failure) -> Void) throws(Failure) {
-        var result: Result<Void, Failure> = .success(())
-        bytes.withUnsafeBytes { bytes in
-            do throws(Failure) { try body(bytes) } catch { result = .failure(error) }
-        }
-        try result.get()
-    }
-
-    /// The request's bytes, for a batch.
-    var contents: [UInt8] { bytes }
 }

@@ -72,17 +72,24 @@ final class NetlinkSocket {
         return sequence
     }
 
+    /// Sends `request` and returns the number that its answers carry.
+    func send(_ request: NetlinkRequest) throws(SystemError) -> UInt32 {
+        let sequence = nextSequence()
+        var bytes: [UInt8] = []
+        request.append(to: &bytes, sequence: sequence)
+        try send(bytes)
+        return sequence
+    }
+
     /// Sends one or several requests, which lie end to end in `bytes`, in one system call.
-    func send(_ bytes: UnsafeRawBufferPointer) throws(SystemError) {
+    func send(_ bytes: [UInt8]) throws(SystemError) {
         var kernel = sockaddr_nl()
         kernel.nl_family = sa_family_t(AF_NETLINK)
         let descriptor = descriptor
         try retryingInterrupts("asking the kernel over netlink") {
             withUnsafePointer(to: &kernel) { pointer in
                 pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
-                    sendto(
-                        descriptor, bytes.baseAddress, bytes.count, 0, address,
-                        socklen_t(MemoryLayout<sockaddr_nl>.size))
+                    sendto(descriptor, bytes, bytes.count, 0, address, socklen_t(MemoryLayout<sockaddr_nl>.size))
                 }
             }
         }

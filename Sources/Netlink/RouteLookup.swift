@@ -2,7 +2,7 @@
 
 internal import CNetlink
 internal import Glibc
-internal import NetworkPath
+public import NetworkPath
 internal import Platform
 
 /// Asks the kernel for routes (`RTM_GETROUTE`), many questions to one system call.
@@ -17,36 +17,31 @@ struct RouteLookup {
         self.socket = socket
     }
 
-    /// The kernel's answers, in the order of `requests`.
-    func answers(to requests: [NetlinkRequest]) throws(SystemError) -> [RouteAnswer] {
+    /// The kernel's answers, in the order of `queries`.
+    func answers(to queries: [PreparedQuery]) throws(SystemError) -> [RouteAnswer] {
         var answers: [RouteAnswer] = []
-        answers.reserveCapacity(requests.count)
+        answers.reserveCapacity(queries.count)
         var start = 0
-        while start < requests.count {
-            let end = min(start + Self.batchSize, requests.count)
-            try answer(requests[start..<end], into: &answers)
+        while start < queries.count {
+            let end = min(start + Self.batchSize, queries.count)
+            try answer(queries[start..<end], into: &answers)
             start = end
         }
         return answers
     }
 
     private func answer(
-        _ batch: ArraySlice<NetlinkRequest>, into answers: inout [RouteAnswer]
+        _ batch: ArraySlice<PreparedQuery>, into answers: inout [RouteAnswer]
     ) throws(SystemError) {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(batch.count * 128)
         var first: UInt32 = 0
-        for var request in batch {
+        for query in batch {
             let sequence = socket.nextSequence()
             if first == 0 { first = sequence }
-            request.setSequence(sequence)
-            bytes += request.contents
+            query.request.append(to: &bytes, sequence: sequence)
         }
-        var failure: SystemError?
-        bytes.withUnsafeBytes { bytes in
-            do throws(SystemError) { try socket.send(bytes) } catch { failure = error }
-        }
-        if let failure { throw failure }
+        try socket.send(bytes)
         // The sequence may wrap inside a batch once in four billion questions; the offset below wraps with it.
         var found = [RouteAnswer?](repeating: nil, count: batch.count)
         var missing = batch.count
@@ -64,6 +59,19 @@ struct RouteLookup {
             }
         }
         answers += found.compactMap(\.self)
+    }
+}
+
+/// A query in the form in which the kernel takes it. Made once for a watched target, which asks the same at each change.
+public struct PreparedQuery: Sendable {
+    /// What is asked.
+    public let query: RouteQuery
+    let request: NetlinkRequest
+
+    /// The kernel's form of `query`.
+    public init(_ query: RouteQuery) {
+        self.query = query
+        request = NetlinkRequest(query)
     }
 }
 

@@ -16,7 +16,7 @@ public struct IPAddress: Hashable, Sendable {
     /// Which family the address is of.
     public let family: Family
     /// The address as a number; an IPv4 address fills the low 32 bits.
-    private let bits: UInt128
+    let bits: UInt128
 
     /// An IPv4 address from its number: `0xC000_0201` is 192.0.2.1.
     public init(v4 bits: UInt32) {

@@ -10,9 +10,9 @@ public enum KernelEvent: Hashable, Sendable {
     case addressPresent(InterfaceAddress, interfaceIndex: Int)
     /// It no longer has it (`RTM_DELADDR`).
     case addressRemoved(IPAddress, interfaceIndex: Int)
-    /// A route appeared, changed or went (`RTM_NEWROUTE`, `RTM_DELROUTE`). Which one does not matter: the kernel is
-    /// asked again for every target that it may concern.
-    case routeChanged
+    /// A route to these destinations appeared, changed or went (`RTM_NEWROUTE`, `RTM_DELROUTE`). What it was does not
+    /// matter: the kernel is asked again for every target inside the prefix.
+    case routeChanged(IPPrefix)
     /// A policy rule appeared or went (`RTM_NEWRULE`, `RTM_DELRULE`).
     case ruleChanged
     /// A next-hop object appeared, changed or went (`RTM_NEWNEXTHOP`, `RTM_DELNEXTHOP`), and with it, in silence, the
@@ -54,12 +54,57 @@ public struct KernelChange: Hashable, Sendable {
     public var subjects: Subjects
     /// Addresses that this machine had and has no more, on any interface. Flows bound to them are dead.
     public var lostAddresses: Set<IPAddress>
+    /// The destinations of the routes that changed.
+    public var routes: Destinations
+
+    /// Some of the addresses there are.
+    public enum Destinations: Hashable, Sendable {
+        /// Those inside any of these prefixes.
+        case inside(Set<IPPrefix>)
+        /// All of them.
+        case all
+
+        /// None.
+        public static let none = Destinations.inside([])
+
+        /// Beyond this many prefixes they are no longer told apart: holding each watched target against each of them
+        /// would cost more than asking the kernel, which takes some 10 µs a target.
+        static let mostPrefixes = 64
+
+        /// Whether `address` is among them.
+        public func contains(_ address: IPAddress) -> Bool {
+            switch self {
+            case .all: true
+            case .inside(let prefixes): prefixes.contains { $0.contains(address) }
+            }
+        }
+
+        /// These and `other`.
+        func union(_ other: Destinations) -> Destinations {
+            guard case .inside(let mine) = self, case .inside(let theirs) = other else { return .all }
+            let both = mine.union(theirs)
+            return both.count <= Self.mostPrefixes ? .inside(both) : .all
+        }
+    }
 
     /// A change; by default none.
-    public init(_ subjects: Subjects = [], lostAddresses: Set<IPAddress> = []) {
+    public init(
+        _ subjects: Subjects = [], lostAddresses: Set<IPAddress> = [], routes: Destinations = .none
+    ) {
         self.subjects = subjects
         self.lostAddresses = lostAddresses
+        self.routes = routes
     }
+
+    /// Whether the verdict on a packet to `address` may differ. A change of routes alone concerns only those inside the
+    /// routes' prefixes: the longest match that another destination has is not touched by it. Anything else (a link, an
+    /// address, a rule, a next hop) takes routes along in silence, and concerns everybody.
+    public func mayConcern(_ address: IPAddress) -> Bool {
+        subjects != .routes || routes.contains(address)
+    }
+
+    /// Anything may be different.
+    public static let everything = KernelChange(.all, routes: .all)
 
     /// Whether nothing changed.
     public var isEmpty: Bool { subjects.isEmpty && lostAddresses.isEmpty }
@@ -68,5 +113,6 @@ public struct KernelChange: Hashable, Sendable {
     public mutating func merge(_ other: KernelChange) {
         subjects.formUnion(other.subjects)
         lostAddresses.formUnion(other.lostAddresses)
+        routes = routes.union(other.routes)
     }
 }

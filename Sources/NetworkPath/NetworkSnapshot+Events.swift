@@ -15,7 +15,7 @@ extension NetworkSnapshot {
         case .interfaceRemoved(let index): removeInterface(index)
         case .addressPresent(let address, let index): update(address, on: index)
         case .addressRemoved(let address, let index): remove(address, from: index)
-        case .routeChanged: KernelChange(.routes)
+        case .routeChanged(let prefix): KernelChange(.routes, routes: .inside([prefix]))
         case .ruleChanged: KernelChange(.rules)
         case .nextHopChanged: KernelChange(.nextHops)
         case .neighbourChanged(let neighbour, let isFailed): update(neighbour, isFailed: isFailed)
@@ -86,7 +86,9 @@ extension NetworkSnapshot {
         self = reread
         self.costs = costs
         self.generation = generation
-        return KernelChange(.all, lostAddresses: before.subtracting(addresses))
+        var change = KernelChange.everything
+        change.lostAddresses = before.subtracting(addresses)
+        return change
     }
 
     /// Every address that packets may carry as their source.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import NetworkPath
+internal import Netlink
 
 /// "The Internet", as an address to look up: no packet is ever sent to it.
 ///
@@ -15,27 +16,28 @@ enum Internet {
 /// The lookups that answer a question, and how their answers become a path.
 struct Inquiry {
     /// What to ask the kernel.
-    private(set) var queries: [RouteQuery] = []
+    private(set) var queries: [PreparedQuery] = []
     /// The verdict where there is nothing to ask.
     private var foregone: Path?
+
+    /// Where the packets asked about go.
+    var destinations: some Sequence<IPAddress> { queries.lazy.map(\.query.destination) }
 
     /// The lookups for the network over the interfaces that `requirement` allows.
     init(network requirement: InterfaceRequirement, in snapshot: NetworkSnapshot) {
         guard let indices = requirement.interfaces(in: snapshot) else {
-            queries = [RouteQuery(Internet.v4), RouteQuery(Internet.v6)]
+            queries = [PreparedQuery(RouteQuery(Internet.v4)), PreparedQuery(RouteQuery(Internet.v6))]
             return
         }
         for index in indices {
             for address in [Internet.v4, Internet.v6] {
                 var query = RouteQuery(address)
                 query.interfaceIndex = index
-                queries.append(query)
+                queries.append(PreparedQuery(query))
             }
         }
         if queries.isEmpty {
-            foregone = Path(
-                generation: snapshot.generation, status: .unsatisfied, reason: .noRoute,
-                isCoherent: snapshot.isCoherent)
+            foregone = Path(status: .unsatisfied, reason: .noRoute)
         }
     }
 
@@ -44,36 +46,30 @@ struct Inquiry {
         var index: Int?
         if let name = target.interface {
             index = snapshot.interfaces.values.first { $0.name == name }?.index
-            if index == nil { foregone = Self.impossible(.noRoute, to: addresses.first, in: snapshot) }
+            if index == nil { foregone = Path(status: .unsatisfied, reason: .noRoute, destination: addresses.first) }
         }
         // The kernel answers EINVAL to a source that is not ours, which reads like a blackhole.
         if let source = target.source, !snapshot.hasUsable(source) {
-            foregone = Self.impossible(.noAddress, to: addresses.first, in: snapshot)
+            foregone = Path(status: .unsatisfied, reason: .noAddress, destination: addresses.first)
         }
         guard foregone == nil else { return }
         queries =
             addresses
             .filter { address in target.source.map { $0.family == address.family } ?? true }
-            .map { RouteQuery($0, for: target, interfaceIndex: index) }
-        if queries.isEmpty { foregone = Self.impossible(.noAddress, to: addresses.first, in: snapshot) }
-    }
-
-    private static func impossible(
-        _ reason: Path.Reason, to destination: IPAddress?, in snapshot: NetworkSnapshot
-    ) -> Path {
-        Path(
-            generation: snapshot.generation, status: .unsatisfied, reason: reason, isCoherent: snapshot.isCoherent,
-            destination: destination)
+            .map { PreparedQuery(RouteQuery($0, for: target, interfaceIndex: index)) }
+        if queries.isEmpty { foregone = Path(status: .unsatisfied, reason: .noAddress, destination: addresses.first) }
     }
 
     /// The path that the kernel's answers to ``queries`` make.
     func path(by answers: ArraySlice<RouteAnswer>, in snapshot: NetworkSnapshot) -> Path {
-        Path.best(of: candidates(by: answers, in: snapshot)) ?? foregone
-            ?? .unknown(generation: snapshot.generation, destination: nil)
+        var path = Path.best(of: candidates(by: answers, in: snapshot)) ?? foregone ?? Path(status: .unknown)
+        path.generation = snapshot.generation
+        path.isCoherent = snapshot.isCoherent
+        return path
     }
 
     /// The path that each single answer makes.
     func candidates(by answers: ArraySlice<RouteAnswer>, in snapshot: NetworkSnapshot) -> [Path] {
-        zip(queries, answers).map { Path(to: $0.destination, by: $1, in: snapshot) }
+        zip(queries, answers).map { Path(to: $0.query.destination, by: $1, in: snapshot) }
     }
 }

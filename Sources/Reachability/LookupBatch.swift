@@ -13,7 +13,7 @@ struct LookupBatch {
         fileprivate let range: Range<Int>
     }
 
-    private var queries: [RouteQuery] = []
+    private var queries: [PreparedQuery] = []
     private var answers: [RouteAnswer] = []
 
     /// Adds an inquiry; its path can be had from the slot once the batch ran.
@@ -27,8 +27,9 @@ struct LookupBatch {
     ///
     /// - Returns: all gateways that are watched now.
     mutating func run(
-        on kernel: KernelMonitor, alsoWatching others: Set<NetworkSnapshot.Neighbour> = []
+        on kernel: KernelMonitor, alsoWatching others: Set<NetworkSnapshot.Neighbour>
     ) throws(SystemError) -> Set<NetworkSnapshot.Neighbour> {
+        guard !queries.isEmpty else { return others }
         answers = try kernel.routes(for: queries)
         var gateways = others
         for case .route(let route) in answers {

@@ -9,8 +9,9 @@ internal import Resolver
 ///
 /// The run-loop contract, all of it on the agent's queue:
 /// 1. The kernel monitor reports a change; the pacer says whether it is evaluated in this turn or, in a storm, shortly.
-/// 2. An evaluation asks the kernel about all questions in one batch and derives each path anew. Nothing is carried over
-///    from the last verdict, so no event that the kernel kept to itself can leave a wrong one standing.
+/// 2. An evaluation asks the kernel, in one batch, about the questions that the change may concern, and derives each of
+///    their paths anew. Nothing is carried over from the last verdict, so no event that the kernel kept to itself can
+///    leave a wrong one standing.
 /// 3. Observers whose path differs are called, in the order in which they began to observe, within the same turn.
 /// 4. Only then are those called who wait for lost addresses: by that time the paths that used them are corrected.
 @AgentQueue
@@ -23,19 +24,17 @@ package final class NetworkState {
 
     private var kernel: KernelMonitor?
     private let resolver = Resolver()
-    private var nameServerWatch: NameServerWatch?
-    private var nameServers: [IPAddress] = []
+    private var facts: FactFinder?
     private var pacer = EvaluationPacer(now: BootClock.now())
-    private var pacerTimer: Timers.Timer?
+    private var pending = KernelChange()
     private let prober = GatewayProber()
+    private var gateways: Set<NetworkSnapshot.Neighbour> = []
 
     private var watched: [Question: WatchedQuestion] = [:]
     private var names: [String: NameTracker] = [:]
     private var nextObserver: UInt64 = 0
+    private var isIndexStale = false
     private var lostAddressHandlers: [@AgentQueue (Set<IPAddress>) -> Void] = []
-    private var gateways: Set<NetworkSnapshot.Neighbour> = []
-    private var network = Path(status: .unknown)
-    private var facts = NetworkFacts()
 
     /// An engine on given sockets, as for another network namespace.
     package init(_ sockets: borrowing KernelSockets) {
@@ -54,17 +53,11 @@ package final class NetworkState {
         do throws(SystemError) {
             let kernel = try KernelMonitor(sockets)
             self.kernel = kernel
+            facts = FactFinder { [weak self] in self?.evaluate(.everything) }
             try kernel.start(on: AgentQueue.queue) { [weak self] change, _ in
                 AgentQueue.assumeIsolated { self?.kernelChanged(change) }
             }
-            // Without inotify (a user's instances are limited) the servers stay those of the start: the verdicts on hosts
-            // do not depend on them, so this is no reason to have none.
-            nameServerWatch = try? NameServerWatch { [weak self] servers in
-                self?.nameServers = servers
-                self?.evaluate()
-            }
-            nameServers = nameServerWatch?.servers ?? []
-            evaluate()
+            evaluate(.everything)
         } catch {
             failure = error
         }
@@ -73,11 +66,11 @@ package final class NetworkState {
     /// What the kernel's network looks like now.
     package var snapshot: NetworkSnapshot { kernel?.snapshot ?? NetworkSnapshot(isCoherent: false) }
 
-    /// What the user says of the cost of interfaces.
+    /// Takes the user's word on what interfaces cost.
     package func setCosts(_ costs: CostPolicy) {
         guard let kernel, kernel.snapshot.costs != costs else { return }
         kernel.setCosts(costs)
-        evaluate()
+        evaluate(.everything)
     }
 
     /// Observes the path that answers `question`.
@@ -91,10 +84,10 @@ package final class NetworkState {
         let key = nextObserver
         nextObserver += 1
         let observation = PathObservation(handler) { [weak self] in self?.forget(key, of: question) }
-        if watched[question] == nil { watch(question) }
-        watched[question]?.observers.append((key, observation))
-        AgentQueue.async { [weak self] in
-            if observation.path == nil, let path = self?.watched[question]?.path { observation.deliver(path) }
+        let watched = watched[question] ?? watch(question)
+        watched.add(observation, key: key)
+        AgentQueue.async {
+            if observation.path == nil, let path = watched.path { observation.deliver(path) }
         }
         return observation
     }
@@ -107,69 +100,85 @@ package final class NetworkState {
     // MARK: Changes
 
     private func kernelChanged(_ change: KernelChange) {
+        pending.merge(change)
         if change.lostAddresses.isEmpty {
             pace()
         } else {
             // Flows bound to them must be closed now, and dialled again by the right path: no waiting for a token.
             resolver.networkChanged()
-            evaluate()
+            evaluatePending()
             for handler in lostAddressHandlers { handler(change.lostAddresses) }
         }
     }
 
     private func pace() {
         switch pacer.changed(now: BootClock.now()) {
-        case .now: evaluate()
+        case .now: evaluatePending()
         case .alreadyDue: break
         case .at(let instant):
-            pacerTimer = Timers.shared.schedule(at: instant) { [weak self] in
+            _ = Timers.shared.schedule(at: instant) { [weak self] in
                 self?.pacer.evaluated(now: BootClock.now())
-                self?.evaluate()
+                self?.evaluatePending()
             }
         }
     }
 
+    private func evaluatePending() {
+        let change = pending
+        pending = KernelChange()
+        evaluate(change)
+    }
+
     // MARK: Evaluation
 
-    /// Asks the kernel about everything that is observed and tells those whose path differs.
-    private func evaluate() {
-        guard let kernel else { return }
-        let before = kernel.snapshot
-        var batch = LookupBatch()
-        let internet = batch.add(Inquiry(network: .any, in: before))
-        let servers = nameServers.map { server in
-            (server, batch.add(Inquiry(Target(.address(server), port: 53, transport: .udp), at: [server], in: before)))
+    /// Asks the kernel about everything observed that `change` may concern, and tells those whose path differs.
+    private func evaluate(_ change: KernelChange) {
+        guard let kernel, let facts else { return }
+        let isRemade = !change.subjects.isDisjoint(with: [.interfaces, .addresses])
+        var concerned: [WatchedQuestion] = []
+        for watched in watched.values {
+            if isRemade || watched.inquiry == nil { watched.inquiry = inquiry(for: watched, in: kernel.snapshot) }
+            if watched.inquiry?.destinations.contains(where: change.mayConcern) ?? true { concerned.append(watched) }
         }
-        var slots: [Question: LookupBatch.Slot] = [:]
-        for question in watched.keys { slots[question] = inquiry(for: question, in: before).map { batch.add($0) } }
+        if isRemade { indexDestinations() }
+        var batch = LookupBatch()
+        let isNetworkConcerned = facts.destinations.contains(where: change.mayConcern)
+        let factSlots = isNetworkConcerned ? facts.add(to: &batch) : nil
+        let slots = concerned.map { watched in watched.inquiry.map { batch.add($0) } }
         do throws(SystemError) {
-            gateways = try batch.run(on: kernel)
+            // A change of routes leaves the gateways of other targets in use; they are dropped at the next full round.
+            gateways = try batch.run(on: kernel, alsoWatching: isRemade ? [] : gateways)
             failure = nil
         } catch {
-            return fail(with: error, generation: before.generation)
+            return fail(with: error)
         }
         let snapshot = kernel.snapshot
         prober.probe(snapshot.failedNeighbours)
-        facts.supportsIPv4 = batch.reaches(.v4, by: internet, in: snapshot)
-        facts.supportsIPv6 = batch.reaches(.v6, by: internet, in: snapshot)
-        facts.supportsDNS = servers.contains { server, slot in
-            // A stub on this machine (systemd-resolved, dnsmasq) is as good as what lies behind it.
-            batch.path(slot, in: snapshot).status == .satisfied
-                && (!server.isLoopback || facts.supportsIPv4 || facts.supportsIPv6)
+        let before = (facts.values, facts.network)
+        if let factSlots { facts.take(factSlots, from: batch, in: snapshot) }
+        networkChanged(from: before.1, to: facts.network)
+        var verdicts: [(WatchedQuestion, Path)] = []
+        for (watched, slot) in zip(concerned, slots) {
+            let path = slot.map { batch.path($0, in: snapshot) } ?? unresolvedPath(for: watched)
+            if let path { verdicts.append((watched, finished(path, for: watched))) }
         }
-        update(network: batch.path(internet, in: snapshot).with(facts))
-        deliver(
-            watched.keys.compactMap { question in
-                let path = slots[question].map { batch.path($0, in: snapshot) } ?? unresolvedPath(for: question)
-                return path.map { (question, finished($0, for: question)) }
-            })
+        if facts.values != before.0 {
+            // They are part of every path.
+            let others = Set(concerned.map(ObjectIdentifier.init))
+            for watched in watched.values where !others.contains(ObjectIdentifier(watched)) {
+                if let path = watched.path { verdicts.append((watched, finished(path, for: watched))) }
+            }
+        }
+        deliver(verdicts)
     }
 
-    /// Answers one question that was just added; the others are as they were.
-    private func evaluate(_ question: Question) {
-        guard let kernel else { return deliver([(question, .unknown(generation: 0, destination: nil))]) }
-        var path = unresolvedPath(for: question)
-        if let inquiry = inquiry(for: question, in: kernel.snapshot) {
+    /// Answers one question that was just added, or whose name's addresses changed; the others are as they were.
+    private func evaluate(_ watched: WatchedQuestion) {
+        guard let kernel else { return deliver([(watched, .unknown(generation: 0, destination: nil))]) }
+        watched.inquiry = inquiry(for: watched, in: kernel.snapshot)
+        indexDestinations()
+        var path = unresolvedPath(for: watched)
+        if let inquiry = watched.inquiry {
             var batch = LookupBatch()
             let slot = batch.add(inquiry)
             do throws(SystemError) {
@@ -181,21 +190,21 @@ package final class NetworkState {
                 path = .unknown(generation: kernel.snapshot.generation, destination: nil)
             }
         }
-        if let path { deliver([(question, finished(path, for: question))]) }
+        if let path { deliver([(watched, finished(path, for: watched))]) }
     }
 
-    private func fail(with error: SystemError, generation: UInt64) {
+    private func fail(with error: SystemError) {
         failure = error
-        facts = NetworkFacts()
-        let unknown = Path.unknown(generation: generation, destination: nil)
-        update(network: unknown)
-        deliver(watched.keys.map { ($0, unknown) })
+        let unknown = Path.unknown(generation: snapshot.generation, destination: nil)
+        facts?.fail(with: unknown)
+        deliver(watched.values.map { ($0, unknown) })
+        // Whatever kept the kernel from answering (a full buffer, no memory), the verdicts must come back without
+        // another change: the next one may be hours away.
+        _ = Timers.shared.schedule(after: .seconds(1)) { [weak self] in self?.evaluate(.everything) }
     }
 
-    private func update(network path: Path) {
-        let changes = path.changes(from: network)
-        network = path
-        guard !Self.namesDependOn.isDisjoint(with: changes) else { return }
+    private func networkChanged(from earlier: Path, to path: Path) {
+        guard !Self.namesDependOn.isDisjoint(with: path.changes(from: earlier)) else { return }
         resolver.networkChanged()
         for tracker in names.values { tracker.networkChanged() }
     }
@@ -204,33 +213,57 @@ package final class NetworkState {
     private static let namesDependOn: Set<PathChange> = [.status, .interface, .gateway, .source, .dns]
 
     /// What is common to all verdicts.
-    private func finished(_ path: Path, for question: Question) -> Path {
-        var path = path.with(facts)
+    private func finished(_ path: Path, for watched: WatchedQuestion) -> Path {
+        var path = path.with(facts?.values ?? NetworkFacts())
         // "The network" has no destination; the address it was looked up with is nobody's concern.
-        if case .network = question { path.destination = nil }
+        if case .network = watched.question { path.destination = nil }
         return path
     }
 
     /// The path to a name without addresses; `nil` while the first answer is still to come.
-    private func unresolvedPath(for question: Question) -> Path? {
-        guard case .host(let target) = question, case .name(let name) = target.host else { return nil }
-        if names[name]?.state == .pending, network.status == .satisfied { return nil }
-        return .unresolved(network: network)
+    private func unresolvedPath(for watched: WatchedQuestion) -> Path? {
+        guard let name = watched.name, let facts else { return nil }
+        if names[name]?.state == .pending, facts.network.status == .satisfied { return nil }
+        return .unresolved(network: facts.network)
     }
 
-    private func deliver(_ paths: [(Question, Path)]) {
+    private func deliver(_ verdicts: [(WatchedQuestion, Path)]) {
         var calls: [(key: UInt64, observation: PathObservation, path: Path)] = []
-        for (question, path) in paths {
-            guard let watched = watched[question] else { continue }
-            watched.path = path
-            calls += watched.observers.map { ($0.key, $0.observation, path) }
+        for (watched, path) in verdicts {
+            calls += watched.take(path).map { ($0.key, $0.observation, path) }
         }
         for call in calls.sorted(by: { $0.key < $1.key }) { call.observation.deliver(call.path) }
     }
 
-    /// The lookups for `question`; `nil` when it is about a name without addresses.
-    private func inquiry(for question: Question, in snapshot: NetworkSnapshot) -> Inquiry? {
-        switch question {
+    // MARK: Watching
+
+    private func watch(_ question: Question) -> WatchedQuestion {
+        let watched = WatchedQuestion(question)
+        self.watched[question] = watched
+        if let name = watched.name, names[name] == nil {
+            names[name] = NameTracker(name, by: resolver) { [weak self] in self?.nameChanged(name) }
+        }
+        evaluate(watched)
+        return watched
+    }
+
+    private func nameChanged(_ name: String) {
+        for watched in watched.values where watched.name == name { evaluate(watched) }
+    }
+
+    private func forget(_ key: UInt64, of question: Question) {
+        guard let watched = watched[question] else { return }
+        watched.remove(key: key)
+        guard watched.isAbandoned else { return }
+        self.watched[question] = nil
+        indexDestinations()
+        guard let name = watched.name, !self.watched.values.contains(where: { $0.name == name }) else { return }
+        names.removeValue(forKey: name)?.stop()
+    }
+
+    /// The lookups for a question; `nil` when it is about a name without addresses.
+    private func inquiry(for watched: WatchedQuestion, in snapshot: NetworkSnapshot) -> Inquiry? {
+        switch watched.question {
         case .network(let requirement):
             return Inquiry(network: requirement, in: snapshot)
         case .host(let target):
@@ -243,32 +276,17 @@ package final class NetworkState {
         }
     }
 
-    // MARK: Watching
-
-    private func watch(_ question: Question) {
-        watched[question] = WatchedQuestion()
-        if case .host(let target) = question, case .name(let name) = target.host, names[name] == nil {
-            names[name] = NameTracker(name, by: resolver) { [weak self] in self?.evaluate() }
+    /// Has the kernel monitor drop the route changes that concern nobody: all of them count until the index is made,
+    /// once for however many questions come or go in this turn.
+    private func indexDestinations() {
+        guard !isIndexStale else { return }
+        isIndexStale = true
+        kernel?.watch(destinations: nil)
+        AgentQueue.async { [weak self] in
+            guard let self else { return }
+            isIndexStale = false
+            let watched = watched.values.compactMap(\.inquiry).flatMap(\.destinations)
+            kernel?.watch(destinations: DestinationIndex(watched + (facts?.destinations ?? [])))
         }
-        evaluate(question)
     }
-
-    private func forget(_ key: UInt64, of question: Question) {
-        guard let watched = watched[question] else { return }
-        watched.observers.removeAll { $0.key == key }
-        guard watched.observers.isEmpty else { return }
-        self.watched[question] = nil
-        guard case .host(let target) = question, case .name(let name) = target.host else { return }
-        let isStillWatched = self.watched.keys.contains { other in
-            if case .host(let target) = other { target.host == .name(name) } else { false }
-        }
-        if !isStillWatched { names.removeValue(forKey: name)?.stop() }
-    }
-}
-
-/// One question that is observed, with its present answer.
-@AgentQueue
-private final class WatchedQuestion {
-    var path: Path?
-    var observers: [(key: UInt64, observation: PathObservation)] = []
 }
