@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// `timespec` is defined by whichever C module the compiler loads first; both are named, so that each build finds it.
+internal import CAres
 internal import Glibc
 public import NetworkPath
 public import Platform
