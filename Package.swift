@@ -24,6 +24,7 @@ func tests(_ name: String, _ dependencies: [Target.Dependency], resources: [Reso
 }
 
 let collections = Target.Dependency.product(name: "Collections", package: "swift-collections")
+let deque = Target.Dependency.product(name: "DequeModule", package: "swift-collections")
 let heap = Target.Dependency.product(name: "HeapModule", package: "swift-collections")
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 let arguments = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
@@ -69,10 +70,12 @@ let package = Package(
             swiftSettings: strict),
 
         // The socket: protocol, typed interface, client.
-        .target(name: "Varlink", dependencies: ["Platform", collections], swiftSettings: strict),
+        .target(name: "Varlink", dependencies: ["CPlatform", "Platform", deque], swiftSettings: strict),
         .target(
             name: "DialtoneAPI", dependencies: ["Varlink"],
-            resources: [.embedInCode("org.dialtone.Network.varlink"), .embedInCode("org.dialtone.Connections.varlink")],
+            resources: [
+                .embedInCode("org.dialtone.Network.varlink"), .embedInCode("org.dialtone.Connections.varlink"),
+            ],
             swiftSettings: strict),
         .target(name: "DialtoneClient", dependencies: ["DialtoneAPI", "Platform", "Varlink"], swiftSettings: strict),
 
@@ -93,6 +96,10 @@ let package = Package(
             name: "dialtone",
             dependencies: ["DialtoneAPI", "DialtoneClient", "NetworkPath", "Platform", "Reachability", arguments],
             swiftSettings: strict),
+
+        tests("Varlink", ["Platform", "Varlink"]),
+        tests("DialtoneAPI", ["DialtoneAPI", "Varlink"]),
+        tests("DialtoneClient", ["DialtoneAPI", "DialtoneClient", "Platform", "Varlink"]),
     ],
     cxxLanguageStandard: .cxx17
 )

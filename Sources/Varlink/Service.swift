@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import Platform
+
+/// What a service answers: its interfaces with their descriptions, and a handler for each method that is implemented.
+/// `org.varlink.service` is among them from the start.
+///
+/// Handlers run on the agent's queue, one call of a connection after the other; see ``VarlinkServer``.
+@AgentQueue
+public final class VarlinkService {
+    typealias Handler = @AgentQueue (VarlinkCall, CallInProgress) throws(VarlinkFailure) -> Void
+
+    private struct Interface {
+        let description: String
+        var handlers: [String: Handler] = [:]
+    }
+
+    private var interfaces: [String: Interface] = [:]
+    private var names: [String] = []
+
+    /// A service with only `org.varlink.service`, whose `GetInfo` says what is given here.
+    public init(vendor: String, product: String, version: String, url: String) {
+        add(interface: Self.interfaceName, description: Self.interfaceDescription)
+        handle(GetInfo.self) { [unowned self] _, _ in
+            GetInfo.Reply(vendor: vendor, product: product, version: version, url: url, interfaces: names)
+        }
+        handle(GetInterfaceDescription.self) { [unowned self] parameters, _ throws(VarlinkFailure) in
+            guard let interface = interfaces[parameters.interface] else {
+                throw VarlinkFailure(InterfaceNotFound(interface: parameters.interface))
+            }
+            return GetInterfaceDescription.Reply(description: interface.description)
+        }
+    }
+
+    /// Adds an interface. `description` is its definition in Varlink's language, as clients will get it.
+    public func add(interface name: String, description: String) {
+        precondition(interfaces[name] == nil, "\(name) was added before")
+        interfaces[name] = Interface(description: description)
+        names.append(name)
+    }
+
+    /// Answers calls of `method` at once.
+    public func handle<M: VarlinkMethod>(
+        _ method: M.Type,
+        _ handler: @escaping @AgentQueue (M.Parameters, VarlinkPeer) throws(VarlinkFailure) -> M.Reply
+    ) {
+        precondition(!M.isStream, "\(M.name) answers with a stream")
+        register(method) { call, progress throws(VarlinkFailure) in
+            let parameters = try call.parameters(as: M.Parameters.self)
+            progress.finish(.reply(try handler(parameters, progress.peer)))
+        }
+    }
+
+    /// Answers calls of `method` later: the handler keeps the exchange until it has the answer. The connection waits.
+    public func handleLater<M: VarlinkMethod>(
+        _ method: M.Type,
+        _ handler: @escaping @AgentQueue (M.Parameters, VarlinkExchange<M>) throws(VarlinkFailure) -> Void
+    ) {
+        precondition(!M.isStream, "\(M.name) answers with a stream")
+        register(method) { call, progress throws(VarlinkFailure) in
+            try handler(try call.parameters(as: M.Parameters.self), VarlinkExchange(progress))
+        }
+    }
+
+    /// Answers calls of `method` with a stream. The handler returns what the connection draws messages from, and keeps
+    /// the stream to tell of new ones.
+    public func handleStream<M: VarlinkMethod>(
+        _ method: M.Type,
+        _ handler: @escaping @AgentQueue (M.Parameters, VarlinkStream) throws(VarlinkFailure) -> any VarlinkSubscription
+    ) {
+        precondition(M.isStream, "\(M.name) answers with a single reply")
+        register(method) { call, progress throws(VarlinkFailure) in
+            switch call.mode {
+            case .more:
+                let stream = VarlinkStream(progress)
+                progress.stream(from: try handler(try call.parameters(as: M.Parameters.self), stream))
+            case .single, .oneway, .upgrade:
+                throw VarlinkFailure(ExpectedMore())
+            }
+        }
+    }
+
+    private func register<M: VarlinkMethod>(_ method: M.Type, _ handler: @escaping Handler) {
+        guard let name = VarlinkName(M.name), interfaces[name.interface] != nil else {
+            preconditionFailure("the interface of \(M.name) was not added")
+        }
+        interfaces[name.interface]?.handlers[name.member] = handler
+    }
+
+    /// Runs the handler of `call`, or answers why there is none.
+    func begin(_ call: VarlinkCall, _ progress: CallInProgress) {
+        do throws(VarlinkFailure) {
+            try handler(for: call)(call, progress)
+        } catch {
+            progress.finish(error.message)
+        }
+    }
+
+    private func handler(for call: VarlinkCall) throws(VarlinkFailure) -> Handler {
+        guard let name = VarlinkName(call.method) else {
+            throw VarlinkFailure(InvalidParameter(parameter: "method"))
+        }
+        guard let interface = interfaces[name.interface] else {
+            throw VarlinkFailure(InterfaceNotFound(interface: name.interface))
+        }
+        guard let handler = interface.handlers[name.member] else {
+            if interface.description.declaresMethod(name.member) {
+                throw VarlinkFailure(MethodNotImplemented(method: call.method))
+            }
+            throw VarlinkFailure(MethodNotFound(method: call.method))
+        }
+        // No method of this module's services changes the protocol of its connection.
+        if call.mode == .upgrade { throw VarlinkFailure(MethodNotImplemented(method: call.method)) }
+        return handler
+    }
+}
+
+extension String {
+    /// Whether this definition of an interface has a method of that name. Definitions write one declaration a line.
+    fileprivate func declaresMethod(_ name: String) -> Bool {
+        split(separator: "\n").contains { line in
+            let words = line.split(maxSplits: 2, whereSeparator: { " \t(".contains($0) })
+            return words.count >= 2 && words[0] == "method" && words[1] == name
+        }
+    }
+}

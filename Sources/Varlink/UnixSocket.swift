@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import CPlatform
+internal import Glibc
+internal import Platform
+
+/// Unix stream sockets by path.
+enum UnixSocket {
+    /// The most bytes of a path, its NUL not counted (`sun_path` of `unix(7)`).
+    static let longestPath = MemoryLayout.size(ofValue: sockaddr_un().sun_path) - 1
+
+    /// An unconnected socket, close-on-exec and non-blocking.
+    static func make() throws(SystemError) -> OwnedDescriptor {
+        let type = CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
+        return OwnedDescriptor(try retryingInterrupts("making a socket") { socket(AF_UNIX, type, 0) })
+    }
+
+    /// A connection to the service at `path`. The kernel connects Unix sockets at once or not at all.
+    ///
+    /// - Throws: `ENOENT` or `ECONNREFUSED` if nobody is there, `EACCES` without permission, `EAGAIN` if the service has
+    ///   as many waiting clients as it allows.
+    static func connect(to path: String) throws(SystemError) -> OwnedDescriptor {
+        let socket = try make()
+        try withAddress(of: path, "connecting to \(path)") { address, length in
+            Glibc.connect(socket.number, address, length)
+        }
+        return socket
+    }
+
+    /// A socket that is bound to `path`, which must not exist.
+    static func bind(to path: String) throws(SystemError) -> OwnedDescriptor {
+        let socket = try make()
+        try withAddress(of: path, "binding \(path)") { address, length in
+            Glibc.bind(socket.number, address, length)
+        }
+        return socket
+    }
+
+    private static func withAddress(
+        of path: String, _ operation: @autoclosure () -> String,
+        _ body: (UnsafePointer<sockaddr>, socklen_t) -> CInt
+    ) throws(SystemError) {
+        let bytes = Array(path.utf8)
+        guard bytes.count <= longestPath else { throw SystemError(operation(), code: ENAMETOOLONG) }
+        guard !bytes.isEmpty, !bytes.contains(0) else { throw SystemError(operation(), code: EINVAL) }
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
+        try retryingInterrupts(operation()) {
+            withUnsafePointer(to: &address) { pointer in
+                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    body($0, socklen_t(MemoryLayout<sockaddr_un>.size))
+                }
+            }
+        }
+    }
+}

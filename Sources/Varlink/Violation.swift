@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What a peer sent that is not Varlink. It ends the connection it came on and nothing else: after it, the boundaries
+/// of messages, and so who is being answered, cannot be trusted.
+public enum VarlinkViolation: Error, Hashable, Sendable, CustomStringConvertible {
+    /// A message, complete or not, is longer than `limit` bytes.
+    case messageTooLong(limit: Int)
+    /// A message is not UTF-8.
+    case notUTF8
+    /// A message is not JSON.
+    case notJSON
+    /// A message is JSON, but not an object.
+    case notAnObject
+    /// An object that is not a call; the text says what is wrong with it.
+    case notACall(String)
+    /// An object that is not a reply; the text says what is wrong with it.
+    case notAReply(String)
+    /// A reply to nothing: no call is waiting for one, or the call asked for a single one and more are announced.
+    case unexpectedReply
+    /// The kernel cut off descriptors that rode on a message (`MSG_CTRUNC`).
+    case descriptorsTruncated
+
+    /// What the peer did, for the end of a sentence.
+    public var description: String {
+        switch self {
+        case .messageTooLong(let limit): "a message is longer than \(limit) bytes"
+        case .notUTF8: "a message is not UTF-8"
+        case .notJSON: "a message is not JSON"
+        case .notAnObject: "a message is not a JSON object"
+        case .notACall(let reason): "a message is not a call: \(reason)"
+        case .notAReply(let reason): "a message is not a reply: \(reason)"
+        case .unexpectedReply: "a reply came that no call asked for"
+        case .descriptorsTruncated: "the kernel cut off file descriptors of a message"
+        }
+    }
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Platform
+import Testing
+
+@testable import Varlink
+
+@Suite struct ClientTests {
+    typealias Ping = TestService.Ping
+    typealias Count = TestService.Count
+
+    /// A connection to a service of the project.
+    @AgentQueue
+    private func connect(to test: TestService) throws -> VarlinkConnection {
+        let (ours, theirs) = socketPair()
+        try test.server.serve(OwnedDescriptor(ours))
+        return try VarlinkConnection(OwnedDescriptor(theirs))
+    }
+
+    /// A connection whose other end the test plays.
+    @AgentQueue
+    private func connectToRaw() throws -> (VarlinkConnection, RawClient) {
+        let (ours, theirs) = socketPair()
+        return (try VarlinkConnection(OwnedDescriptor(ours), messageLimit: 1000), RawClient(OwnedDescriptor(theirs)))
+    }
+
+    private func ping(_ connection: VarlinkConnection, _ text: String) async -> Result<Ping.Reply, VarlinkCallError> {
+        await withCheckedContinuation { continuation in
+            AgentQueue.async { connection.call(Ping.self, .init(text: text)) { continuation.resume(returning: $0) } }
+        }
+    }
+
+    private func next<M>(_ replies: VarlinkReplies<M>) async -> Result<M.Reply?, VarlinkCallError> {
+        await withCheckedContinuation { continuation in
+            AgentQueue.async { replies.next { continuation.resume(returning: $0) } }
+        }
+    }
+
+    @Test func callsThatOverlapGetTheirOwnAnswers() async throws {
+        let test = await TestService()
+        let connection = try await connect(to: test)
+        await withTaskGroup(of: Void.self) { group in
+            for number in 0..<200 {
+                group.addTask { #expect(await ping(connection, "\(number)") == .success(.init(text: "\(number)"))) }
+            }
+        }
+        await onQueue { connection.close() }
+        try await eventually("gone") { test.server.connectionCount == 0 }
+    }
+
+    @Test func anErrorIsTheAnswerAndTheConnectionGoesOn() async throws {
+        let test = await TestService()
+        let connection = try await connect(to: test)
+        let refused = await withCheckedContinuation { continuation in
+            AgentQueue.async {
+                connection.call(TestService.Refuse.self, .init()) { continuation.resume(returning: $0) }
+            }
+        }
+        guard case .failure(.refused(let failure)) = refused else {
+            Issue.record("\(refused)")
+            return
+        }
+        #expect(failure.decoded() == TestService.Refused(uid: Int(getuid())))
+        #expect(await ping(connection, "next") == .success(.init(text: "next")))
+        await onQueue { connection.close() }
+    }
+
+    @Test func aStreamIsReadOnlyAsFarAsItIsWanted() async throws {
+        let test = await TestService()
+        let connection = try await connect(to: test)
+        let replies = await onQueue { connection.stream(Count.self, .init()) }
+        try await eventually("subscribed") { test.counters.count == 1 }
+        await onQueue { test.counters[0].available = 1 }
+        #expect(await next(replies) == .success(.init(number: 1)))
+        for burst in stride(from: 100, through: 20_000, by: 100) {
+            await onQueue { test.counters[0].available = burst }
+        }
+        // What the two sockets and one chunk hold; a client that read on would have taken all.
+        await onQueue { #expect(test.counters[0].number < 3000) }
+        for number in 2...20_000 {
+            let reply = await next(replies)
+            guard reply == .success(.init(number: number)) else {
+                Issue.record("\(reply) instead of \(number)")
+                break
+            }
+        }
+        await onQueue { connection.close() }
+        try await eventually("ended") { test.counters[0].endings == 1 }
+        #expect(await next(replies) == .failure(.closed))
+    }
+
+    @Test func aStreamEndsWithNilAndCallsBehindItAreAnswered() async throws {
+        let test = await TestService()
+        let connection = try await connect(to: test)
+        let replies = await onQueue { connection.stream(Count.self, .init(to: 2)) }
+        async let behind = ping(connection, "behind")
+        #expect(await next(replies) == .success(.init(number: 1)))
+        #expect(await next(replies) == .success(.init(number: 2)))
+        #expect(await next(replies) == .success(nil))
+        #expect(await next(replies) == .success(nil))
+        #expect(await behind == .success(.init(text: "behind")))
+        await onQueue { connection.close() }
+    }
+
+    @Test func whatCameBeforeTheHangUpIsDelivered() async throws {
+        let (connection, service) = try await connectToRaw()
+        let replies = await onQueue { connection.stream(Count.self, .init()) }
+        #expect(await service.receive() != nil)
+        service.send(#"{"parameters":{"number":1},"continues":true}"#, #"{"parameters":{"number":2},"continues":true}"#)
+        service.closeNow()
+        #expect(await next(replies) == .success(.init(number: 1)))
+        #expect(await next(replies) == .success(.init(number: 2)))
+        #expect(await next(replies) == .failure(.hungUp))
+    }
+
+    @Test(arguments: [
+        ("hello", VarlinkCallError.violated(.notJSON)),
+        (#"{"parameters":{}}"#, .violated(.notAReply("parameters.text is missing"))),
+        (#"{"parameters":{"text":"x"},"continues":true}"#, .violated(.unexpectedReply)),
+        (String(repeating: "x", count: 1001), .violated(.messageTooLong(limit: 1000))),
+    ])
+    func aServiceThatBreaksTheProtocolEndsTheConnection(message: String, error: VarlinkCallError) async throws {
+        let (connection, service) = try await connectToRaw()
+        async let first = ping(connection, "first")
+        #expect(await service.receive() != nil)
+        service.send(message)
+        #expect(await first == .failure(error))
+        #expect(await ping(connection, "too late") == .failure(error))
+        #expect(await service.receive() == nil)
+    }
+
+    @Test func aReplyToNothingEndsTheConnection() async throws {
+        let (connection, service) = try await connectToRaw()
+        service.send(pong("?"))
+        #expect(await service.receive() == nil)
+        #expect(await ping(connection, "x") == .failure(.violated(.unexpectedReply)))
+    }
+
+    @Test func aServiceThatHangsUpFailsTheCallsThatWait() async throws {
+        let (connection, service) = try await connectToRaw()
+        async let waiting = ping(connection, "x")
+        #expect(await service.receive() != nil)
+        service.closeNow()
+        #expect(await waiting == .failure(.hungUp))
+        #expect(await ping(connection, "x") == .failure(.hungUp))
+    }
+
+    @Test func closingFailsTheCallsThatWait() async throws {
+        let (connection, service) = try await connectToRaw()
+        async let waiting = ping(connection, "x")
+        #expect(await service.receive() != nil)
+        await onQueue { connection.close() }
+        #expect(await waiting == .failure(.closed))
+        #expect(await service.receive() == nil)
+    }
+
+    @Test func aOnewayCallArrivesAndNothingIsWaitedFor() async throws {
+        let test = await TestService()
+        let connection = try await connect(to: test)
+        await onQueue { connection.callOneway(Ping.self, .init(text: "silent")) }
+        #expect(await ping(connection, "spoken") == .success(.init(text: "spoken")))
+        await onQueue { #expect(test.pings == ["silent", "spoken"]) }
+        await onQueue { connection.close() }
+    }
+}

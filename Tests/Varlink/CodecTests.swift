@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Testing
+
+@testable import Varlink
+
+@Suite struct CodecTests {
+    struct Place: VarlinkParameters, Hashable {
+        var x: Int
+        var y: Double?
+        enum CodingKeys: CodingKey { case x, y }
+    }
+
+    struct Parameters: VarlinkParameters, Hashable {
+        enum Colour: String, Codable { case red, green }
+        var text: String?
+        var count: Int?
+        var colour: Colour?
+        var place: Place?
+        var names: [String]?
+
+        enum CodingKeys: CodingKey { case text, count, colour, place, names }
+
+        static func object(in field: CodingKeys) -> (any VarlinkParameters.Type)? {
+            switch field {
+            case .place: Place.self
+            case .text, .count, .colour, .names: nil
+            }
+        }
+    }
+
+    struct Required: VarlinkParameters, Hashable {
+        var name: String
+        enum CodingKeys: CodingKey { case name }
+    }
+
+    enum Method: VarlinkMethod {
+        static let name = "org.example.Test.Do"
+        typealias Parameters = CodecTests.Parameters
+        struct Reply: Codable, Hashable, Sendable { var text: String? }
+    }
+
+    @Test(arguments: [
+        (#"{"method":"a.B"}"#, VarlinkCall.Mode.single),
+        (#"{"method":"a.B","more":false,"oneway":false,"upgrade":false}"#, .single),
+        (#"{"method":"a.B","more":null}"#, .single),
+        (#" {"method" : "a.B" , "more" : true}"#, .more),
+        (#"{"method":"a.B","oneway":true,"more":false}"#, .oneway),
+        (#"{"method":"a.B","upgrade":true}"#, .upgrade),
+        (#"{"method":"a.B","added later":[1]}"#, .single),
+    ])
+    func callsAreRead(json: String, mode: VarlinkCall.Mode) throws {
+        let call = try VarlinkCall(Array(json.utf8))
+        #expect(call.method == "a.B")
+        #expect(call.mode == mode)
+    }
+
+    @Test(arguments: [
+        ("", VarlinkViolation.notJSON),
+        ("hello", .notJSON),
+        (#"{"method":"a.B""#, .notJSON),
+        (#"{"method":"a.B"} {}"#, .notJSON),
+        (String(repeating: "[", count: 10_000), .notJSON),
+        ("[]", .notAnObject),
+        (#""text""#, .notAnObject),
+        ("12", .notAnObject),
+        ("null", .notAnObject),
+        ("{}", .notACall("method is missing")),
+        (#"{"method":null}"#, .notACall("method is null")),
+        (#"{"method":7}"#, .notACall("method has the wrong type")),
+        (#"{"method":"a.B","more":1}"#, .notACall("more has the wrong type")),
+        (#"{"method":"a.B","more":"true"}"#, .notACall("more has the wrong type")),
+        (#"{"method":"a.B","more":true,"oneway":true}"#, .notACall("oneway, more and upgrade exclude each other")),
+    ])
+    func whatIsNoCallIsRefusedWithTheReason(json: String, violation: VarlinkViolation) {
+        #expect(throws: violation) { try VarlinkCall(Array(json.utf8)) }
+    }
+
+    @Test func bytesThatAreNotUTF8AreRefusedWhereverTheyStand() {
+        let broken = Array(#"{"method":"a.B","passed over":""#.utf8) + [0xff] + Array(#""}"#.utf8)
+        #expect(throws: VarlinkViolation.notUTF8) { try VarlinkCall(broken) }
+        let utf16: [UInt8] = [0xff, 0xfe] + #"{"method":"a.B"}"#.utf16.flatMap { [UInt8($0 & 0xff), UInt8($0 >> 8)] }
+        #expect(throws: VarlinkViolation.notUTF8) { try VarlinkCall(utf16) }
+    }
+
+    @Test(arguments: ["", #","parameters":null"#, #","parameters":{}"#])
+    func parametersLeftOutNullAndEmptyAreTheSame(member: String) throws {
+        let call = try VarlinkCall(Array(#"{"method":"a.B"\#(member)}"#.utf8))
+        #expect(try call.parameters(as: Parameters.self) == Parameters())
+        #expect(try call.parameters(as: VarlinkEmpty.self) == VarlinkEmpty())
+        let missing = VarlinkFailure(VarlinkService.InvalidParameter(parameter: "name"))
+        #expect(throws: missing) { try call.parameters(as: Required.self) }
+    }
+
+    @Test(arguments: [
+        (#"{"text":1}"#, "text"),
+        (#"{"names":["a",1]}"#, "names[1]"),
+        (#"{"names":["a",null]}"#, "names[1]"),
+        (#"{"colour":"blue"}"#, "colour"),
+        (#"{"count":1.5}"#, "count"),
+        (#"{"count":100000000000000000000}"#, "count"),
+        (#"{"count":1,"place":{"x":0.5}}"#, "place.x"),
+        (#"{"count":1.5,"place":{"x":1,"y":0.5}}"#, "parameters"),
+        (#"{"place":{}}"#, "place.x"),
+        (#"{"place":[]}"#, "place"),
+        (#"{"txet":"a"}"#, "txet"),
+        (#"{"place":{"x":1,"z":1}}"#, "place.z"),
+        ("[]", "parameters"),
+        (#""text""#, "parameters"),
+    ])
+    func theParameterThatIsWrongIsNamed(parameters: String, name: String) throws {
+        let call = try VarlinkCall(Array(#"{"method":"a.B","parameters":\#(parameters)}"#.utf8))
+        let failure = #expect(throws: VarlinkFailure.self) { try call.parameters(as: Parameters.self) }
+        #expect(failure?.decoded() == VarlinkService.InvalidParameter(parameter: name))
+    }
+
+    @Test(arguments: VarlinkCall.Mode.allCases)
+    func callsSurviveEncodingAndAreNulTerminatedOnce(mode: VarlinkCall.Mode) throws {
+        let parameters = Parameters(
+            text: "a/b \u{0} é \n", count: .max, colour: .red, place: Place(x: -1, y: 0.5), names: [])
+        let bytes = VarlinkMessage.call(Method.self, parameters, mode).bytes
+        #expect(bytes.filter { $0 == 0 }.count == 1 && bytes.last == 0)
+        let call = try VarlinkCall(Array(bytes.dropLast()))
+        #expect(call.method == "org.example.Test.Do")
+        #expect(call.mode == mode)
+        #expect(try call.parameters(as: Parameters.self) == parameters)
+    }
+
+    @Test func repliesHaveNoOtherMembersAndNoNull() throws {
+        func members(_ message: VarlinkMessage) throws -> [String: Any] {
+            let object = try JSONSerialization.jsonObject(with: Data(message.bytes.dropLast()))
+            return try #require(object as? [String: Any])
+        }
+        let plain = try members(.reply(Method.Reply(text: nil)))
+        #expect(plain.keys.sorted() == ["parameters"])
+        #expect((plain["parameters"] as? [String: Any])?.isEmpty == true)
+        let continued = try members(.reply(Method.Reply(text: "x"), continues: true))
+        #expect(continued.keys.sorted() == ["continues", "parameters"])
+        #expect(continued["continues"] as? Bool == true)
+        let error = try members(.error(VarlinkService.MethodNotFound(method: "a.B")))
+        #expect(error.keys.sorted() == ["error", "parameters"])
+        #expect(error["error"] as? String == "org.varlink.service.MethodNotFound")
+    }
+
+    @Test(arguments: [
+        (#"{}"#, nil, false),
+        (#"{"parameters":null,"error":null,"continues":null}"#, nil, false),
+        (#"{"parameters":{"text":"x","added later":1},"continues":true}"#, "x", true),
+        (#"{"parameters":{"text":"x"},"continues":false,"added later":{}}"#, "x", false),
+    ])
+    func repliesAreRead(json: String, text: String?, continues: Bool) throws {
+        guard case .success(let reply, let more) = try VarlinkReply<Method.Reply>(Array(json.utf8)) else {
+            Issue.record("read as an error")
+            return
+        }
+        #expect(reply.text == text)
+        #expect(more == continues)
+    }
+
+    @Test(arguments: [
+        ("x", VarlinkViolation.notJSON), ("[]", .notAnObject),
+        (#"{"error":1}"#, .notAReply("error has the wrong type")),
+        (#"{"continues":1}"#, .notAReply("continues has the wrong type")),
+        (#"{"parameters":[]}"#, .notAReply("parameters has the wrong type")),
+        (#"{"parameters":{"text":1}}"#, .notAReply("parameters.text has the wrong type")),
+    ])
+    func whatIsNoReplyIsRefusedWithTheReason(json: String, violation: VarlinkViolation) {
+        #expect(throws: violation) { try VarlinkReply<Method.Reply>(Array(json.utf8)) }
+    }
+
+    @Test func errorsAreTypedOnBothSides() throws {
+        let sent = VarlinkMessage.error(VarlinkService.InterfaceNotFound(interface: "a.b"))
+        guard case .failure(let failure) = try VarlinkReply<Method.Reply>(Array(sent.bytes.dropLast())) else {
+            Issue.record("read as a success")
+            return
+        }
+        #expect(failure.decoded() == VarlinkService.InterfaceNotFound(interface: "a.b"))
+        #expect(failure.decoded(as: VarlinkService.MethodNotFound.self) == nil)
+        #expect("\(failure)".contains("InterfaceNotFound") && "\(failure)".contains("a.b"))
+        let bare = try VarlinkReply<Method.Reply>(Array(#"{"error":"org.varlink.service.ExpectedMore"}"#.utf8))
+        guard case .failure(let withoutParameters) = bare else {
+            Issue.record("read as a success")
+            return
+        }
+        #expect(withoutParameters.decoded() == VarlinkService.ExpectedMore())
+    }
+}

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Platform
+import Testing
+
+@testable import Varlink
+
+@Suite struct ServerTests {
+    @Test(arguments: [
+        "hello\0", "\0", "[]\0", "{}\0", "{\"method\":1}\0",
+        "{\"method\":\"org.example.Test.Ping\",\"more\":\"yes\"}\0",
+        "{\"method\":\"org.example.Test.Ping\",\"more\":true,\"oneway\":true}\0", "{\"method\":\"\u{fffd}\0",
+    ])
+    func whatIsNotVarlinkEndsItsConnectionAndNoOther(bytes: String) async throws {
+        let test = await TestService()
+        let other = try await test.client()
+        let client = try await test.client()
+        client.send(ping("before"))
+        #expect(await client.receive() == pong("before"))
+        client.send(bytes: Array(bytes.utf8))
+        #expect(await client.receive() == nil)
+        other.send(ping("after"))
+        #expect(await other.receive() == pong("after"))
+        try await eventually("reported") { test.incidents.count == 1 && test.server.connectionCount == 1 }
+    }
+
+    @Test func aMessageOverTheLimitEndsItsConnectionBeforeItIsComplete() async throws {
+        var limits = VarlinkServer.Limits()
+        limits.messageBytes = 1000
+        let test = await TestService(limits: limits)
+        let client = try await test.client()
+        client.send(bytes: Array(repeating: UInt8(ascii: " "), count: 1001))
+        #expect(await client.receive() == nil)
+        try await eventually("reported") {
+            if case .violation(_, .messageTooLong(limit: 1000)) = test.incidents.first { true } else { false }
+        }
+    }
+
+    @Test func aCallMayComeByteByByte() async throws {
+        let test = await TestService()
+        let client = try await test.client()
+        for byte in Array(ping("slow").utf8) + [0] { client.send(bytes: [byte]) }
+        #expect(await client.receive() == pong("slow"))
+    }
+
+    @Test func callsThatRunTogetherAreAnsweredInOrder() async throws {
+        let test = await TestService()
+        let client = try await test.client()
+        let texts = (0..<300).map { "\($0)" }
+        client.send(bytes: texts.flatMap { Array(ping($0).utf8) + [0] })
+        for text in texts { #expect(await client.receive() == pong(text)) }
+    }
+
+    @Test func aCallThatIsAnsweredLaterHoldsThoseBehindIt() async throws {
+        let test = await TestService()
+        let client = try await test.client()
+        client.send(call("Later"), ping("second"))
+        try await eventually("called") { test.exchanges.count == 1 }
+        await onQueue {
+            #expect(test.pings == [])
+            test.exchanges.removeLast().reply(.init(text: "first"))
+        }
+        #expect(await client.receive() == pong("first"))
+        #expect(await client.receive() == pong("second"))
+    }
+
+    @Test func aCallThatIsAnsweredLaterIsCancelledByTheHangUp() async throws {
+        let test = await TestService()
+        let client = try await test.client()
+        client.send(call("Later"), ping("never"))
+        try await eventually("called") { test.exchanges.count == 1 }
+        let cancelled = await onQueue {
+            let cancelled = Flag()
+            test.exchanges[0].onCancel = { cancelled.raise() }
+            return cancelled
+        }
+        client.closeNow()
+        try await eventually("cancelled and closed") { cancelled.count == 1 && test.server.connectionCount == 0 }
+        await onQueue {
+            test.exchanges[0].reply(.init(text: "to nobody"))
+            #expect(cancelled.count == 1)
+            #expect(test.pings == [])
+        }
+    }
+
+    @Test func aCallThatIsForgottenEndsItsConnection() async throws {
+        let test = await TestService()
+        let client = try await test.client()
+        client.send(call("Later"))
+        try await eventually("called") { test.exchanges.count == 1 }
+        await onQueue { test.exchanges = [] }
+        #expect(await client.receive() == nil)
+    }
+
+    @Test func aHandlerThatThrowsWithTheExchangeInHandAnswersWithItsError() async throws {
+        let test = await TestService()
+        await onQueue { test.laterThrows = true }
+        let client = try await test.client()
+        client.send(call("Later"), ping("next"))
+        #expect(await client.receive() == failure("org.example.Test.Refused", "\"uid\":\(getuid())"))
+        #expect(await client.receive() == pong("next"))
+    }
+
+    @Test func aOnewayCallIsNeverAnswered() async throws {
+        let test = await TestService()
+        let client = try await test.client()
+        client.send(
+            ping("silent", #","oneway":true"#), call("Refuse", #","oneway":true"#), call("Nothing", #","oneway":true"#),
+            call("Count", #","oneway":true"#), #"{"method":"nonsense","oneway":true}"#, ping("spoken"))
+        #expect(await client.receive() == pong("spoken"))
+        await onQueue { #expect(test.pings == ["silent", "spoken"]) }
+    }
+
+    @Test func onewayCallsOfAClientThatHungUpAreCarriedOut() async throws {
+        let test = await TestService()
+        let texts = (0..<100).map { "\($0)" }
+        do {
+            let client = try await test.client()
+            client.send(bytes: texts.flatMap { Array(ping($0, #","oneway":true"#).utf8) + [0] })
+        }
+        try await eventually("carried out") { test.pings == texts && test.server.connectionCount == 0 }
+    }
+
+    @Test func aClientThatClosesItsSendingSideGetsItsAnswers() async throws {
+        let test = await TestService()
+        let client = try await test.client()
+        client.send(call("Later"), ping("second"))
+        shutdown(client.number, CInt(SHUT_WR))
+        try await eventually("called") { test.exchanges.count == 1 }
+        await onQueue { test.exchanges.removeLast().reply(.init(text: "first")) }
+        #expect(await client.receive() == pong("first"))
+        #expect(await client.receive() == pong("second"))
+        #expect(await client.receive() == nil)
+    }
+
+    @Test func aClientThatVanishesInTheMiddleOfAMessageIsForgotten() async throws {
+        let test = await TestService()
+        do {
+            let client = try await test.client()
+            client.send(bytes: Array(ping("cut off").utf8))
+            try await eventually("connected") { test.server.connectionCount == 1 }
+        }
+        try await eventually("gone") { test.server.connectionCount == 0 }
+        await onQueue {
+            #expect(test.pings == [])
+            #expect(test.incidents == [])
+        }
+    }
+
+    @Test(arguments: [
+        (#"{"method":"org.example.Other.Ping"}"#, "InterfaceNotFound", #""interface":"org.example.Other""#),
+        (call("Nothing"), "MethodNotFound", #""method":"org.example.Test.Nothing""#),
+        (call("Missing"), "MethodNotImplemented", #""method":"org.example.Test.Missing""#),
+        (ping("x", #","upgrade":true"#), "MethodNotImplemented", #""method":"org.example.Test.Ping""#),
+        (call("Ping"), "InvalidParameter", #""parameter":"text""#),
+        (#"{"method":"Ping"}"#, "InvalidParameter", #""parameter":"method""#),
+        (#"{"method":""}"#, "InvalidParameter", #""parameter":"method""#),
+        (call("Count"), "ExpectedMore", ""),
+    ])
+    func aCallThatCannotBeAnsweredSaysWhy(message: String, error: String, parameters: String) async throws {
+        let test = await TestService()
+        let client = try await test.client()
+        client.send(message, ping("next"))
+        #expect(await client.receive() == failure("org.varlink.service.\(error)", parameters))
+        #expect(await client.receive() == pong("next"))
+    }
+
+    @Test func aMethodWithoutStreamAnswersOnceAlsoWhenAskedForMore() async throws {
+        let test = await TestService()
+        let client = try await test.client()
+        client.send(ping("once", #","more":true"#), ping("next"))
+        #expect(await client.receive() == pong("once"))
+        #expect(await client.receive() == pong("next"))
+    }
+
+    @Test func answersThatNobodyReadsStopTheReadingOfCalls() async throws {
+        let test = await TestService()
+        let client = try await test.client()
+        // A send that would block for this long counts as refused. A slow machine can only make it refuse earlier.
+        var limit = timeval(tv_sec: 1, tv_usec: 0)
+        setsockopt(client.number, SOL_SOCKET, SO_SNDTIMEO, &limit, socklen_t(MemoryLayout.size(ofValue: limit)))
+        let message = Array(ping(String(repeating: "x", count: 10_000)).utf8) + [0]
+        var sent = 0
+        while sent < 16 << 20 {
+            let count = client.send(bytes: message)
+            guard count == message.count else { break }
+            sent += count
+        }
+        #expect(sent < 4 << 20)
+        let answered = await onQueue { test.pings.count }
+        #expect(answered < 100)
+        for _ in 0..<answered { #expect(await client.receive() != nil) }
+    }
+
+    @Test func descriptorsThatNobodyAskedForAreClosed() async throws {
+        let test = await TestService()
+        let client = try await test.client()
+        let (kept, passed) = socketPair()
+        sendDescriptor(passed, with: Array(ping("with luggage").utf8) + [0], over: client.number)
+        Glibc.close(passed)
+        defer { Glibc.close(kept) }
+        #expect(await client.receive() == pong("with luggage"))
+        // The last other end is closed, so the read does not wait.
+        var byte: UInt8 = 0
+        #expect(recv(kept, &byte, 1, CInt(MSG_DONTWAIT)) == 0)
+    }
+
+    @Test func noUserAndNotAllUsersTogetherGetMoreConnectionsThanAllowed() async throws {
+        var limits = VarlinkServer.Limits()
+        limits.connectionsPerUser = 2
+        let test = await TestService(limits: limits)
+        var clients = [try await test.client(), try await test.client()]
+        let refused = try await test.client()
+        #expect(await refused.receive() == nil)
+        clients.removeFirst()
+        try await eventually("one left") { test.server.connectionCount == 1 }
+        let next = try await test.client()
+        next.send(ping("fits"))
+        #expect(await next.receive() == pong("fits"))
+        await onQueue {
+            let peer = VarlinkPeer(uid: getuid(), gid: getgid(), pid: getpid())
+            #expect(test.incidents == [.tooManyConnectionsOfUser(peer)])
+        }
+
+        limits.connections = 1
+        let full = await TestService(limits: limits)
+        let first = try await full.client()
+        let second = try await full.client()
+        #expect(await second.receive() == nil)
+        first.send(ping("alone"))
+        #expect(await first.receive() == pong("alone"))
+    }
+
+    @Test func closingTheServerEndsEverything() async throws {
+        let test = await TestService()
+        let idle = try await test.client()
+        let streaming = try await test.client()
+        streaming.send(call("Count", #","more":true"#))
+        try await eventually("subscribed") { test.counters.count == 1 }
+        await onQueue { test.server.close() }
+        #expect(await idle.receive() == nil)
+        #expect(await streaming.receive() == nil)
+        await onQueue {
+            #expect(test.counters[0].endings == 1)
+            #expect(test.server.connectionCount == 0)
+        }
+    }
+}
+
+/// Something that happened, on the agent's queue.
+@AgentQueue
+final class Flag {
+    private(set) var count = 0
+    func raise() { count += 1 }
+}
+
+/// Sends one descriptor along with bytes. The layout is that of `cmsg(3)` on 64-bit Linux.
+private func sendDescriptor(_ descriptor: CInt, with bytes: [UInt8], over socket: CInt) {
+    var bytes = bytes
+    var control = [UInt64](repeating: 0, count: 3)
+    control.withUnsafeMutableBytes { control in
+        control.storeBytes(of: 20, as: UInt64.self)
+        control.storeBytes(of: CInt(SOL_SOCKET), toByteOffset: 8, as: CInt.self)
+        control.storeBytes(of: CInt(SCM_RIGHTS), toByteOffset: 12, as: CInt.self)
+        control.storeBytes(of: descriptor, toByteOffset: 16, as: CInt.self)
+        bytes.withUnsafeMutableBytes { bytes in
+            var vector = iovec(iov_base: bytes.baseAddress, iov_len: bytes.count)
+            var header = msghdr()
+            withUnsafeMutablePointer(to: &vector) {
+                header.msg_iov = $0
+                header.msg_iovlen = 1
+                header.msg_control = control.baseAddress
+                header.msg_controllen = control.count
+                #expect(sendmsg(socket, &header, 0) == bytes.count)
+            }
+        }
+    }
+}

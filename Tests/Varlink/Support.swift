@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Platform
+import Testing
+
+@testable import Varlink
+
+/// Runs `body` on the agent's queue.
+@AgentQueue func onQueue<T: Sendable>(_ body: @AgentQueue () throws -> T) async rethrows -> T { try body() }
+
+/// Waits for something that must happen; the limit only ends a test that has failed.
+func eventually(
+    _ what: Comment, sourceLocation: SourceLocation = #_sourceLocation, _ condition: @AgentQueue () -> Bool
+) async throws {
+    for _ in 0..<2000 {
+        if await onQueue(condition) { return }
+        try await Task.sleep(for: .milliseconds(10))
+    }
+    Issue.record(what, sourceLocation: sourceLocation)
+}
+
+/// Two connected sockets, to be owned by the caller.
+func socketPair() -> (CInt, CInt) {
+    var numbers: [CInt] = [-1, -1]
+    precondition(socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &numbers) == 0)
+    return (numbers[0], numbers[1])
+}
+
+/// An empty directory for sockets, removed with its owner.
+final class TemporaryDirectory: Sendable {
+    let path: String
+
+    init() {
+        var template = Array("/tmp/varlink-XXXXXX".utf8CString)
+        path = mkdtemp(&template).map { String(cString: $0) } ?? ""
+        precondition(!path.isEmpty)
+    }
+
+    deinit { try? FileManager.default.removeItem(atPath: path) }
+}
+
+/// A client that is no part of the project: blocking reads and writes of bytes.
+final class RawClient: Sendable {
+    let number: CInt
+    /// Where reads block: not on the threads that all tests share.
+    private let queue = DispatchQueue(label: "client")
+    private nonisolated(unsafe) var pending: [UInt8] = []  // only on `queue`
+
+    init(_ socket: consuming OwnedDescriptor) {
+        number = socket.release()
+        _ = fcntl(number, F_SETFL, 0)
+        // Only so that a test that has failed ends.
+        var limit = timeval(tv_sec: 20, tv_usec: 0)
+        setsockopt(number, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout.size(ofValue: limit)))
+    }
+
+    deinit { _ = Glibc.close(number) }
+
+    func closeNow() { shutdown(number, CInt(SHUT_RDWR)) }
+
+    @discardableResult
+    func send(bytes: [UInt8]) -> Int {
+        bytes.withUnsafeBytes { Glibc.send(number, $0.baseAddress, $0.count, CInt(MSG_NOSIGNAL)) }
+    }
+
+    func send(_ messages: String...) {
+        send(bytes: messages.flatMap { Array($0.utf8) + [0] })
+    }
+
+    /// The next message; `nil` at the end of the stream, and after a reset.
+    func receive() async -> String? {
+        let (message, code) = await withCheckedContinuation { continuation in
+            queue.async { continuation.resume(returning: self.receiveBlocking()) }
+        }
+        if code == EAGAIN { Issue.record("nothing came") }
+        return message
+    }
+
+    private func receiveBlocking() -> (String?, CInt) {
+        while true {
+            if let end = pending.firstIndex(of: 0) {
+                let message = String(decoding: pending[..<end], as: UTF8.self)
+                pending.removeFirst(end + 1)
+                return (message, 0)
+            }
+            var buffer = [UInt8](repeating: 0, count: 65536)
+            let count = recv(number, &buffer, buffer.count, 0)
+            guard count > 0 else { return (nil, count < 0 ? errno : 0) }
+            pending += buffer.prefix(count)
+        }
+    }
+}
+
+/// A service with a method of each kind, and what its handlers saw.
+@AgentQueue
+final class TestService {
+    enum Ping: VarlinkMethod {
+        static let name = "org.example.Test.Ping"
+        struct Parameters: VarlinkParameters {
+            var text: String
+            enum CodingKeys: CodingKey { case text }
+        }
+        struct Reply: Codable, Hashable, Sendable { var text: String }
+    }
+
+    enum Later: VarlinkMethod {
+        static let name = "org.example.Test.Later"
+        typealias Parameters = VarlinkEmpty
+        typealias Reply = Ping.Reply
+    }
+
+    enum Refuse: VarlinkMethod {
+        static let name = "org.example.Test.Refuse"
+        typealias Parameters = VarlinkEmpty
+        typealias Reply = VarlinkEmpty
+    }
+
+    enum Count: VarlinkMethod {
+        static let name = "org.example.Test.Count"
+        static let isStream = true
+        struct Parameters: VarlinkParameters {
+            var to: Int?
+            enum CodingKeys: CodingKey { case to }
+        }
+        struct Reply: Codable, Hashable, Sendable { var number: Int }
+    }
+
+    struct Refused: VarlinkErrorReply, Hashable {
+        static let errorName = "org.example.Test.Refused"
+        var uid: Int
+    }
+
+    /// Counts up to a limit that the test raises.
+    final class Counter: VarlinkSubscription {
+        let stream: VarlinkStream
+        let end: Int?
+        private(set) var asked = 0
+        private(set) var endings = 0
+        private(set) var number = 0
+        var available = 0 {
+            didSet { stream.wake() }
+        }
+
+        init(stream: VarlinkStream, end: Int?) {
+            self.stream = stream
+            self.end = end
+            if let end { available = end }
+        }
+
+        func next() -> VarlinkMessage? {
+            asked += 1
+            guard number < available else { return nil }
+            number += 1
+            return .reply(Count.Reply(number: number), continues: number != end)
+        }
+
+        func ended() { endings += 1 }
+    }
+
+    static let description = """
+        # For tests.
+        interface org.example.Test
+
+        # Answers with what it got.
+        method Ping(text: string) -> (text: string)
+        # Answers when the test says so.
+        method Later() -> (text: string)
+        # Refuses.
+        method Refuse() -> ()
+        # Counts.
+        method Count(to: ?int) -> (number: int)
+        # Is not there.
+        method Missing() -> ()
+
+        error Refused (uid: int)
+
+        """
+
+    let service = VarlinkService(vendor: "Dialtone", product: "Test", version: "1", url: "https://example.org")
+    let server: VarlinkServer
+    private(set) var pings: [String] = []
+    var exchanges: [VarlinkExchange<Later>] = []
+    private(set) var counters: [Counter] = []
+    private(set) var incidents: [VarlinkServer.Incident] = []
+    /// What `Later` throws after it has kept nothing.
+    var laterThrows = false
+
+    init(limits: VarlinkServer.Limits = .init()) {
+        server = VarlinkServer(service, limits: limits)
+        server.onIncident = { [weak self] in self?.incidents.append($0) }
+        service.add(interface: "org.example.Test", description: Self.description)
+        service.handle(Ping.self) { [weak self] parameters, _ in
+            self?.pings.append(parameters.text)
+            return Ping.Reply(text: parameters.text)
+        }
+        service.handleLater(Later.self) { [weak self] _, exchange throws(VarlinkFailure) in
+            guard let self else { return }
+            if laterThrows { throw VarlinkFailure(Refused(uid: Int(exchange.peer.uid))) }
+            exchanges.append(exchange)
+        }
+        service.handle(Refuse.self) { _, peer throws(VarlinkFailure) in
+            throw VarlinkFailure(Refused(uid: Int(peer.uid)))
+        }
+        service.handleStream(Count.self) { [weak self] parameters, stream throws(VarlinkFailure) in
+            let counter = Counter(stream: stream, end: parameters.to)
+            self?.counters.append(counter)
+            return counter
+        }
+    }
+
+    /// A client of this service over a socket pair.
+    func client() throws -> RawClient {
+        let (ours, theirs) = socketPair()
+        try server.serve(OwnedDescriptor(ours))
+        return RawClient(OwnedDescriptor(theirs))
+    }
+}
+
+func ping(_ text: String, _ flags: String = "") -> String {
+    #"{"method":"org.example.Test.Ping","parameters":{"text":"\#(text)"}\#(flags)}"#
+}
+
+func call(_ method: String, _ flags: String = "") -> String {
+    #"{"method":"org.example.Test.\#(method)"\#(flags)}"#
+}
+
+func pong(_ text: String) -> String { #"{"parameters":{"text":"\#(text)"}}"# }
+
+func failure(_ name: String, _ parameters: String) -> String {
+    #"{"error":"\#(name)","parameters":{\#(parameters)}}"#
+}
