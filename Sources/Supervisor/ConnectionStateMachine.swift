@@ -184,9 +184,13 @@ extension ConnectionStateMachine {
         if let epoch = openEpoch, policy.socketOptions != old.socketOptions {
             turn.perform(.configureSocket(epoch: epoch, policy.socketOptions))
         }
-        if case .backingOff = state, policy.backoff != old.backoff {
-            // The wait that runs was drawn from figures that nobody wants any more.
-            return backOff(because: reason, &turn)
+        if case .backingOff(let deadline) = state, policy.backoff != old.backoff {
+            // A wait that was drawn from figures nobody wants any more is not sat out; a shorter one is not drawn out.
+            let sooner = turn.now + policy.backoff.delay(afterFailures: failures, using: &turn.random)
+            if sooner < deadline {
+                turn.perform(.scheduleTimer(.retry, deadline: sooner))
+                state = .backingOff(until: sooner)
+            }
         }
         emit(.policyChanged, because: .policyChanged, &turn)
     }

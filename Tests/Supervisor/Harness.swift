@@ -22,7 +22,7 @@ struct Harness: ~Copyable {
     }
 
     init(_ remote: String = "tcp://192.0.2.7:5060") {
-        self.init(ConnectionPolicy(remote: try! Remote(remote)))
+        self.init(ConnectionPolicy(remote: .of(remote)))
     }
 
     var status: ConnectionStatus { machine.status }
@@ -68,17 +68,24 @@ extension Harness {
     }
 }
 
+extension Remote {
+    /// A remote that the test knows to be right.
+    static func of(_ text: String) -> Remote {
+        do { return try Remote(text) } catch { preconditionFailure("\(error)") }
+    }
+}
+
 extension ConnectionPolicy {
-    static let office = ConnectionPolicy(remote: try! Remote("tcp://192.0.2.7:5060"))
-    static let named = ConnectionPolicy(remote: try! Remote("tcp://sip.example.com:5060"))
+    static let office = ConnectionPolicy(remote: .of("tcp://192.0.2.7:5060"))
+    static let named = ConnectionPolicy(remote: .of("tcp://sip.example.com:5060"))
 }
 
 extension IPAddress {
-    static let office = IPAddress("192.0.2.7")!
-    static let second = IPAddress("198.51.100.7")!
-    static let sixth = IPAddress("2001:db8::7")!
-    static let wifiSource = IPAddress("192.168.1.23")!
-    static let modemSource = IPAddress("10.64.0.2")!
+    static let office = IPAddress(v4: 0xC000_0207)
+    static let second = IPAddress(v4: 0xC633_6407)
+    static let sixth = IPAddress(v6: 0x2001_0DB8 << 96 | 7)
+    static let wifiSource = IPAddress(v4: 0xC0A8_0117)
+    static let modemSource = IPAddress(v4: 0x0A40_0002)
 }
 
 extension Endpoint {

@@ -67,7 +67,8 @@ import Testing
         harness.tell(.closeRequested)
         #expect(harness.status.state == .closed)
         let later: [ConnectionInput] = [
-            .opened, .pathChanged(.none), .pathChanged(.modem), .dialSucceeded(epoch: 1, local: .local, remote: .office),
+            .opened, .pathChanged(.none), .pathChanged(.modem),
+            .dialSucceeded(epoch: 1, local: .local, remote: .office),
             .dialFailed(epoch: 1, .refused), .remoteClosed(epoch: 1), .flowFailed(epoch: 1, .reset),
             .localAddressRemoved(.wifiSource), .timerFired(.retry), .timerFired(.connect), .redialRequested,
             .policyChanged(.named), .closeRequested,
@@ -121,14 +122,27 @@ import Testing
         #expect(harness.status.state == .ready)
     }
 
-    @Test func anotherBackoffDrawsTheWaitAnew() {
-        var policy = ConnectionPolicy.office
+    @Test func aShorterBackoffShortensTheWaitThatRuns() {
+        var harness = Harness.refused(ConnectionPolicy(remote: .of("sip://192.0.2.7")))
+        #expect(harness.status.nextAttempt == harness.now + .seconds(45))
+        var policy = harness.machine.policy
         policy.backoff = BackoffPolicy(base: .seconds(10), multiplier: 2, ceiling: .seconds(60), jitter: .half)
-        var harness = Harness.refused()
         let actions = harness.tell(.policyChanged(policy))
         #expect(
             actions == [
-                .scheduleTimer(.retry, deadline: harness.now + .seconds(15)), harness.event(from: .backingOff),
+                .scheduleTimer(.retry, deadline: harness.now + .seconds(15)),
+                harness.event(.policyChanged, from: .backingOff, because: .policyChanged),
             ])
+        #expect(harness.status.nextAttempt == harness.now + .seconds(15))
+    }
+
+    @Test func aLongerBackoffLeavesIt() {
+        var policy = ConnectionPolicy.office
+        policy.backoff = .sip
+        var harness = Harness.refused()
+        let deadline = harness.status.nextAttempt
+        let actions = harness.tell(.policyChanged(policy))
+        #expect(actions == [harness.event(.policyChanged, from: .backingOff, because: .policyChanged)])
+        #expect(harness.status.nextAttempt == deadline)
     }
 }

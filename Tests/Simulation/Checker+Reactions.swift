@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NetworkPath
+
+@testable import Supervisor
+
+// What is checked once all actions of an answer are known.
+
+extension Checker {
+    /// Whether the state has what it needs and nothing more, and the last event says what the status says.
+    func checkHoldings(_ status: ConnectionStatus, _ now: Duration) throws {
+        let needsSocket = status.state == .connecting || status.state == .ready
+        try require((socket != nil) == needsSocket, .stateHoldsWhatItNeeds, "socket in \(status.state)")
+        try require((query != nil) == (status.state == .resolving), .stateHoldsWhatItNeeds, "query in \(status.state)")
+        let timer: ConnectionTimer? =
+            switch status.state {
+            case .resolving: .resolution
+            case .connecting: .connect
+            case .backingOff, .failed: .retry
+            case .waiting, .ready, .closed: nil
+            }
+        try require(
+            Array(timers.keys) == (timer.map { [$0] } ?? []), .stateHoldsWhatItNeeds,
+            "\(timers.keys) in \(status.state)")
+        if let timer, timer == .retry {
+            try require(status.nextAttempt == timers[timer], .stateHoldsWhatItNeeds, "nextAttempt")
+        }
+        if status.state == .waiting { try require(!hasPath, .pathDialledAtOnce, "waits with a path") }
+        if let local = status.localAddress {
+            try require(local == socket?.local, .eventsTellTheStatus, "local address \(local)")
+        }
+        guard let told = lastEvent?.status else { return }
+        let isTold =
+            told.state == status.state && told.epoch == status.epoch && told.since == status.since
+            && told.attempt == status.attempt && told.nextAttempt == status.nextAttempt
+            && told.reason == status.reason
+        try require(isTold, .eventsTellTheStatus, "\(status) after \(told)")
+    }
+
+    /// Whether the answer is what the rules ask for after this input.
+    mutating func checkReaction(
+        to input: ConnectionInput, _ before: Checker, _ actions: [ConnectionAction], _ status: ConnectionStatus,
+        _ now: Duration
+    ) throws {
+        let wasIdle = before.timers[.retry] != nil
+        switch input {
+        case .pathChanged(let new):
+            try checkPathReaction(new, before, actions, status, now, wasIdle: wasIdle)
+        case .localAddressRemoved(let address):
+            try require(status.localAddress?.address != address, .boundToWhatExists, "flow keeps \(address)")
+            try require(socket?.request.source != address, .boundToWhatExists, "dial keeps \(address)")
+        case .remoteClosed, .flowFailed:
+            if before.socket != nil, socket == nil { try checkWait(status, now) }
+        case .dialFailed, .resolutionFailed, .dialResolved:
+            try checkFailedDial(input, before, status, now)
+        case .timerFired(let timer):
+            if timer != .retry { try checkFailedDial(input, before, status, now) }
+        case .redialRequested:
+            if before.hasPath { try checkDialsNow(status, now) }
+            if before.hasPath { (failures, refusedSince) = (0, nil) }
+        case .policyChanged:
+            if Self.isElsewhere(policy, before.policy) { (failures, refusedSince) = (0, nil) }
+        case .opened, .dialSucceeded, .closeRequested:
+            break
+        }
+    }
+
+    private mutating func checkPathReaction(
+        _ new: Path, _ before: Checker, _ actions: [ConnectionAction], _ status: ConnectionStatus, _ now: Duration,
+        wasIdle: Bool
+    ) throws {
+        guard let old = before.path else { return try checkFirstPath(status, now) }
+        if new.changes(from: old).isEmpty {
+            try require(actions.isEmpty, .silentWithoutNews, "\(actions)")
+        }
+        if !hasPath {
+            try require(status.state == .waiting, .flowEndsForCause, "\(status.state) without a path")
+        } else if !before.hasPath || (wasIdle && Self.isNews(new, after: old) && path == new) {
+            try checkFirstPath(status, now)
+        } else if before.socket?.request.epoch != socket?.request.epoch || before.query != query {
+            // A dial under way was made anew over the way that the path takes now.
+            (failures, refusedSince) = (0, nil)
+        }
+    }
+
+    private mutating func checkFirstPath(_ status: ConnectionStatus, _ now: Duration) throws {
+        guard hasPath else { return }
+        try checkDialsNow(status, now)
+        (failures, refusedSince) = (0, nil)
+    }
+
+    /// Whether a dial began in this turn, or waits for the budget alone.
+    private func checkDialsNow(_ status: ConnectionStatus, _ now: Duration) throws {
+        if status.state == .resolving || status.state == .connecting {
+            try require(status.since == now, .pathDialledAtOnce, "an old dial goes on")
+            return
+        }
+        try require(status.reason == .dialledTooOften, .pathDialledAtOnce, "\(status.state) for \(status.reason)")
+        try require(dials.count >= DialBudget.burst, .pathDialledAtOnce, "after \(dials.count) dials")
+        let wait = (status.nextAttempt ?? now) - now
+        try require(wait <= DialBudget.interval, .pathDialledAtOnce, "in \(wait)")
+    }
+
+    /// Whether the dial that failed with this input, if it did, is followed by the wait that its failure asks for.
+    private mutating func checkFailedDial(
+        _ input: ConnectionInput, _ before: Checker, _ status: ConnectionStatus, _ now: Duration
+    ) throws {
+        let ranBefore = before.query != nil || (before.socket != nil && before.socket?.connectedAt == nil)
+        guard ranBefore, query == nil, socket == nil else { return }
+        let told = misses.first { !$0.isLocal } ?? misses.last
+        let (isPermanent, isLocal): (Bool, Bool) =
+            switch input {
+            case .resolutionFailed(_, let failure): (failure != .temporary, failure == .temporary)
+            case .dialResolved: (true, false)
+            case .timerFired(.resolution): (false, true)
+            case .dialFailed, .timerFired: (false, told?.isLocal ?? false)
+            case .opened, .pathChanged, .dialSucceeded, .remoteClosed, .flowFailed, .localAddressRemoved,
+                .redialRequested, .policyChanged, .closeRequested:
+                (false, false)
+            }
+        let isRefused = !isPermanent && !isLocal && told == .refused
+        if isLocal, let pathNewsAt, now - pathNewsAt < .seconds(30) {
+            let wait = (status.nextAttempt ?? now) - now
+            try require((.seconds(1)...(.seconds(2))).contains(wait), .backoffKept, "settling: \(wait)")
+            return
+        }
+        failures += 1
+        refusedSince = isRefused ? refusedSince ?? now : nil
+        let isRefusedForLong = refusedSince.map { now - $0 >= .seconds(3600) } ?? false
+        if status.state == .failed {
+            try require(isPermanent || isRefusedForLong, .failedForCause, "\(status.reason)")
+            let wait = (status.nextAttempt ?? now) - now
+            try require((.seconds(900)...(.seconds(1800))).contains(wait), .failedForCause, "retry in \(wait)")
+        } else {
+            try require(!isPermanent && !isRefusedForLong, .failedForCause, "\(status.state), \(status.reason)")
+            try checkWait(status, now)
+        }
+    }
+
+    /// Whether the wait that begins now lies in the policy's range, and the attempt that comes is counted right.
+    private func checkWait(_ status: ConnectionStatus, _ now: Duration) throws {
+        try require(status.state == .backingOff, .backoffKept, "\(status.state) after a failure")
+        let bound = bound(afterFailures: failures)
+        let lowest = policy.backoff.jitter == .half ? bound / 2 : .zero
+        let wait = (status.nextAttempt ?? .zero) - now
+        try require((lowest...bound).contains(wait), .backoffKept, "\(wait) after \(failures) failures")
+        try require(status.attempt == failures + 1, .backoffKept, "attempt \(status.attempt) of \(failures)")
+    }
+
+    /// The policy's bound in its own words: the base, multiplied once a failure, cut at the ceiling.
+    private func bound(afterFailures failures: Int) -> Duration {
+        var bound = policy.backoff.base
+        for _ in 0..<failures where bound < policy.backoff.ceiling { bound = bound * policy.backoff.multiplier }
+        return min(bound, policy.backoff.ceiling)
+    }
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NetworkPath
+
+@testable import Supervisor
+
+/// What can go wrong, and what users do meanwhile.
+enum Fault: CaseIterable {
+    case pathGoes, pathComes, pathMoves, pathUnknown, pathFlaps, pathRepeats
+    case overrun
+    case addressRemovedBeforeThePath, addressRemovedAfterThePath
+    case nameServersOutOfReach
+    case hostsChange, serverRestarts, silentDeath
+    case nameServerChanges, answerChanges
+    case redial, redialStorm, policyChanges
+    case lateWords, earlyTimer
+    case calm
+}
+
+extension Simulation {
+    /// Lives through a whole sequence: a start, some faults with pauses between them, a recovery, a close.
+    mutating func live() throws {
+        world.link = random.chance(80) ? .uplink(0) : .none
+        try tell(.opened)
+        let faults = 3 + random.below(10)
+        for _ in 0..<faults {
+            try run(until: now + random.pause())
+            try apply(random.pick(Fault.allCases))
+        }
+        try run(until: now + random.pause())
+        if random.chance(80) { try recover() }
+        try close()
+    }
+
+    private mutating func apply(_ fault: Fault) throws {
+        trace?.append("\(now) fault \(fault)")
+        switch fault {
+        case .pathGoes: try move(to: .none)
+        case .pathComes, .pathMoves: try move(to: .uplink(random.below(2)))
+        case .pathUnknown: try move(to: .unknown)
+        case .pathFlaps: try flap()
+        case .pathRepeats: try tellPath()
+        case .overrun: try overrun()
+        case .addressRemovedBeforeThePath: try removeAddress(pathFirst: false)
+        case .addressRemovedAfterThePath: try removeAddress(pathFirst: true)
+        case .nameServersOutOfReach:
+            world.supportsDNS.toggle()
+            try tellPath()
+        case .hostsChange:
+            for host in world.hosts.indices where random.chance(60) {
+                world.hosts[host] = random.pick(World.Host.allCases)
+            }
+        case .serverRestarts: try restartServer()
+        case .silentDeath: try endFlow(.flowFailed(epoch: checker.newestEpoch, .timedOut))
+        case .nameServerChanges: world.nameServer = random.pick(World.NameServer.allCases)
+        case .answerChanges: world.answer = (0...random.below(4)).map { _ in random.below(4) }
+        case .redial: try tell(.redialRequested)
+        case .redialStorm: for _ in 0..<random.below(60) { try tell(.redialRequested) }
+        case .policyChanges: try changePolicy()
+        case .lateWords: try sayLateWords()
+        case .earlyTimer: if let timer = checker.timers.keys.first { try tell(.timerFired(timer)) }
+        case .calm: try run(until: now + .seconds(3600))
+        }
+    }
+
+    // MARK: - The network
+
+    mutating func tellPath() throws {
+        world.generation += 1
+        try tell(.pathChanged(world.path()))
+    }
+
+    /// Moves to another way; an uplink that is moved to gets its address back.
+    mutating func move(to link: World.Link) throws {
+        if case .uplink(let uplink) = link { world.hasAddress[uplink] = true }
+        world.link = link
+        try tellPath()
+    }
+
+    private mutating func flap() throws {
+        let pause = Duration.milliseconds(1 + random.below(2000))
+        let other: World.Link = random.chance(50) ? .none : .uplink(1)
+        for round in 0..<(2 + random.below(40)) {
+            try move(to: round.isMultiple(of: 2) ? other : .uplink(0))
+            try run(until: now + pause)
+        }
+    }
+
+    /// The kernel's buffer overran: a verdict that may be old, until the re-read gives the true one.
+    private mutating func overrun() throws {
+        var guess = random.chance(50) ? world.path() : Path(status: .unsatisfied, reason: .noRoute)
+        guess.isCoherent = false
+        try tell(.pathChanged(guess))
+        try run(until: now + .milliseconds(random.below(3000)))
+        try tellPath()
+    }
+
+    private mutating func removeAddress(pathFirst: Bool) throws {
+        let uplink = random.below(2)
+        let address = World.source(of: uplink)
+        world.hasAddress[uplink] = false
+        let isUsed = world.link == .uplink(uplink)
+        let other: World.Link = world.hasAddress[1 - uplink] ? .uplink(1 - uplink) : .none
+        if isUsed, pathFirst { try move(to: other) }
+        try tell(.localAddressRemoved(address))
+        if isUsed, !pathFirst {
+            try run(until: now + .milliseconds(random.below(50)))
+            // Sometimes the address is back before anybody looked.
+            try move(to: random.chance(30) ? .uplink(uplink) : other)
+        }
+    }
+
+    // MARK: - The other end
+
+    private mutating func restartServer() throws {
+        let before = world.hosts
+        world.hosts = [World.Host](repeating: .refuses, count: before.count)
+        try endFlow(
+            random.chance(50)
+                ? .remoteClosed(epoch: checker.newestEpoch) : .flowFailed(epoch: checker.newestEpoch, .reset))
+        try run(until: now + random.pause())
+        world.hosts = before
+    }
+
+    private mutating func endFlow(_ input: ConnectionInput) throws {
+        if checker.socket?.connectedAt != nil { try tell(input) }
+    }
+
+    private mutating func sayLateWords() throws {
+        let epoch = checker.newestEpoch - min(checker.newestEpoch, UInt64(1 + random.below(3)))
+        let query = checker.newestQuery - min(checker.newestQuery, UInt64(1 + random.below(3)))
+        let local = Endpoint(address: World.source(of: 0), port: 1)
+        try tell(.dialSucceeded(epoch: epoch, local: local, remote: local))
+        try tell(.dialFailed(epoch: epoch, .refused))
+        try tell(.remoteClosed(epoch: epoch))
+        try tell(.flowFailed(epoch: epoch, .timedOut))
+        try tell(.dialResolved(query: query, addresses: World.hosts))
+        try tell(.resolutionFailed(query: query, .noSuchName))
+        // A timer that was cancelled when its word was under way already.
+        for timer in ConnectionTimer.allCases where checker.timers[timer] == nil { try tell(.timerFired(timer)) }
+    }
+
+    // MARK: - Users
+
+    private mutating func changePolicy() throws {
+        var policy = random.chance(50) ? Simulation.policy(&random) : checker.policy
+        if random.chance(30) { policy.keepalive = nil }
+        if random.chance(30) { policy.mark = UInt32(random.below(3)) }
+        try tell(.policyChanged(policy))
+    }
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What must hold at every step, whatever the world does.
+enum Invariant: String, CaseIterable {
+    /// No socket is opened and no name asked for without a path.
+    case noPacketWithoutPath
+    /// There is one socket at most.
+    case oneFlow
+    /// Every socket has a higher epoch than those before, every query a higher number.
+    case numbersIncrease
+    /// A socket that is closed is open, and is closed once.
+    case closesWhatIsOpen
+    /// A state has its socket, its query and its timer, and no other.
+    case stateHoldsWhatItNeeds
+    /// A timer is not set for an instant that has passed.
+    case deadlinesAhead
+    /// Events form a chain: each begins where the last one ended, and the last one says what the status says.
+    case eventsTellTheStatus
+    /// A connection is not dialled more often in a minute than its budget allows.
+    case attemptsBounded
+    /// After a failure the wait lies in the range of its policy for the number of failures in a row.
+    case backoffKept
+    /// A path that comes or moves is dialled at once, within the budget.
+    case pathDialledAtOnce
+    /// A flow is closed for a cause that the rules name, and then at once.
+    case flowEndsForCause
+    /// Nothing stays bound to an address that is gone, and no dial binds to one.
+    case boundToWhatExists
+    /// The addresses that are tried come from the newest answer, in its order.
+    case dialsTheAnswer
+    /// `failed` has a cause that time does not mend, and a slow retry.
+    case failedForCause
+    /// News that change nothing are answered with nothing.
+    case silentWithoutNews
+    /// After the close there is nothing.
+    case closedForGood
+    /// With a path and a willing server the connection is ready within the bound.
+    case readyInTime
+    /// A flow that nothing touches stays, without an action.
+    case staysReady
+}
+
+/// An invariant that did not hold.
+struct Violation: Error, CustomStringConvertible {
+    let invariant: Invariant
+    let detail: String
+
+    var description: String { "\(invariant.rawValue): \(detail)" }
+}
