@@ -127,7 +127,9 @@ extension IPAddress: LosslessStringConvertible {
         if let gap = text.firstRange(ofDoubleColon: ()) {
             halves = [text[..<gap.lowerBound], text[gap.upperBound...]]
         }
-        let parsed = halves.compactMap { Self.groups($0) }
+        let parsed = halves.enumerated().compactMap { position, half in
+            Self.groups(half, endsAddress: position == halves.count - 1)
+        }
         guard parsed.count == halves.count else { return nil }
         let count = parsed.reduce(0) { $0 + $1.count }
         guard halves.count == 1 ? count == 8 : count <= 7 else { return nil }
@@ -136,13 +138,13 @@ extension IPAddress: LosslessStringConvertible {
         self.init(v6: groups.reduce(UInt128(0)) { $0 << 16 | UInt128($1) })
     }
 
-    /// The groups of one side of a `::`, the last of which may be an IPv4 address.
-    private static func groups(_ text: Substring) -> [UInt16]? {
+    /// The groups of one side of a `::`. The last of an address may be an IPv4 address.
+    private static func groups(_ text: Substring, endsAddress: Bool) -> [UInt16]? {
         guard !text.isEmpty else { return [] }
         var groups: [UInt16] = []
         let parts = text.split(separator: ":", omittingEmptySubsequences: false)
         for (position, part) in parts.enumerated() {
-            if position == parts.count - 1, part.contains("."), let bits = dottedDecimal(part) {
+            if endsAddress, position == parts.count - 1, part.contains("."), let bits = dottedDecimal(part) {
                 groups += [UInt16(bits >> 16), UInt16(truncatingIfNeeded: bits)]
             } else {
                 guard (1...4).contains(part.count), part.allSatisfy(\.isHexDigit), let group = UInt16(part, radix: 16)
