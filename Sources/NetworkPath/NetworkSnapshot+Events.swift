@@ -43,17 +43,17 @@ extension NetworkSnapshot {
         var interface =
             interfaces[index]
             ?? Interface(index: index, name: "", kind: .other, isUp: false, hasCarrier: false)
-        let position = interface.addresses.firstIndex { $0.address == address.address }
-        if let position {
+        var former: [InterfaceAddress] = []
+        if let position = interface.addresses.firstIndex(where: { $0.address == address.address }) {
             guard interface.addresses[position] != address else { return KernelChange() }
+            former = [interface.addresses[position]]
             interface.addresses[position] = address
         } else {
             interface.addresses.append(address)
         }
         interfaces[index] = interface
         // An address that fails duplicate detection is present and useless: flows cannot be bound to it any more.
-        let isLost = position != nil && !address.isUsable && !hasUsable(address.address)
-        return KernelChange(.addresses, lostAddresses: isLost ? [address.address] : [])
+        return KernelChange(.addresses, lostAddresses: lost(from: former))
     }
 
     private mutating func remove(_ address: IPAddress, from index: Int) -> KernelChange {
@@ -71,9 +71,10 @@ extension NetworkSnapshot {
         return changed ? KernelChange(.neighbours) : KernelChange()
     }
 
-    /// Of addresses that an interface no longer has, those that no other interface has either.
-    private func lost(from removed: [InterfaceAddress]) -> Set<IPAddress> {
-        Set(removed.map(\.address).filter { !hasUsable($0) })
+    /// Of addresses as an interface had them, those that packets could carry and now cannot, on any interface. A flow
+    /// was never bound to the others: bind(2) refuses a tentative address.
+    private func lost(from former: [InterfaceAddress]) -> Set<IPAddress> {
+        Set(former.filter(\.isUsable).map(\.address).filter { !hasUsable($0) })
     }
 
     /// Puts the result of a re-read in the place of this snapshot and returns what differs.
