@@ -49,6 +49,7 @@ let package = Package(
 
         // The network: pure verdicts, the kernel's word, names, and the public library.
         .target(name: "NetworkPath", swiftSettings: strict),
+        tests("NetworkPath", ["NetworkPath", "TestSupport"]),
         .systemLibrary(
             name: "CNetlink", pkgConfig: "libnl-route-3.0", providers: [.apt(["libnl-3-dev", "libnl-route-3-dev"])]),
         .target(name: "Netlink", dependencies: ["CNetlink", "NetworkPath", "Platform"], swiftSettings: strict),
@@ -100,6 +101,8 @@ let package = Package(
         tests("Varlink", ["Platform", "Varlink"]),
         tests("DialtoneAPI", ["DialtoneAPI", "Varlink"]),
         tests("DialtoneClient", ["DialtoneAPI", "DialtoneClient", "Platform", "Varlink"]),
+        // What several test targets need.
+        .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: strict),
     ],
     cxxLanguageStandard: .cxx17
 )

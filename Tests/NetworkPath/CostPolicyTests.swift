@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Testing
+
+@testable import NetworkPath
+
+struct CostPolicyTests {
+    @Test(arguments: InterfaceKind.allCases)
+    func cellularAloneIsExpensiveByItself(kind: InterfaceKind) {
+        let interface = CostPolicy().applied(to: Interface(index: 5, name: "x0", kind: kind))
+        #expect(interface.isExpensive == (kind == .cellular))
+        #expect(!interface.isConstrained)
+    }
+
+    @Test func theUsersWordIsByName() {
+        let policy = CostPolicy(expensive: ["wlan0"], constrained: ["eth0"])
+        let wifi = policy.applied(to: Sample.wifi)
+        #expect(wifi.isExpensive)
+        #expect(!wifi.isConstrained)
+        let wired = policy.applied(to: Sample.wired)
+        #expect(!wired.isExpensive)
+        #expect(wired.isConstrained)
+    }
+
+    @Test func aWordTakenBackIsForgotten() {
+        let spared = CostPolicy(expensive: ["wlan0"], constrained: ["wlan0"]).applied(to: Sample.wifi)
+        #expect(CostPolicy().applied(to: spared) == Sample.wifi)
+    }
+
+    @Test func aNewPolicyTakesEffectOnAllInterfacesAtOnce() {
+        var snapshot = Sample.network
+        snapshot.costs = CostPolicy(expensive: ["eth0"])
+        #expect(snapshot.interfaces[2]?.isExpensive == true)
+        #expect(snapshot.generation == Sample.network.generation + 1)
+        snapshot.costs = CostPolicy(expensive: ["eth0"])
+        #expect(snapshot.generation == Sample.network.generation + 1, "the same policy is no change")
+    }
+
+    @Test func aPolicyHoldsForInterfacesThatComeLater() {
+        var snapshot = Sample.network
+        snapshot.costs = CostPolicy(expensive: ["wlan0"])
+        _ = snapshot.apply(.interfacePresent(Sample.wifi))
+        #expect(snapshot.interfaces[Sample.wifiIndex]?.isExpensive == true)
+        #expect(snapshot.apply(.interfacePresent(Sample.wifi)).isEmpty, "its repetition is no change either")
+    }
+
+    @Test func aRenamedInterfaceLosesTheCostOfItsOldName() {
+        var snapshot = Sample.network
+        snapshot.costs = CostPolicy(expensive: ["eth0"])
+        var renamed = Sample.wired
+        renamed.name = "lan0"
+        _ = snapshot.apply(.interfacePresent(renamed))
+        #expect(snapshot.interfaces[2]?.isExpensive == false)
+    }
+}

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NetworkPath
+import Testing
+
+struct NetworkSnapshotTests {
+    private static let other4 = IPAddress(v4: 0xC000_020B)  // 192.0.2.11
+    private static let deadGateway = NetworkSnapshot.Neighbour(interfaceIndex: 2, address: Sample.gateway4)
+
+    /// Applies `event` and checks what it is said to change, and that the generation counts changes and only those.
+    private func apply(
+        _ event: KernelEvent, to snapshot: inout NetworkSnapshot, _ subjects: KernelChange.Subjects,
+        lost: Set<IPAddress> = [], sourceLocation: SourceLocation = #_sourceLocation
+    ) {
+        let before = snapshot
+        let change = snapshot.apply(event)
+        #expect(change == KernelChange(subjects, lostAddresses: lost), sourceLocation: sourceLocation)
+        if change.isEmpty {
+            #expect(snapshot == before, sourceLocation: sourceLocation)
+        } else {
+            #expect(snapshot.generation == before.generation + 1, sourceLocation: sourceLocation)
+        }
+    }
+
+    @Test func aNewInterfaceIsAChangeAndItsRepetitionIsNone() {
+        var snapshot = Sample.network
+        apply(.interfacePresent(Sample.wifi), to: &snapshot, .interfaces)
+        #expect(snapshot.interfaces[Sample.wifiIndex] == Sample.wifi)
+        apply(.interfacePresent(Sample.wifi), to: &snapshot, [])
+    }
+
+    /// kernel.md, 5: wireless drivers re-send a link with nothing new in it. The message never carries the addresses.
+    @Test func aRepeatedLinkKeepsItsAddresses() {
+        var snapshot = Sample.network
+        var wired = Sample.wired
+        wired.addresses = []
+        apply(.interfacePresent(wired), to: &snapshot, [])
+        wired.hasCarrier = false
+        apply(.interfacePresent(wired), to: &snapshot, .interfaces)
+        #expect(snapshot.interfaces[2]?.addresses == Sample.wired.addresses)
+        #expect(snapshot.interfaces[2]?.hasCarrier == false)
+    }
+
+    @Test func aRemovedInterfaceTakesItsAddressesAndNeighboursAlong() {
+        var snapshot = Sample.network
+        let elsewhere = NetworkSnapshot.Neighbour(interfaceIndex: 3, address: Sample.gateway4)
+        snapshot.failedNeighbours = [Self.deadGateway, elsewhere]
+        apply(
+            .interfaceRemoved(index: 2), to: &snapshot, [.interfaces, .addresses],
+            lost: [Sample.own4, Sample.own6, Sample.linkLocal6])
+        #expect(snapshot.interfaces[2] == nil)
+        #expect(snapshot.failedNeighbours == [elsewhere])
+        apply(.interfaceRemoved(index: 2), to: &snapshot, [])
+    }
+
+    @Test func addressesComeInTheKernelsOrder() {
+        var snapshot = Sample.network
+        let address = InterfaceAddress(Self.other4, prefixLength: 24)
+        apply(.addressPresent(address, interfaceIndex: 2), to: &snapshot, .addresses)
+        #expect(snapshot.interfaces[2]?.addresses == Sample.wired.addresses + [address])
+    }
+
+    /// kernel.md, 5: lifetime refreshes re-send an address; the end of its preferred lifetime is a new flag.
+    @Test func onlyADifferentAddressIsAChange() {
+        var snapshot = Sample.network
+        var address = InterfaceAddress(Sample.own6, prefixLength: 64)
+        apply(.addressPresent(address, interfaceIndex: 2), to: &snapshot, [])
+        address.isDeprecated = true
+        apply(.addressPresent(address, interfaceIndex: 2), to: &snapshot, .addresses)
+        #expect(snapshot.interfaces[2]?.addresses[1] == address)
+        #expect(snapshot.interfaces[2]?.addresses.count == 3)
+    }
+
+    @Test func aRemovedAddressIsLost() {
+        var snapshot = Sample.network
+        apply(.addressRemoved(Sample.own4, interfaceIndex: 2), to: &snapshot, .addresses, lost: [Sample.own4])
+        apply(.addressRemoved(Sample.own4, interfaceIndex: 2), to: &snapshot, [])
+        apply(.addressRemoved(Sample.own4, interfaceIndex: 99), to: &snapshot, [])
+        #expect(!snapshot.hasUsable(Sample.own4))
+    }
+
+    @Test func anAddressOnTwoInterfacesIsLostOnlyWithTheLast() {
+        var snapshot = Sample.network
+        let address = InterfaceAddress(Sample.own4, prefixLength: 24)
+        apply(.interfacePresent(Sample.wifi), to: &snapshot, .interfaces)
+        apply(.addressPresent(address, interfaceIndex: 3), to: &snapshot, .addresses)
+        apply(.addressRemoved(Sample.own4, interfaceIndex: 2), to: &snapshot, .addresses)
+        #expect(snapshot.hasUsable(Sample.own4))
+        apply(.interfaceRemoved(index: 3), to: &snapshot, [.interfaces, .addresses], lost: [Sample.own4])
+    }
+
+    /// The other copy does not help while packets may not carry it.
+    @Test func anAddressWhoseOtherCopyIsTentativeIsLost() {
+        var snapshot = Sample.network
+        let address = InterfaceAddress(Sample.own6, prefixLength: 64, isTentative: true)
+        apply(.addressPresent(address, interfaceIndex: 3), to: &snapshot, .addresses)
+        apply(.addressRemoved(Sample.own6, interfaceIndex: 2), to: &snapshot, .addresses, lost: [Sample.own6])
+    }
+
+    @Test func duplicateDetectionRunsItsCourse() {
+        var snapshot = Sample.network
+        var address = InterfaceAddress(Self.other4, prefixLength: 24, isTentative: true)
+        apply(.addressPresent(address, interfaceIndex: 2), to: &snapshot, .addresses)
+        #expect(!snapshot.hasUsable(Self.other4))
+        address.isTentative = false
+        apply(.addressPresent(address, interfaceIndex: 2), to: &snapshot, .addresses)
+        #expect(snapshot.hasUsable(Self.other4))
+        address.isDuplicate = true
+        apply(.addressPresent(address, interfaceIndex: 2), to: &snapshot, .addresses, lost: [Self.other4])
+        #expect(!snapshot.hasUsable(Self.other4))
+    }
+
+    /// No flow can be bound to it (bind(2) refuses a tentative address), so none is to be told that it went.
+    @Test func anAddressThatNeverWorkedIsNotLost() {
+        var snapshot = Sample.network
+        var address = InterfaceAddress(Self.other4, prefixLength: 24, isTentative: true)
+        apply(.addressPresent(address, interfaceIndex: 2), to: &snapshot, .addresses)
+        (address.isTentative, address.isDuplicate) = (false, true)
+        apply(.addressPresent(address, interfaceIndex: 2), to: &snapshot, .addresses)
+        address.isDeprecated = true
+        apply(.addressPresent(address, interfaceIndex: 2), to: &snapshot, .addresses)
+        apply(.addressRemoved(Self.other4, interfaceIndex: 2), to: &snapshot, .addresses)
+    }
+
+    /// Messages of two groups may be read in either order.
+    @Test func anAddressBeforeItsLinkIsKept() {
+        var snapshot = NetworkSnapshot()
+        let address = InterfaceAddress(Sample.own4, prefixLength: 24)
+        apply(.addressPresent(address, interfaceIndex: 2), to: &snapshot, .addresses)
+        #expect(snapshot.interfaces[2]?.isOperational == false)
+        apply(.interfacePresent(Sample.wired), to: &snapshot, .interfaces)
+        #expect(snapshot.interfaces[2]?.name == "eth0")
+        #expect(snapshot.interfaces[2]?.addresses == [address])
+    }
+
+    /// What they say is not kept: the kernel is asked again.
+    @Test(arguments: [
+        (KernelEvent.routeChanged, KernelChange.Subjects.routes), (.ruleChanged, .rules), (.nextHopChanged, .nextHops),
+    ])
+    func routesRulesAndNextHopsAlwaysCount(event: KernelEvent, subject: KernelChange.Subjects) {
+        var snapshot = Sample.network
+        apply(event, to: &snapshot, subject)
+        apply(event, to: &snapshot, subject)
+    }
+
+    @Test func aGatewayFailsOnceAndRecoversOnce() {
+        var snapshot = Sample.network
+        apply(.neighbourChanged(Self.deadGateway, isFailed: false), to: &snapshot, [])
+        apply(.neighbourChanged(Self.deadGateway, isFailed: true), to: &snapshot, .neighbours)
+        apply(.neighbourChanged(Self.deadGateway, isFailed: true), to: &snapshot, [])
+        #expect(snapshot.failedNeighbours == [Self.deadGateway])
+        apply(.neighbourChanged(Self.deadGateway, isFailed: false), to: &snapshot, .neighbours)
+        #expect(snapshot.failedNeighbours.isEmpty)
+    }
+
+    /// kernel.md, 18: A to B to A is two changes.
+    @Test func thereAndBackIsVisible() {
+        var snapshot = Sample.network
+        var wired = Sample.wired
+        wired.hasCarrier = false
+        apply(.interfacePresent(wired), to: &snapshot, .interfaces)
+        apply(.interfacePresent(Sample.wired), to: &snapshot, .interfaces)
+        #expect(snapshot.interfaces == Sample.network.interfaces)
+        #expect(snapshot.generation == Sample.network.generation + 2)
+    }
+
+    @Test func aRereadReplacesEverythingButTheUsersWord() {
+        var snapshot = Sample.network
+        snapshot.costs = CostPolicy(expensive: ["wlan0"], constrained: ["wlan0"])
+        snapshot.isCoherent = false
+        let generation = snapshot.generation
+        var reread = NetworkSnapshot()
+        for event in [
+            KernelEvent.interfacePresent(Sample.wifi),
+            .addressPresent(InterfaceAddress(Sample.own4, prefixLength: 24), interfaceIndex: 3),
+            .addressPresent(InterfaceAddress(Sample.own6, prefixLength: 64, isDuplicate: true), interfaceIndex: 3),
+        ] {
+            _ = reread.apply(event)
+        }
+        let change = snapshot.replace(with: reread)
+        #expect(change.subjects == .all)
+        #expect(
+            change.lostAddresses == [Sample.own6, Sample.linkLocal6, Sample.loopback4, Sample.loopback6],
+            "moved to another interface is not lost; a duplicate is")
+        #expect(snapshot.interfaces.keys.sorted() == [3])
+        #expect(snapshot.interfaces[3]?.isExpensive == true)
+        #expect(snapshot.interfaces[3]?.isConstrained == true)
+        #expect(snapshot.costs.expensive == ["wlan0"])
+        #expect(snapshot.isCoherent)
+        #expect(snapshot.generation == generation + 1)
+    }
+
+    @Test func aRereadThatFindsTheSameStillCounts() {
+        var snapshot = Sample.network
+        let change = snapshot.replace(with: Sample.network)
+        #expect(change == KernelChange(.all))
+        #expect(snapshot.generation == Sample.network.generation + 1)
+    }
+
+    @Test func changesOfOneTurnAddUp() {
+        var change = KernelChange()
+        #expect(change.isEmpty)
+        change.merge(KernelChange(.addresses, lostAddresses: [Sample.own4]))
+        change.merge(KernelChange(.routes, lostAddresses: [Sample.own6]))
+        #expect(change == KernelChange([.addresses, .routes], lostAddresses: [Sample.own4, Sample.own6]))
+        #expect(!change.isEmpty)
+    }
+
+    @Test func everySubjectIsPartOfAll() {
+        let subjects: [KernelChange.Subjects] = [
+            .interfaces, .addresses, .routes, .rules, .nextHops, .neighbours, .coherence,
+        ]
+        #expect(Set(subjects.map(\.rawValue)).count == subjects.count)
+        #expect(subjects.reduce(into: []) { $0.formUnion($1) } == KernelChange.Subjects.all)
+    }
+}
