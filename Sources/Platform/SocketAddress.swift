@@ -37,11 +37,11 @@ public struct SocketAddress: Sendable {
     }
 
     private init?(_ fill: (UnsafeMutablePointer<sockaddr>, UnsafeMutablePointer<socklen_t>) -> CInt) {
-        length = socklen_t(MemoryLayout<sockaddr_storage>.size)
-        let result = withUnsafeMutablePointer(to: &storage) { [length] storage in
-            var length = length
-            return storage.withMemoryRebound(to: sockaddr.self, capacity: 1) { fill($0, &length) }
+        var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        let result = withUnsafeMutablePointer(to: &storage) { storage in
+            storage.withMemoryRebound(to: sockaddr.self, capacity: 1) { fill($0, &length) }
         }
+        self.length = length
         guard result == 0, address != nil else { return nil }
     }
 
