@@ -34,6 +34,8 @@ public final class Poller {
         public static let hangUp = Readiness(rawValue: EPOLLHUP.rawValue)
         /// The socket has an error pending in `SO_ERROR` (`EPOLLERR`); always reported, need not be asked for.
         public static let error = Readiness(rawValue: EPOLLERR.rawValue)
+        /// What the kernel reports whether asked for or not.
+        fileprivate static let unasked: Readiness = [.hangUp, .error]
         /// Report a state when it is entered, not as long as it lasts (`EPOLLET`).
         public static let edgeTriggered = Readiness(rawValue: EPOLLET.rawValue)
     }
@@ -155,7 +157,10 @@ public final class Poller {
 
     private func dispatch(_ events: UnsafeMutableBufferPointer<epoll_event>) {
         for event in events {
-            registrations[event.data.u64]?.handler?(Readiness(rawValue: event.events))
+            guard let registration = registrations[event.data.u64] else { continue }
+            // Since the wait its interest may have changed, too.
+            let ready = Readiness(rawValue: event.events).intersection(registration.interest.union(.unasked))
+            if !ready.isEmpty { registration.handler?(ready) }
         }
     }
 }
