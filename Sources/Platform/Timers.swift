@@ -20,10 +20,16 @@ public final class Timers {
         public nonisolated let deadline: Duration
         fileprivate nonisolated let serial: UInt64
         fileprivate var handler: (@AgentQueue () -> Void)?
+        /// Whether it stands in the heap still, and a cancellation leaves a dead entry there.
+        fileprivate var isQueued = true
+        private unowned let owner: Timers
 
-        fileprivate init(deadline: Duration, serial: UInt64, handler: @escaping @AgentQueue () -> Void) {
+        fileprivate init(
+            deadline: Duration, serial: UInt64, owner: Timers, handler: @escaping @AgentQueue () -> Void
+        ) {
             self.deadline = deadline
             self.serial = serial
+            self.owner = owner
             self.handler = handler
         }
 
@@ -31,7 +37,7 @@ public final class Timers {
         public func cancel() {
             guard handler != nil else { return }
             handler = nil
-            Timers.shared.timerWasCancelled()
+            if isQueued { owner.timerWasCancelled() }
         }
     }
 
@@ -51,19 +57,21 @@ public final class Timers {
     /// 64 keeps rebuilding rare and the waste below a page.
     private static let toleratedCancellations = 64
 
-    private let descriptor: OwnedDescriptor
+    /// The kernel's timer; tests look at whether it is set.
+    let descriptor: OwnedDescriptor
     private var heap = Heap<Entry>()
     private var cancelled = 0
     private var nextSerial: UInt64 = 0
     private var armedFor: Duration?
 
-    private init() {
+    /// Timers of their own, for tests; the agent has ``shared``.
+    init() {
         let number = timerfd_create(CLOCK_BOOTTIME, CInt(TFD_NONBLOCK) | CInt(TFD_CLOEXEC))
         // Without a timer no deadline of the agent can be kept; ENFILE at the first line of a process is not survivable.
         precondition(number >= 0, "\(SystemError.last("creating the agent's timer"))")
         descriptor = OwnedDescriptor(number)
         do throws(SystemError) {
-            _ = try Poller.shared.register(number, .readable) { _ in Timers.shared.fire() }
+            _ = try Poller.shared.register(number, .readable) { _ in self.fire() }
         } catch {
             preconditionFailure("\(error)")
         }
@@ -71,7 +79,7 @@ public final class Timers {
 
     /// Calls `handler` on the agent's queue once `deadline` (on ``BootClock``) has passed; at the next turn if it has.
     public func schedule(at deadline: Duration, _ handler: @escaping @AgentQueue () -> Void) -> Timer {
-        let timer = Timer(deadline: deadline, serial: nextSerial, handler: handler)
+        let timer = Timer(deadline: deadline, serial: nextSerial, owner: self, handler: handler)
         nextSerial += 1
         heap.insert(Entry(timer: timer))
         arm()
@@ -94,19 +102,31 @@ public final class Timers {
 
     private func fire() {
         var expirations: UInt64 = 0
-        _ = read(descriptor.number, &expirations, MemoryLayout.size(ofValue: expirations))
-        armedFor = nil
-        let now = BootClock.now()
-        while let next = heap.min, next.timer.deadline <= now {
-            heap.removeMin()
-            if let handler = next.timer.handler {
-                next.timer.handler = nil
-                handler()
-            } else {
-                cancelled -= 1
-            }
+        // Nothing to read: it was set anew after the poller saw it expire, and stands.
+        if read(descriptor.number, &expirations, MemoryLayout.size(ofValue: expirations)) > 0 { armedFor = nil }
+        for timer in takeDue(now: BootClock.now()) {
+            // One that ran before may have cancelled it.
+            guard let handler = timer.handler else { continue }
+            timer.handler = nil
+            handler()
         }
         arm()
+    }
+
+    /// Takes the live timers that are due out of the heap before any of them runs: what their handlers schedule is for
+    /// a later turn even when it is due already, so that none can keep the queue by re-scheduling itself for "now".
+    private func takeDue(now: Duration) -> [Timer] {
+        var due: [Timer] = []
+        while let next = heap.min?.timer, next.deadline <= now {
+            heap.removeMin()
+            next.isQueued = false
+            if next.handler == nil {
+                cancelled -= 1
+            } else {
+                due.append(next)
+            }
+        }
+        return due
     }
 
     /// Sets the kernel's timer to the earliest live deadline, and only when that differs from what it is set to.
