@@ -46,6 +46,7 @@ let package = Package(
         // Ground: the one queue, the boot clock, descriptors, kernel errors.
         .systemLibrary(name: "CPlatform"),
         .target(name: "Platform", dependencies: ["CPlatform", "NetworkPath", heap], swiftSettings: strict),
+        tests("Platform", ["NetworkPath", "Platform"]),
 
         // The network: pure verdicts, the kernel's word, names, and the public library.
         .target(name: "NetworkPath", swiftSettings: strict),

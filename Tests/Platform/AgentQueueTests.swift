@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Dispatch
+import Platform
+import Testing
+
+struct AgentQueueTests {
+    @Test @AgentQueue func isolatedCodeRunsOnTheQueue() async {
+        dispatchPrecondition(condition: .onQueue(AgentQueue.queue))
+        await Task.yield()
+        dispatchPrecondition(condition: .onQueue(AgentQueue.queue))
+        #expect(AgentQueue.assumeIsolated { 7 } == 7)
+    }
+
+    @Test func aBlockOnTheQueueIsIsolated() async {
+        let value = await withCheckedContinuation { done in
+            AgentQueue.queue.async { done.resume(returning: AgentQueue.assumeIsolated { Self.secret }) }
+        }
+        #expect(value == 42)
+    }
+
+    /// The poller's thread enters the queue so.
+    @Test func aThreadThatWaitsForItsTurnIsIsolated() {
+        #expect(AgentQueue.queue.sync { AgentQueue.assumeIsolated { Self.secret } } == 42)
+    }
+
+    @Test func anErrorPassesThrough() {
+        struct Failure: Error {}
+        #expect(throws: Failure.self) {
+            try AgentQueue.queue.sync { try AgentQueue.assumeIsolated { throw Failure() } }
+        }
+    }
+
+    @Test @AgentQueue func turnsRunInTheOrderTheyWereQueued() async {
+        let log = Log<Int>()
+        await withCheckedContinuation { done in
+            for number in 0..<100 { AgentQueue.async { log.append(number) } }
+            AgentQueue.async { done.resume() }
+            log.append(-1)
+        }
+        #expect(log.entries == [-1] + Array(0..<100))
+    }
+
+    @Test func assumingIsolationElsewhereTraps() async {
+        await #expect(processExitsWith: .failure) {
+            AgentQueue.assumeIsolated {}
+        }
+        await #expect(processExitsWith: .failure) {
+            DispatchQueue(label: "another").sync { AgentQueue.assumeIsolated {} }
+        }
+        await #expect(processExitsWith: .success) {
+            AgentQueue.queue.sync { AgentQueue.assumeIsolated {} }
+        }
+    }
+
+    @AgentQueue private static var secret = 42
+}

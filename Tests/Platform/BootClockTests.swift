@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import Platform
+import Testing
+
+struct BootClockTests {
+    @Test func itNeverGoesBack() {
+        var last = BootClock.now()
+        for _ in 0..<10_000 {
+            let now = BootClock.now()
+            #expect(now >= last)
+            last = now
+        }
+    }
+
+    /// It counts the time asleep, which the monotonic clock leaves out, and both start with the machine.
+    @Test func itIsNotBehindTheMonotonicClock() {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        #expect(BootClock.now() >= .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec))
+    }
+
+    @Test(arguments: [
+        (Duration.zero, 0, 0), (.nanoseconds(1), 0, 1), (.milliseconds(1500), 1, 500_000_000),
+        (.seconds(1) - .nanoseconds(1), 0, 999_999_999), (.seconds(Int64.max), Int.max, 0),
+    ])
+    func aDurationAsTheKernelTakesIt(duration: Duration, seconds: Int, nanoseconds: Int) {
+        #expect(duration.timespec.tv_sec == seconds)
+        #expect(duration.timespec.tv_nsec == nanoseconds)
+    }
+
+    @Test(arguments: [
+        (Duration.zero, 0), (.microseconds(999), 0), (.microseconds(1999), 1), (.seconds(90), 90_000),
+        (.microseconds(-1999), -1), (.milliseconds(-2), -2),
+    ])
+    func wholeMillisecondsAreRoundedTowardZero(duration: Duration, milliseconds: Int) {
+        #expect(duration.milliseconds == Int64(milliseconds))
+    }
+}
