@@ -91,14 +91,7 @@ final class FileWatch {
     private func concerns(_ event: inotify_event, _ name: String) -> Bool {
         // The queue ran over, or a directory itself went: anything may have happened.
         guard event.len > 0, let directory = directories[event.wd] else { return event.mask & UInt32(IN_IGNORED) == 0 }
-        guard points.contains(Point(directory: directory, name: name)) else { return false }
-        // A regular file that was just created is empty; its writer is heard when it closes.
-        return event.mask & UInt32(IN_CREATE) == 0 || !Self.isEmptyFile("\(directory)/\(name)")
-    }
-
-    private static func isEmptyFile(_ path: String) -> Bool {
-        var status = stat()
-        return lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG && status.st_size == 0
+        return points.contains(Point(directory: directory, name: name))
     }
 
     /// Every name that is looked up between `path` and the file it leads to.
