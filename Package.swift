@@ -86,6 +86,7 @@ let package = Package(
         .target(name: "Systemd", dependencies: ["CSystemd", "Platform", logging], swiftSettings: strict),
         .target(name: "CTOML", cxxSettings: [.define("TOML_EXCEPTIONS", to: "0")]),
         .target(name: "TOML", dependencies: ["CTOML"], swiftSettings: strict),
+        tests("TOML", ["TOML"]),
         .target(
             name: "Daemon",
             dependencies: [
