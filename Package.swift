@@ -94,6 +94,7 @@ let package = Package(
                 "Varlink", collections, logging,
             ],
             swiftSettings: strict),
+        tests("Daemon", ["Daemon"]),
         .executableTarget(name: "dialtoned", dependencies: ["Daemon", arguments], swiftSettings: strict),
         .executableTarget(
             name: "dialtone",

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What an administrator or user told the daemon. Plain values: two loads of the same text are equal, wherever in the
+/// files it stands, so a reload finds the connections that did not change by comparing.
+public struct Configuration: Hashable, Sendable {
+    /// The connections to supervise from the start, in the order of the files.
+    public var connections: [ConnectionSettings] = []
+    /// What is said of the host's interfaces.
+    public var network = NetworkSettings()
+    /// What a user of the socket may take up.
+    public var limits = LimitSettings()
+
+    /// The embedded default, for a machine without any file: no connection, the default limits.
+    public init() {}
+}
+
+/// One `[[connection]]`. An absent setting is not filled in here: its default belongs to the part that obeys it.
+public struct ConnectionSettings: Hashable, Sendable {
+    /// What it is called; unique over all files. See ``nameProblem(_:)``.
+    public var name: String
+    /// Where it goes, as it is written: `tcp://sip.example.com:5060`.
+    public var remote: String
+    /// The user it belongs to, by number; without one, the user that the daemon runs as (and root, always).
+    public var owner: UInt32?
+    /// How it is kept alive.
+    public var keepalive = KeepaliveSettings()
+    /// How a sleeping client is got to run, beyond the event that every subscriber gets.
+    public var wake: WakeSettings?
+    /// How long to wait between attempts.
+    public var backoff = BackoffSettings()
+    /// The firewall mark of its packets (`SO_MARK`).
+    public var mark: UInt32?
+    /// How long an attempt to connect may take.
+    public var connectTimeout: Duration?
+    /// How long sent data may stay unacknowledged before the kernel gives the flow up (`TCP_USER_TIMEOUT`).
+    public var userTimeout: Duration?
+
+    /// A connection with nothing set but what it must have.
+    public init(name: String, remote: String) {
+        self.name = name
+        self.remote = remote
+    }
+
+    /// The longest name: one that fits a terminal's table beside the rest.
+    public static let longestName = 64
+
+    /// What is wrong with a connection's name, for the end of a sentence; `nil` if nothing is. Letters, digits and
+    /// `. _ - @ :`, so that a name can stand in a shell command, a file name and a log field as it is.
+    public static func nameProblem(_ name: String) -> String? {
+        if name.isEmpty { return "is empty" }
+        if name.utf8.count > longestName { return "is longer than \(longestName) bytes" }
+        let isPlain = name.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "._-@:".contains($0)) }
+        if !isPlain || name.hasPrefix("-") || name.hasPrefix(".") {
+            return "may hold letters, digits and . _ - @ : only, and begin with neither . nor -"
+        }
+        return nil
+    }
+}
+
+/// `keepalive = { … }`
+public struct KeepaliveSettings: Hashable, Sendable {
+    /// What is sent, and what counts as the answer.
+    public enum Method: String, Hashable, Sendable, CaseIterable {
+        /// The kernel's own, `SO_KEEPALIVE`; the process does not wake for it.
+        case tcp
+        /// SIP's double CRLF, answered with one (RFC 5626, section 3.5.1).
+        case crlf
+        /// A space between XMPP stanzas, answered by TCP alone (RFC 6120, section 4.6.1).
+        case whitespace
+        /// An XMPP ping (XEP-0199).
+        case xmppPing = "xmpp-ping"
+        /// PINGREQ (MQTT 3.1.1, section 3.12).
+        case mqtt
+        /// A ping frame (RFC 6455, section 5.5.2).
+        case websocket
+        /// Whatever the client's handler does when it is called.
+        case client
+        /// Nothing at all.
+        case none
+    }
+
+    /// The method; without one, what fits the remote.
+    public var method: Method?
+    /// The longest time between two.
+    public var interval: Duration?
+    /// How much earlier than ``interval`` one may go out, to share a wake with others.
+    public var tolerance: Duration?
+
+    /// Nothing set.
+    public init() {}
+}
+
+/// `backoff = { … }`
+public struct BackoffSettings: Hashable, Sendable {
+    /// The wait before the second attempt.
+    public var initial: Duration?
+    /// What each wait is multiplied by for the next.
+    public var factor: Double?
+    /// The longest wait.
+    public var maximum: Duration?
+    /// How long a connection must have been up for the next wait to be the first again.
+    public var stableAfter: Duration?
+
+    /// Nothing set.
+    public init() {}
+}
+
+/// `wake = { … }`: the ways to get a client to run; several are steps of an escalation.
+public struct WakeSettings: Hashable, Sendable {
+    /// A unit of the service manager to start.
+    public var unit: String?
+    /// A program to run, by its absolute path, with its arguments.
+    public var command: [String]?
+    /// A signal for the process that parked the connection: `SIGUSR1`.
+    public var signal: String?
+    /// Whether to thaw the control group of the process that parked the connection.
+    public var thaw = false
+
+    /// Nothing but the event.
+    public init() {}
+}
+
+/// `[network]`
+public struct NetworkSettings: Hashable, Sendable {
+    /// Interfaces whose use costs money, by name.
+    public var expensive: Set<String> = []
+    /// Interfaces on which the user wants little traffic, by name.
+    public var constrained: Set<String> = []
+
+    /// Nothing said.
+    public init() {}
+}
+
+/// `[limits]`: what one user may take up of the daemon. Root has no limit.
+public struct LimitSettings: Hashable, Sendable {
+    /// Connections, opened over the socket or named in the files. A thousand is the number that the daemon's memory
+    /// and wake-ups are measured with.
+    public var connectionsPerUser = 1024
+    /// Monitors of the network and of connections. A desktop has a handful of them; each costs a queue.
+    public var subscriptionsPerUser = 64
+    /// Bytes that wait to be read by the user's clients. Four mebibytes are some ten thousand events.
+    public var queuedBytesPerUser = 4 << 20
+
+    /// The defaults.
+    public init() {}
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import TOML
+
+/// One thing that is wrong with, or worth knowing of, a configuration, and where it stands.
+public struct ConfigurationIssue: Hashable, Sendable, CustomStringConvertible {
+    /// The file's path.
+    public var file: String
+    /// Line and column, from one; `nil` when it is the file as such.
+    public var position: Position?
+    /// The key, with those of the tables around it: `connection.keepalive.interval`.
+    public var key: String?
+    /// What it is.
+    public var message: String
+
+    /// A place in a file.
+    public struct Position: Hashable, Comparable, Sendable {
+        /// The line, from one.
+        public var line: Int
+        /// The column, from one, in code points.
+        public var column: Int
+
+        /// By line, then by column.
+        public static func < (left: Position, right: Position) -> Bool {
+            (left.line, left.column) < (right.line, right.column)
+        }
+    }
+
+    /// `FILE:LINE:COLUMN: KEY: MESSAGE`, as compilers write it and editors jump to it.
+    public var description: String {
+        "\(place): \(key.map { "\($0): " } ?? "")\(message)"
+    }
+
+    var place: String {
+        file + (position.map { ":\($0.line):\($0.column)" } ?? "")
+    }
+}
+
+/// All that is wrong with a configuration, in the order of the files and of the text in them.
+public struct ConfigurationError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// At least one.
+    public var issues: [ConfigurationIssue]
+
+    /// A line for each.
+    public var description: String {
+        issues.map(\.description).joined(separator: "\n")
+    }
+}
+
+/// The issues of one load as they are found.
+final class ConfigurationReport {
+    private(set) var errors: [ConfigurationIssue] = []
+    private(set) var notices: [ConfigurationIssue] = []
+
+    func error(_ file: String, _ position: TOMLPosition? = nil, _ key: String? = nil, _ message: String) {
+        errors.append(ConfigurationIssue(file, position, key, message))
+    }
+
+    func notice(_ file: String, _ position: TOMLPosition, _ key: String, _ message: String) {
+        notices.append(ConfigurationIssue(file, position, key, message))
+    }
+
+    /// Puts the errors of `file`, which were found table by table, in the order of its text.
+    func sortErrors(from start: Int) {
+        errors[start...].sort { left, right in
+            guard let first = left.position, let second = right.position else { return false }
+            return first < second
+        }
+    }
+}
+
+extension ConfigurationIssue {
+    init(_ file: String, _ position: TOMLPosition?, _ key: String?, _ message: String) {
+        self.file = file
+        self.position = position.map { Position(line: $0.line, column: $0.column) }
+        self.key = key
+        self.message = message
+    }
+}

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import TOML
+
+/// What a load cannot know by itself.
+public struct ConfigurationChecks {
+    /// What is wrong with a remote, for the end of a sentence; `nil` if nothing is.
+    public var remoteProblem: (String) -> String?
+    /// A user's number by name; `nil` if there is no such user.
+    public var userNumber: (String) -> UInt32?
+
+    /// The checks of a load. Users are looked up with getpwnam(3) unless told otherwise, which may ask the network:
+    /// load off the agent's queue.
+    public init(
+        remoteProblem: @escaping (String) -> String?,
+        userNumber: @escaping (String) -> UInt32? = systemUserNumber
+    ) {
+        self.remoteProblem = remoteProblem
+        self.userNumber = userNumber
+    }
+}
+
+/// The schema: from the tables of the files to a ``Configuration``. The limits of each value stand here.
+struct ConfigurationReader {
+    /// Below ten seconds a keepalive would keep a cellular radio from ever going to sleep and shortens no outage that
+    /// `TCP_USER_TIMEOUT` would not; above, the kernel's own method ends: `TCP_KEEPIDLE` takes 32,767 s.
+    private static let intervals = Duration.seconds(10)...Duration.seconds(9 * 3600)
+    private static let waits = Duration.milliseconds(100)...Duration.seconds(24 * 3600)
+    private static let timeouts = Duration.seconds(1)...Duration.seconds(3600)
+
+    /// Signals that are a nudge. The others end a program, stop it or mean a fault, and a wake must not.
+    private enum Signal: String, CaseIterable {
+        case hangUp = "SIGHUP"
+        case user1 = "SIGUSR1"
+        case user2 = "SIGUSR2"
+        case proceed = "SIGCONT"
+        case urgent = "SIGURG"
+        case inputOutput = "SIGIO"
+    }
+
+    let checks: ConfigurationChecks
+    let report: ConfigurationReport
+    private(set) var configuration = Configuration()
+    /// Where each name was used first.
+    private var names: [String: ConfigurationIssue] = [:]
+
+    init(_ checks: ConfigurationChecks, _ report: ConfigurationReport) {
+        self.checks = checks
+        self.report = report
+    }
+
+    /// Reads one parsed file: connections, and in the main file the rest.
+    mutating func read(_ entries: [TOMLEntry], of file: String, isMain: Bool) {
+        var root = TableReader(entries, of: file, at: TOMLPosition(line: 1, column: 1), path: "", report)
+        for table in root.tables("connection") { readConnection(table) }
+        if isMain {
+            if let table = root.table("network") { configuration.network = readNetwork(table) }
+            if let table = root.table("limits") { configuration.limits = readLimits(table) }
+        } else {
+            for key in ["network", "limits"] {
+                guard let node = root.any(key) else { continue }
+                root.error(key, node.position, "belongs in the main file; here only [[connection]] counts")
+            }
+        }
+        root.finish()
+    }
+
+    private mutating func readConnection(_ table: TableReader) {
+        var table = table
+        let name = table.required("name")
+        let remote = table.required("remote")
+        var settings = ConnectionSettings(name: name?.value ?? "", remote: remote?.value ?? "")
+        if let name { checkName(name, in: table) }
+        if let remote { checkRemote(remote, in: table) }
+        settings.owner = readOwner(&table)
+        if let keepalive = table.table("keepalive") { settings.keepalive = readKeepalive(keepalive) }
+        if let backoff = table.table("backoff") { settings.backoff = readBackoff(backoff) }
+        if let wake = table.table("wake") {
+            settings.wake = readWake(wake)
+            table.notice("wake", wake.position, "kept, but this version wakes nobody yet; clients see the events")
+        }
+        settings.mark = table.integer("mark", 1...UInt32.max)
+        settings.connectTimeout = table.duration("connect_timeout", Self.timeouts)?.value
+        settings.userTimeout = table.duration("user_timeout", Self.timeouts)?.value
+        table.finish()
+        configuration.connections.append(settings)
+    }
+
+    private mutating func checkName(_ name: Located<String>, in table: TableReader) {
+        if let problem = ConnectionSettings.nameProblem(name.value) {
+            table.error("name", name.position, "\"\(name.value)\" \(problem)")
+        } else if let first = names[name.value] {
+            table.error("name", name.position, "\"\(name.value)\" is taken, at \(first.place)")
+        } else {
+            names[name.value] = ConfigurationIssue(table.file, name.position, nil, "")
+        }
+    }
+
+    private func checkRemote(_ remote: Located<String>, in table: TableReader) {
+        guard let problem = remote.value.isEmpty ? "is empty" : checks.remoteProblem(remote.value) else { return }
+        table.error("remote", remote.position, "\"\(remote.value)\" \(problem)")
+    }
+
+    private func readOwner(_ table: inout TableReader) -> UInt32? {
+        guard let node = table.any("owner") else { return nil }
+        if case .integer = node.value {
+            // The last number means "no user" to the kernel (setuid(2)).
+            return table.integer("owner", 0...(UInt32.max - 1))
+        }
+        guard let name = table.string("owner", expected: "a user's name or number") else { return nil }
+        if let number = checks.userNumber(name.value) { return number }
+        table.error("owner", name.position, "there is no user \"\(name.value)\"")
+        return nil
+    }
+
+    private func readKeepalive(_ table: TableReader) -> KeepaliveSettings {
+        var table = table
+        var settings = KeepaliveSettings()
+        let method: Located<KeepaliveSettings.Method>? = table.choice("protocol")
+        settings.method = method?.value
+        settings.interval = table.duration("interval", Self.intervals)?.value
+        let tolerance = table.duration("tolerance", .zero...Self.intervals.upperBound)
+        settings.tolerance = tolerance?.value
+        if let tolerance {
+            if table.isAbsent("interval") {
+                table.error("tolerance", tolerance.position, "needs an interval to be earlier than")
+            } else if let interval = settings.interval, tolerance.value >= interval {
+                let text = "\"\(tolerance.value.configurationText)\" is not shorter than the interval"
+                table.error("tolerance", tolerance.position, "\(text), \"\(interval.configurationText)\"")
+            }
+        }
+        if let method, method.value != .tcp, method.value != .none {
+            table.notice("protocol", method.position, "kept, but this version sends the kernel's keepalive instead")
+        }
+        table.finish()
+        return settings
+    }
+
+    private func readBackoff(_ table: TableReader) -> BackoffSettings {
+        var table = table
+        var settings = BackoffSettings()
+        settings.initial = table.duration("initial", Self.waits)?.value
+        settings.factor = table.number("factor", 1...10)
+        let maximum = table.duration("maximum", Self.waits)
+        settings.maximum = maximum?.value
+        settings.stableAfter = table.duration("stable_after", .zero...Self.waits.upperBound)?.value
+        if let initial = settings.initial, let maximum, maximum.value < initial {
+            let text = "\"\(maximum.value.configurationText)\" is shorter than initial"
+            table.error("maximum", maximum.position, "\(text), \"\(initial.configurationText)\"")
+        }
+        table.finish()
+        return settings
+    }
+
+    private func readWake(_ table: TableReader) -> WakeSettings {
+        var table = table
+        var settings = WakeSettings()
+        if let unit = table.string("unit") {
+            settings.unit = unit.value
+            if !Self.isUnitName(unit.value) {
+                table.error("unit", unit.position, "\"\(unit.value)\" is no unit name; write \"baresip.service\"")
+            }
+        }
+        if let command = table.strings("exec") {
+            settings.command = command.map(\.value)
+            if command.first?.value.hasPrefix("/") != true {
+                let text = "begins with the absolute path of a program; nothing is searched in PATH"
+                table.error("exec", command.first?.position ?? table.position, text)
+            }
+        }
+        let signal: Located<Signal>? = table.choice("signal")
+        settings.signal = signal?.value.rawValue
+        settings.thaw = table.boolean("thaw") ?? false
+        table.finish()
+        return settings
+    }
+
+    private func readNetwork(_ table: TableReader) -> NetworkSettings {
+        var table = table
+        var settings = NetworkSettings()
+        settings.expensive = readInterfaces("expensive", in: &table)
+        settings.constrained = readInterfaces("constrained", in: &table)
+        table.finish()
+        return settings
+    }
+
+    private func readInterfaces(_ key: String, in table: inout TableReader) -> Set<String> {
+        let names = table.strings(key) ?? []
+        for name in names where !Self.isInterfaceName(name.value) {
+            table.error(key, name.position, "\"\(name.value)\" is no interface name")
+        }
+        return Set(names.map(\.value))
+    }
+
+    private func readLimits(_ table: TableReader) -> LimitSettings {
+        var table = table
+        var settings = LimitSettings()
+        table.integer("connections_per_user", 1...100_000).map { settings.connectionsPerUser = $0 }
+        table.integer("subscriptions_per_user", 1...10_000).map { settings.subscriptionsPerUser = $0 }
+        // Less than a snapshot of a few hundred connections takes would drop every subscriber at once.
+        table.integer("queued_bytes_per_user", 65_536...1 << 30).map { settings.queuedBytesPerUser = $0 }
+        table.finish()
+        return settings
+    }
+
+    /// The characters and the kinds of systemd.unit(5) that can be started for a client.
+    private static func isUnitName(_ name: String) -> Bool {
+        guard let dot = name.lastIndex(of: "."), dot != name.startIndex, name.utf8.count < 256 else { return false }
+        let kinds: Set<Substring> = ["service", "socket", "target", "timer", "path"]
+        return kinds.contains(name[name.index(after: dot)...])
+            && name.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || ":-_.\\@".contains($0)) }
+    }
+
+    /// The kernel's rule (`dev_valid_name`): one to fifteen bytes, no slash, colon or white space, not `.` or `..`.
+    private static func isInterfaceName(_ name: String) -> Bool {
+        (1...15).contains(name.utf8.count) && name != "." && name != ".."
+            && !name.contains { $0 == "/" || $0 == ":" || $0.isWhitespace }
+    }
+}

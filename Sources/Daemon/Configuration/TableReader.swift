@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import TOML
+
+/// A value with its place, for what is checked once the value is read.
+struct Located<Value> {
+    var value: Value
+    var position: TOMLPosition
+}
+
+/// Takes the keys that it knows out of one table and reports every other, every wrong type and every value out of range.
+///
+/// Nothing throws: a value that is no good is reported and then treated as absent, so that one load finds all errors.
+struct TableReader {
+    let file: String
+    let report: ConfigurationReport
+    /// Where the table begins, for what is missing in it.
+    let position: TOMLPosition
+    private let path: String
+    private let entries: [TOMLEntry]
+    private var known: [String] = []
+
+    init(
+        _ entries: [TOMLEntry], of file: String, at position: TOMLPosition, path: String, _ report: ConfigurationReport
+    ) {
+        self.entries = entries
+        self.file = file
+        self.position = position
+        self.path = path
+        self.report = report
+    }
+
+    /// Reports the keys that nobody asked for. Call it last.
+    func finish() {
+        for entry in entries where !known.contains(entry.key) {
+            let meant = suggestion(for: entry.key, among: known).map { "; did you mean \"\($0)\"?" }
+            error(entry.key, entry.keyPosition, "unknown key\(meant ?? "")")
+        }
+    }
+
+    func error(_ key: String, _ position: TOMLPosition, _ message: String) {
+        report.error(file, position, full(key), message)
+    }
+
+    func notice(_ key: String, _ position: TOMLPosition, _ message: String) {
+        report.notice(file, position, full(key), message)
+    }
+
+    mutating func string(_ key: String, expected: String = "a string") -> Located<String>? {
+        read(key, expected) { if case .string(let value) = $0 { value } else { nil } }
+    }
+
+    /// A string that must be there.
+    mutating func required(_ key: String) -> Located<String>? {
+        if isAbsent(key) { error(key, position, "missing") }
+        return string(key)
+    }
+
+    mutating func boolean(_ key: String) -> Bool? {
+        read(key, "true or false") { if case .boolean(let value) = $0 { value } else { nil } }?.value
+    }
+
+    mutating func integer<Number: FixedWidthInteger>(_ key: String, _ range: ClosedRange<Number>) -> Number? {
+        guard let number = read(key, "an integer", { if case .integer(let value) = $0 { value } else { nil } }) else {
+            return nil
+        }
+        guard let value = Number(exactly: number.value), range.contains(value) else {
+            error(
+                key, number.position, "\(number.value) is out of range; from \(range.lowerBound) to \(range.upperBound)"
+            )
+            return nil
+        }
+        return value
+    }
+
+    mutating func number(_ key: String, _ range: ClosedRange<Double>) -> Double? {
+        let read = read(key, "a number") { value in
+            switch value {
+            case .float(let value): value
+            case .integer(let value): Double(value)
+            case .string, .boolean, .time, .array, .table: Double?.none
+            }
+        }
+        guard let read else { return nil }
+        guard range.contains(read.value) else {
+            error(key, read.position, "\(read.value) is out of range; from \(range.lowerBound) to \(range.upperBound)")
+            return nil
+        }
+        return read.value
+    }
+
+    mutating func duration(_ key: String, _ range: ClosedRange<Duration>) -> Located<Duration>? {
+        guard
+            let text = read(key, "a duration such as \"90s\"", { if case .string(let text) = $0 { text } else { nil } })
+        else { return nil }
+        guard let value = Duration(configurationText: text.value) else {
+            error(key, text.position, "\"\(text.value)\" is no duration; write \"120s\", \"1m30s\" or \"500ms\"")
+            return nil
+        }
+        guard range.contains(value) else {
+            let bounds = "from \(range.lowerBound.configurationText) to \(range.upperBound.configurationText)"
+            error(key, text.position, "\"\(text.value)\" is out of range; \(bounds)")
+            return nil
+        }
+        return Located(value: value, position: text.position)
+    }
+
+    /// One of the named values of an enumeration.
+    mutating func choice<Choice: RawRepresentable<String> & CaseIterable>(_ key: String) -> Located<Choice>? {
+        guard let text = string(key) else { return nil }
+        if let choice = Choice(rawValue: text.value) { return Located(value: choice, position: text.position) }
+        let choices = Choice.allCases.map(\.rawValue)
+        let meant = suggestion(for: text.value, among: choices).map { "; did you mean \"\($0)\"?" }
+        error(
+            key, text.position,
+            "unknown value \"\(text.value)\"\(meant ?? "; one of \(choices.joined(separator: ", "))")")
+        return nil
+    }
+
+    mutating func strings(_ key: String) -> [Located<String>]? {
+        guard let members = read(key, "an array of strings", { if case .array(let nodes) = $0 { nodes } else { nil } })
+        else { return nil }
+        return members.value.compactMap { node in
+            if case .string(let text) = node.value { return Located(value: text, position: node.position) }
+            error(key, node.position, "expected a string, found \(node.value.kind)")
+            return nil
+        }
+    }
+
+    /// A reader for the table under `key`.
+    mutating func table(_ key: String) -> TableReader? {
+        guard let table = read(key, "a table", { if case .table(let entries) = $0 { entries } else { nil } }) else {
+            return nil
+        }
+        return TableReader(table.value, of: file, at: table.position, path: full(key), report)
+    }
+
+    /// A reader for each table of the array under `key`.
+    mutating func tables(_ key: String) -> [TableReader] {
+        guard let nodes = read(key, "[[\(key)]]", { if case .array(let nodes) = $0 { nodes } else { nil } }) else {
+            return []
+        }
+        return nodes.value.compactMap { node in
+            if case .table(let entries) = node.value {
+                return TableReader(entries, of: file, at: node.position, path: full(key), report)
+            }
+            error(key, node.position, "expected [[\(key)]], found \(node.value.kind)")
+            return nil
+        }
+    }
+
+    /// Whether the table has no `key` at all, good or bad.
+    func isAbsent(_ key: String) -> Bool {
+        !entries.contains { $0.key == key }
+    }
+
+    /// The value of `key` in any form, for keys that have more than one.
+    mutating func any(_ key: String) -> TOMLNode? {
+        known.append(key)
+        return entries.first { $0.key == key }?.node
+    }
+
+    private mutating func read<Value>(
+        _ key: String, _ expected: String, _ take: (TOMLNode.Value) -> Value?
+    ) -> Located<Value>? {
+        guard let node = any(key) else { return nil }
+        guard let value = take(node.value) else {
+            error(key, node.position, "expected \(expected), found \(node.value.kind)")
+            return nil
+        }
+        return Located(value: value, position: node.position)
+    }
+
+    private func full(_ key: String) -> String {
+        path.isEmpty ? key : "\(path).\(key)"
+    }
+}
+
+extension TOMLNode.Value {
+    /// What it is, with its article.
+    fileprivate var kind: String {
+        switch self {
+        case .string: "a string"
+        case .integer: "an integer"
+        case .float: "a float"
+        case .boolean: "a boolean"
+        case .time: "a date or time"
+        case .array: "an array"
+        case .table: "a table"
+        }
+    }
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Testing
+
+@testable import Daemon
+
+struct ConfigurationErrorTests {
+    /// A connection that is right but for the line that a test adds, which is line 4.
+    private static let connection = "[[connection]]\nname = 'office'\nremote = 'tcp://sip.example.com:5060'\n"
+
+    @Test(arguments: [
+        ("intervall = 1", "4:1: connection.intervall: unknown key"),
+        (
+            "keepalive = { intervall = '60s' }",
+            "4:15: connection.keepalive.intervall: unknown key; did you mean \"interval\"?"
+        ),
+        ("keepalvie = {}", "4:1: connection.keepalvie: unknown key; did you mean \"keepalive\"?"),
+        ("connectTimeout = '5s'", "4:1: connection.connectTimeout: unknown key; did you mean \"connect_timeout\"?"),
+        ("mrak = 1", "4:1: connection.mrak: unknown key; did you mean \"mark\"?"),
+        ("keepalive = 'crlf'", "4:13: connection.keepalive: expected a table, found a string"),
+        (
+            "keepalive.interval = 120",
+            "4:22: connection.keepalive.interval: expected a duration such as \"90s\", found an integer"
+        ),
+        (
+            "keepalive.interval = '2 minutes'",
+            "4:22: connection.keepalive.interval: \"2 minutes\" is no duration; write \"120s\", \"1m30s\" or \"500ms\""
+        ),
+        ("keepalive.interval = '5s'", "4:22: connection.keepalive.interval: \"5s\" is out of range; from 10s to 9h"),
+        (
+            "keepalive = { interval = '1m', tolerance = '60s' }",
+            "4:44: connection.keepalive.tolerance: \"1m\" is not shorter than the interval, \"1m\""
+        ),
+        ("keepalive.tolerance = '5s'", "4:23: connection.keepalive.tolerance: needs an interval to be earlier than"),
+        (
+            "keepalive.protocol = 'CRLF'",
+            "4:22: connection.keepalive.protocol: unknown value \"CRLF\"; did you mean \"crlf\"?"
+        ),
+        (
+            "keepalive.protocol = 'smoke'",
+            "4:22: connection.keepalive.protocol: unknown value \"smoke\"; one of tcp, crlf, whitespace, xmpp-ping, mqtt, websocket, client, none"
+        ),
+        ("owner = 'nobody-here'", "4:9: connection.owner: there is no user \"nobody-here\""),
+        ("owner = -1", "4:9: connection.owner: -1 is out of range; from 0 to 4294967294"),
+        ("owner = 1.5", "4:9: connection.owner: expected a user's name or number, found a float"),
+        ("mark = 0", "4:8: connection.mark: 0 is out of range; from 1 to 4294967295"),
+        ("mark = 4_294_967_296", "4:8: connection.mark: 4294967296 is out of range; from 1 to 4294967295"),
+        ("mark = true", "4:8: connection.mark: expected an integer, found a boolean"),
+        ("connect_timeout = '2h'", "4:19: connection.connect_timeout: \"2h\" is out of range; from 1s to 1h"),
+        (
+            "user_timeout = 2026-01-31",
+            "4:16: connection.user_timeout: expected a duration such as \"90s\", found a date or time"
+        ),
+        ("backoff.factor = 0.5", "4:18: connection.backoff.factor: 0.5 is out of range; from 1.0 to 10.0"),
+        ("backoff.factor = nan", "4:18: connection.backoff.factor: nan is out of range; from 1.0 to 10.0"),
+        (
+            "backoff = { initial = '1m', maximum = '30s' }",
+            "4:39: connection.backoff.maximum: \"30s\" is shorter than initial, \"1m\""
+        ),
+        ("wake.unit = 'baresip'", "4:13: connection.wake.unit: \"baresip\" is no unit name; write \"baresip.service\""),
+        (
+            "wake.exec = ['baresip']",
+            "4:14: connection.wake.exec: begins with the absolute path of a program; nothing is searched in PATH"
+        ),
+        (
+            "wake.exec = []",
+            "4:1: connection.wake.exec: begins with the absolute path of a program; nothing is searched in PATH"
+        ),
+        ("wake.exec = ['/bin/true', 1]", "4:27: connection.wake.exec: expected a string, found an integer"),
+        (
+            "wake.signal = 'SIGKILL'",
+            "4:15: connection.wake.signal: unknown value \"SIGKILL\"; one of SIGHUP, SIGUSR1, SIGUSR2, SIGCONT, SIGURG, SIGIO"
+        ),
+        ("wake.thaw = 'yes'", "4:13: connection.wake.thaw: expected true or false, found a string"),
+        (
+            "[limits]\nconnections_per_user = 0",
+            "5:24: limits.connections_per_user: 0 is out of range; from 1 to 100000"
+        ),
+        (
+            "[limits]\nqueued_bytes_per_user = 1",
+            "5:25: limits.queued_bytes_per_user: 1 is out of range; from 65536 to 1073741824"
+        ),
+        ("[network]\nexpensive = 'wwan0'", "5:13: network.expensive: expected an array of strings, found a string"),
+        ("[network]\nexpensive = ['wwan/0']", "5:14: network.expensive: \"wwan/0\" is no interface name"),
+        ("[netwrok]", "4:2: netwrok: unknown key; did you mean \"network\"?"),
+        ("[[connection]]\nname = 'b'", "4:1: connection.remote: missing"),
+        ("[[connection]]\nremote = 'tcp://b:1'", "4:1: connection.name: missing"),
+        ("[[connection]]\nname = ''\nremote = 'tcp://b:1'", "5:8: connection.name: \"\" is empty"),
+        (
+            "[[connection]]\nname = 'a b'\nremote = 'tcp://b:1'",
+            "5:8: connection.name: \"a b\" may hold letters, digits and . _ - @ : only, and begin with neither . nor -"
+        ),
+        ("[[connection]]\nname = 'b'\nremote = ''", "6:10: connection.remote: \"\" is empty"),
+        (
+            "[[connection]]\nname = 'b'\nremote = 'b:1'",
+            "6:10: connection.remote: \"b:1\" has no scheme, such as tcp://"
+        ),
+        (
+            "[[connection]]\nname = 'office'\nremote = 'tcp://b:1'",
+            "5:8: connection.name: \"office\" is taken, at dialtone.toml:2:8"
+        ),
+        ("x = [", "4:6: Error while parsing array: encountered end-of-file"),
+    ])
+    func aSlipIsToldWithItsPlaceAndKey(line: String, message: String) throws {
+        let bench = try ConfigurationBench(["dialtone.toml": Self.connection + line])
+        #expect(bench.errors() == ["dialtone.toml:\(message)"])
+    }
+
+    @Test(arguments: [
+        ("[connection]\nname = 'a'", "1:1: connection: expected [[connection]], found a table"),
+        ("connection = ['a']", "1:15: connection: expected [[connection]], found a string"),
+        ("[[connections]]", "1:3: connections: unknown key; did you mean \"connection\"?"),
+    ])
+    func aConnectionInTheWrongFormIsTold(text: String, message: String) throws {
+        #expect(try ConfigurationBench(["dialtone.toml": text]).errors() == ["dialtone.toml:\(message)"])
+    }
+
+    @Test func allErrorsOfAllFilesAreToldInTheirOrder() throws {
+        let bench = try ConfigurationBench([
+            "dialtone.toml": "[limits]\nconnections = 1\n\n" + Self.connection + "mark = 0\nowners = 'me'\n",
+            "connections.d/a.toml": "[[connection]]\nname = 'office'\n[network]\n",
+            "connections.d/b.toml": "name = ",
+            "connections.d/c.toml": "[[connection]]\nname = 1\nremote = 'c'\n",
+        ])
+        #expect(
+            bench.errors() == [
+                "dialtone.toml:2:1: limits.connections: unknown key",
+                "dialtone.toml:7:8: connection.mark: 0 is out of range; from 1 to 4294967295",
+                "dialtone.toml:8:1: connection.owners: unknown key; did you mean \"owner\"?",
+                "connections.d/a.toml:1:1: connection.remote: missing",
+                "connections.d/a.toml:2:8: connection.name: \"office\" is taken, at dialtone.toml:5:8",
+                "connections.d/a.toml:3:1: network: belongs in the main file; here only [[connection]] counts",
+                "connections.d/b.toml:1:8: Error while parsing key-value pair: encountered end-of-file",
+                "connections.d/c.toml:2:8: connection.name: expected a string, found an integer",
+                "connections.d/c.toml:3:10: connection.remote: \"c\" has no scheme, such as tcp://",
+            ])
+    }
+}
+
+struct DurationTextTests {
+    @Test(arguments: [
+        ("120s", Duration.seconds(120), "2m"), ("1m30s", .seconds(90), "1m30s"), ("500ms", .milliseconds(500), "500ms"),
+        ("1h", .seconds(3600), "1h"), ("2h5ms", .milliseconds(7_200_005), "2h5ms"), ("0s", .zero, "0s"),
+    ])
+    func aDurationIsReadAndWritten(text: String, duration: Duration, canonical: String) {
+        #expect(Duration(configurationText: text) == duration)
+        #expect(duration.configurationText == canonical)
+    }
+
+    @Test(arguments: [
+        "", "s", "10", "1.5s", "-1s", "1s ", "1s1s", "1s1m", "1d", "1S", "１s", "99999999999999999999s", "2147483647h",
+    ])
+    func whatIsNoDurationIsRefused(text: String) {
+        #expect(Duration(configurationText: text) == nil)
+    }
+}
+
+struct SystemUserTests {
+    @Test func usersAreFoundInTheSystemsList() {
+        #expect(systemUserNumber("root") == 0)
+        #expect(systemUserNumber("no such user") == nil)
+    }
+}

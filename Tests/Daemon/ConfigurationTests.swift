@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Testing
+
+@testable import Daemon
+
+struct ConfigurationTests {
+    @Test func theExampleOfTheDocumentationLoads() throws {
+        let bench = try ConfigurationBench([
+            "dialtone.toml": """
+            [[connection]]
+            name      = "office"
+            remote    = "tcp://sip.example.com:5060"   # also tls:, sip:, sips:, xmpp:
+            keepalive = { protocol = "crlf", interval = "120s", tolerance = "25s" }
+            wake      = { unit = "baresip.service" }    # or exec = [...], signal, thaw, or only an event
+            owner     = "kiosk"
+            """
+        ])
+        let loaded = try bench.load()
+        var office = ConnectionSettings(name: "office", remote: "tcp://sip.example.com:5060")
+        office.keepalive.method = .crlf
+        office.keepalive.interval = .seconds(120)
+        office.keepalive.tolerance = .seconds(25)
+        office.wake = WakeSettings()
+        office.wake?.unit = "baresip.service"
+        office.owner = 1001
+        var expected = Configuration()
+        expected.connections = [office]
+        #expect(loaded.configuration == expected)
+        #expect(loaded.files == ["\(bench.directory)/dialtone.toml"])
+        #expect(
+            loaded.notices.map { $0.description.replacingOccurrences(of: bench.directory, with: "") } == [
+                "/dialtone.toml:4:26: connection.keepalive.protocol: "
+                    + "kept, but this version sends the kernel's keepalive instead",
+                "/dialtone.toml:5:13: connection.wake: "
+                    + "kept, but this version wakes nobody yet; clients see the events",
+            ])
+    }
+
+    @Test func everySettingReachesItsField() throws {
+        let bench = try ConfigurationBench([
+            "dialtone.toml": """
+            [[connection]]
+            name = "van"
+            remote = "mqtts://fleet.example.net"
+            owner = 1002
+            mark = 0xFFFFFFFF
+            connect_timeout = "1m30s"
+            user_timeout = "45s"
+            [connection.keepalive]
+            protocol = "tcp"
+            [connection.backoff]
+            initial = "500ms"
+            factor = 2
+            maximum = "2m"
+            stable_after = "1h"
+            [connection.wake]
+            exec = ["/usr/bin/van", "--wake"]
+            signal = "SIGUSR1"
+            thaw = true
+
+            [network]
+            expensive = ["wwan0", "usb0"]
+            constrained = ["wlan1"]
+
+            [limits]
+            connections_per_user = 5
+            subscriptions_per_user = 6
+            queued_bytes_per_user = 65_536
+            """
+        ])
+        let configuration = try bench.load().configuration
+        let van = try #require(configuration.connections.first)
+        #expect(van.owner == 1002)
+        #expect(van.mark == .max)
+        #expect(van.connectTimeout == .seconds(90))
+        #expect(van.userTimeout == .seconds(45))
+        #expect(van.keepalive.method == .tcp)
+        #expect(van.backoff.initial == .milliseconds(500))
+        #expect(van.backoff.factor == 2)
+        #expect(van.backoff.maximum == .seconds(120))
+        #expect(van.backoff.stableAfter == .seconds(3600))
+        #expect(van.wake?.command == ["/usr/bin/van", "--wake"])
+        #expect(van.wake?.signal == "SIGUSR1")
+        #expect(van.wake?.thaw == true)
+        #expect(configuration.network.expensive == ["wwan0", "usb0"])
+        #expect(configuration.network.constrained == ["wlan1"])
+        #expect(configuration.limits.connectionsPerUser == 5)
+        #expect(configuration.limits.subscriptionsPerUser == 6)
+        #expect(configuration.limits.queuedBytesPerUser == 65_536)
+    }
+
+    @Test func withoutAnyFileTheEmbeddedDefaultCounts() throws {
+        let loaded = try ConfigurationBench().load()
+        #expect(loaded.configuration == Configuration())
+        #expect(loaded.files.isEmpty)
+    }
+
+    @Test func connectionFilesFollowTheMainFileInTheOrderOfTheirNames() throws {
+        let bench = try ConfigurationBench([
+            "dialtone.toml": "[[connection]]\nname = 'm'\nremote = 'tcp://m:1'",
+            "connections.d/b.toml": "[[connection]]\nname = 'b'\nremote = 'tcp://b:1'",
+            "connections.d/a.toml": "[[connection]]\nname = 'a'\nremote = 'tcp://a:1'",
+            "connections.d/.hidden.toml": "no TOML",
+            "connections.d/README": "no TOML",
+        ])
+        #expect(try bench.load().configuration.connections.map(\.name) == ["m", "a", "b"])
+    }
+
+    @Test func whereItStandsInTheFilesDoesNotMakeAConnectionAnother() throws {
+        let connection = "[[connection]]\nname = 'a'\nremote = 'tcp://a:1'"
+        let one = try ConfigurationBench(["dialtone.toml": connection])
+        let other = try ConfigurationBench(["connections.d/later.toml": "\n\n# moved\n\(connection)"])
+        #expect(try one.load().configuration == other.load().configuration)
+    }
+}
+
+struct ConfigurationFilesTests {
+    @Test(arguments: [
+        (UInt32(0), ["HOME": "/root"], "/etc/dialtone/dialtone.toml"),
+        (1000, ["HOME": "/home/u"], "/home/u/.config/dialtone/dialtone.toml"),
+        (1000, ["HOME": "/home/u", "XDG_CONFIG_HOME": "/conf"], "/conf/dialtone/dialtone.toml"),
+        (1000, ["HOME": "/home/u", "XDG_CONFIG_HOME": "conf"], "/home/u/.config/dialtone/dialtone.toml"),
+        (991, ["CONFIGURATION_DIRECTORY": "/etc/dialtone"], "/etc/dialtone/dialtone.toml"),
+    ])
+    func theStandardPlaces(user: UInt32, environment: [String: String], main: String) {
+        let files = ConfigurationFiles.standard(user: user) { environment[$0] }
+        #expect(files.main == main)
+        #expect(files.connections == main.replacingOccurrences(of: "dialtone.toml", with: "connections.d"))
+        #expect(!files.mainIsRequired)
+    }
+
+    @Test func aNamedFileTakesTheConnectionsBesideIt() throws {
+        let bench = try ConfigurationBench([
+            "other.toml": "",
+            "connections.d/a.toml": "[[connection]]\nname = 'a'\nremote = 'tcp://a:1'",
+        ])
+        let loaded = try bench.load(ConfigurationFiles(main: "\(bench.directory)/other.toml"))
+        #expect(loaded.configuration.connections.map(\.name) == ["a"])
+        #expect(ConfigurationFiles(main: "other.toml").connections == "connections.d")
+    }
+
+    @Test func aNamedFileThatIsNotThereIsAnError() throws {
+        let bench = try ConfigurationBench()
+        let main = "\(bench.directory)/none.toml"
+        let error = #expect(throws: ConfigurationError.self) { try bench.load(ConfigurationFiles(main: main)) }
+        #expect(error?.description == "\(main): reading it: No such file or directory")
+    }
+
+    @Test(arguments: [0o664, 0o646, 0o666]) func aFileThatOthersMayWriteIsRefused(mode: Int) throws {
+        let bench = try ConfigurationBench()
+        try bench.write("", to: "connections.d/a.toml", mode: mode)
+        let refused = "writable by others than its owner, who could name programs to run; chmod go-w"
+        #expect(bench.errors() == ["connections.d/a.toml: \(refused)"])
+    }
+
+    @Test func aDirectoryThatOthersMayWriteIsRefused() throws {
+        let bench = try ConfigurationBench(["connections.d/a.toml": ""])
+        chmod("\(bench.directory)/connections.d", 0o777)
+        let refused = "writable by others than its owner, who could name programs to run; chmod go-w"
+        #expect(bench.errors() == ["connections.d: \(refused)"])
+    }
+
+    @Test func aFileOfAnotherUserIsRefused() throws {
+        guard geteuid() == 0 else { try Test.cancel("only root can give a file away") }
+        let bench = try ConfigurationBench(["dialtone.toml": ""])
+        chown("\(bench.directory)/dialtone.toml", 4711, 0)
+        #expect(bench.errors() == ["dialtone.toml: owned by user 4711; it must be owned by root or user 0"])
+    }
+
+    @Test func whatIsNoReadableTextIsRefused() throws {
+        let bench = try ConfigurationBench(["connections.d/c.toml": String(repeating: "#", count: 1_048_577)])
+        try Data([0xFF, 0xFE]).write(to: URL(fileURLWithPath: "\(bench.directory)/connections.d/b.toml"))
+        mkfifo("\(bench.directory)/connections.d/a.toml", 0o644)
+        #expect(
+            bench.errors() == [
+                "connections.d/a.toml: not a regular file",
+                "connections.d/b.toml: not UTF-8",
+                "connections.d/c.toml: larger than 1048576 bytes",
+            ])
+    }
+}
