@@ -86,11 +86,13 @@ struct DialBudget: Hashable, Sendable {
     /// The instant at which the bucket is full again.
     private var fullAt = Duration.zero
 
-    /// Spends a dial at `now`; or says when the next one may be made, and spends nothing.
-    mutating func spend(at now: Duration) -> Duration? {
-        let earliest = fullAt - Self.interval * (Self.burst - 1)
-        if now < earliest { return earliest }
+    /// When the next dial may be made at the earliest.
+    var earliest: Duration { fullAt - Self.interval * (Self.burst - 1) }
+
+    /// Spends a dial at `now`, if one may be made then.
+    mutating func spend(at now: Duration) -> Bool {
+        guard now >= earliest else { return false }
         fullAt = max(now, fullAt) + Self.interval
-        return nil
+        return true
     }
 }

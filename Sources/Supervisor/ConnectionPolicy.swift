@@ -85,7 +85,8 @@ extension ConnectionPolicy {
         // Below a second not even one repeated SYN fits; above two minutes the kernel has given up by itself.
         try check("connectTimeout", connectTimeout, in: .seconds(1)...(.seconds(120)))
         if let userTimeout { try check("userTimeout", userTimeout, in: .seconds(1)...(.seconds(86_400))) }
-        try check("stableAfter", stableAfter, in: .zero...(.seconds(86_400)))
+        // Below ten seconds a server that accepts and kicks would count as stable, and be dialled without growing waits.
+        try check("stableAfter", stableAfter, in: .seconds(10)...(.seconds(86_400)))
     }
 
     private func validateBackoff() throws(PolicyError) {

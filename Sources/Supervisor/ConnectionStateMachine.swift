@@ -42,7 +42,8 @@ public struct ConnectionStateMachine: ~Copyable {
         case resolving(Resolving)
         /// A socket is connecting. Turns into `ready`, itself with the next address, `backingOff` or `failed` after the
         /// last one, `waiting` when the path goes, `resolving` or itself when the path moves or a user asks, and `closed`.
-        case connecting(Connecting)
+        /// Indirect, because it is the largest and the shortest: a thousand ready connections need not hold room for it.
+        indirect case connecting(Connecting)
         /// A flow stands; there is no timer. Turns into `backingOff` when the remote or the line ends it, `resolving` or
         /// `connecting` when its address goes or a user asks, `waiting` when the path goes, and `closed`.
         case ready(Ready)

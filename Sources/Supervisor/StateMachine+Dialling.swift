@@ -12,9 +12,9 @@ extension ConnectionStateMachine {
             let lost = StatusReason.noPath(path?.reason, destination: path?.destination)
             return enter(.waiting, because: lost, &turn)
         }
-        if let earliest = budget.spend(at: turn.now) {
-            turn.perform(.scheduleTimer(.retry, deadline: earliest))
-            return enter(.backingOff(until: earliest), because: .dialledTooOften, &turn)
+        guard budget.spend(at: turn.now) else {
+            turn.perform(.scheduleTimer(.retry, deadline: budget.earliest))
+            return enter(.backingOff(until: budget.earliest), because: .dialledTooOften, &turn)
         }
         switch policy.remote.host {
         case .address(let address):
@@ -192,7 +192,9 @@ extension ConnectionStateMachine {
     private mutating func retry(
         _ backoff: BackoffPolicy, because cause: StatusReason, _ turn: inout Turn<some RandomNumberGenerator>
     ) {
-        let deadline = turn.now + backoff.delay(afterFailures: failures, using: &turn.random)
+        // Not earlier than the budget allows, or the wait would end in another one.
+        let wait = backoff.delay(afterFailures: failures, using: &turn.random)
+        let deadline = max(turn.now + wait, budget.earliest)
         turn.perform(.scheduleTimer(.retry, deadline: deadline))
         enter(.backingOff(until: deadline), because: cause, &turn)
     }

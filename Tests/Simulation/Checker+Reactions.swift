@@ -54,6 +54,13 @@ extension Checker {
         case .dialFailed, .resolutionFailed, .dialResolved:
             try checkFailedDial(input, before, status, now)
         case .timerFired(let timer):
+            guard let deadline = before.timers[timer] else {
+                return try require(actions.isEmpty, .silentWithoutNews, "\(timer) was cancelled: \(actions)")
+            }
+            guard deadline <= now else {
+                let again = [ConnectionAction.scheduleTimer(timer, deadline: deadline)]
+                return try require(actions == again, .deadlinesKept, "\(timer) is early: \(actions)")
+            }
             if timer != .retry { try checkFailedDial(input, before, status, now) }
         case .redialRequested:
             if before.hasPath { try checkDialsNow(status, now) }
@@ -77,9 +84,14 @@ extension Checker {
             try require(status.state == .waiting, .flowEndsForCause, "\(status.state) without a path")
         } else if !before.hasPath || (wasIdle && Self.isNews(new, after: old) && path == new) {
             try checkFirstPath(status, now)
-        } else if before.socket?.request.epoch != socket?.request.epoch || before.query != query {
-            // A dial under way was made anew over the way that the path takes now.
+        } else if before.isDialling, path == new, Self.takesAnotherWay(new, old) {
+            // A dial under way is made anew over the way that the path takes now.
+            try checkDialsNow(status, now)
             (failures, refusedSince) = (0, nil)
+        } else if before.isDialling {
+            try require(
+                before.socket?.request.epoch == socket?.request.epoch && before.query == query, .pathDialledAtOnce,
+                "a dial is disturbed by news that change nothing for it")
         }
     }
 
@@ -105,8 +117,7 @@ extension Checker {
     private mutating func checkFailedDial(
         _ input: ConnectionInput, _ before: Checker, _ status: ConnectionStatus, _ now: Duration
     ) throws {
-        let ranBefore = before.query != nil || (before.socket != nil && before.socket?.connectedAt == nil)
-        guard ranBefore, query == nil, socket == nil else { return }
+        guard before.isDialling, query == nil, socket == nil else { return }
         let told = misses.first { !$0.isLocal } ?? misses.last
         let (isPermanent, isLocal): (Bool, Bool) =
             switch input {
@@ -121,7 +132,7 @@ extension Checker {
         let isRefused = !isPermanent && !isLocal && told == .refused
         if isLocal, let pathNewsAt, now - pathNewsAt < .seconds(30) {
             let wait = (status.nextAttempt ?? now) - now
-            try require((.seconds(1)...(.seconds(2))).contains(wait), .backoffKept, "settling: \(wait)")
+            try require((.seconds(1)...atMost(.seconds(2))).contains(wait), .backoffKept, "settling: \(wait)")
             return
         }
         failures += 1
@@ -143,8 +154,13 @@ extension Checker {
         let bound = bound(afterFailures: failures)
         let lowest = policy.backoff.jitter == .half ? bound / 2 : .zero
         let wait = (status.nextAttempt ?? .zero) - now
-        try require((lowest...bound).contains(wait), .backoffKept, "\(wait) after \(failures) failures")
+        try require((lowest...atMost(bound)).contains(wait), .backoffKept, "\(wait) after \(failures) failures")
         try require(status.attempt == failures + 1, .backoffKept, "attempt \(status.attempt) of \(failures)")
+    }
+
+    /// A bound, or what the budget puts in its place after a burst of dials.
+    private func atMost(_ bound: Duration) -> Duration {
+        dials.count < DialBudget.burst ? bound : max(bound, DialBudget.interval)
     }
 
     /// The policy's bound in its own words: the base, multiplied once a failure, cut at the ceiling.

@@ -48,7 +48,21 @@ struct Checker {
         self.policy = policy
     }
 
-    var hasPath: Bool { path?.permitsDialling ?? false }
+    var hasPath: Bool { path.map(Self.mayDial) ?? false }
+
+    /// Whether the rules allow a dial over a path: all but an unsatisfied one, unless the name alone is missing.
+    static func mayDial(_ path: Path) -> Bool {
+        path.status != .unsatisfied || (path.reason == .nameUnresolved && path.supportsDNS)
+    }
+
+    var isDialling: Bool { query != nil || (socket != nil && socket?.connectedAt == nil) }
+
+    /// Whether packets go another way than before, as far as both paths know theirs.
+    static func takesAnotherWay(_ new: Path, _ old: Path) -> Bool {
+        new.status == .satisfied && old.status == .satisfied
+            && (new.interface?.index != old.interface?.index || new.gateway != old.gateway
+                || (new.source != nil && old.source != nil && new.source != old.source))
+    }
 
     /// Follows one input and its answer.
     mutating func follow(
@@ -75,7 +89,7 @@ struct Checker {
     private mutating func noteInput(_ input: ConnectionInput, _ now: Duration) {
         switch input {
         case .pathChanged(let new):
-            if new.isCoherent || new.permitsDialling || !hasPath {
+            if new.isCoherent || Self.mayDial(new) || !hasPath {
                 if path.map({ Self.isNews(new, after: $0) }) ?? true { pathNewsAt = now }
                 path = new
             }
@@ -107,8 +121,8 @@ struct Checker {
 
     /// Whether a path gives a dial that failed a new chance.
     static func isNews(_ new: Path, after old: Path) -> Bool {
-        new.status != old.status || new.interface?.index != old.interface?.index || new.gateway != old.gateway
-            || new.source != old.source || (new.supportsDNS && !old.supportsDNS)
+        new.status != old.status || new.reason != old.reason || new.interface?.index != old.interface?.index
+            || new.gateway != old.gateway || new.source != old.source || (new.supportsDNS && !old.supportsDNS)
     }
 
     /// Whether a policy wants another flow: other words, another end, or another way there.
@@ -187,7 +201,7 @@ struct Checker {
         guard let connectedAt = socket.connectedAt else { return }
         let isForCause: Bool =
             switch input {
-            case .pathChanged(let new): new.isCoherent && !new.permitsDialling && reason == .pathLost
+            case .pathChanged(let new): new.isCoherent && !Self.mayDial(new) && reason == .pathLost
             case .localAddressRemoved(let address): address == socket.local?.address && reason == .localAddressRemoved
             case .remoteClosed(let ended): ended == epoch && reason == .remoteClosed
             case .flowFailed(let ended, _): ended == epoch && reason == .failed

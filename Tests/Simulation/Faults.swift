@@ -6,7 +6,7 @@ import NetworkPath
 
 /// What can go wrong, and what users do meanwhile.
 enum Fault: CaseIterable {
-    case pathGoes, pathComes, pathMoves, pathUnknown, pathFlaps, pathRepeats
+    case pathGoes, pathComes, pathMoves, pathUnknown, pathUnresolved, pathFlaps, pathRepeats
     case overrun
     case addressRemovedBeforeThePath, addressRemovedAfterThePath
     case nameServersOutOfReach
@@ -38,6 +38,7 @@ extension Simulation {
         case .pathGoes: try move(to: .none)
         case .pathComes, .pathMoves: try move(to: .uplink(random.below(2)))
         case .pathUnknown: try move(to: .unknown)
+        case .pathUnresolved: try move(to: .unresolved(random.below(2)))
         case .pathFlaps: try flap()
         case .pathRepeats: try tellPath()
         case .overrun: try overrun()
@@ -99,7 +100,7 @@ extension Simulation {
         let uplink = random.below(2)
         let address = World.source(of: uplink)
         world.hasAddress[uplink] = false
-        let isUsed = world.link == .uplink(uplink)
+        let isUsed = world.link == .uplink(uplink) || world.link == .unresolved(uplink)
         let other: World.Link = world.hasAddress[1 - uplink] ? .uplink(1 - uplink) : .none
         if isUsed, pathFirst { try move(to: other) }
         try tell(.localAddressRemoved(address))

@@ -14,6 +14,8 @@ enum Invariant: String, CaseIterable {
     case stateHoldsWhatItNeeds
     /// A timer is not set for an instant that has passed.
     case deadlinesAhead
+    /// No deadline is acted on before its time.
+    case deadlinesKept
     /// Events form a chain: each begins where the last one ended, and the last one says what the status says.
     case eventsTellTheStatus
     /// A connection is not dialled more often in a minute than its budget allows.

@@ -53,11 +53,11 @@ struct Simulation: ~Copyable {
         let scheme = random.pick([Remote.Scheme.tcp, .tcp, .mqtt, .sip])
         let host = random.chance(40) ? Target.Host.address(World.hosts[0]) : .name("sip.example.com")
         var policy = ConnectionPolicy(remote: Remote(scheme: scheme, host: host, port: World.port, resource: ""))
-        if random.chance(20) { policy.stableAfter = .seconds(random.below(300)) }
+        if random.chance(20) { policy.stableAfter = .seconds(10 + random.below(300)) }
         if random.chance(20) { policy.connectTimeout = .seconds(1 + random.below(30)) }
         if random.chance(20) {
             policy.backoff = BackoffPolicy(
-                base: .milliseconds(100 + random.below(5000)), multiplier: Double(10 + random.below(30)) / 10,
+                base: .milliseconds(100 + random.below(5000)), multiplier: Double(12 + random.below(30)) / 10,
                 ceiling: .seconds(10 + random.below(600)), jitter: random.pick([.full, .half]))
         }
         return policy

@@ -31,6 +31,8 @@ struct World {
     enum Link: Equatable {
         case none
         case uplink(Int)
+        /// The way is there, and whoever watches the path found no address for the name.
+        case unresolved(Int)
         /// Some way, and netlink cannot be asked which.
         case unknown
     }
@@ -66,6 +68,9 @@ struct World {
             return Path(generation: generation, status: .unsatisfied, reason: .noRoute, destination: Self.hosts[0])
         case .unknown:
             return Path(generation: generation, status: .unknown)
+        case .unresolved:
+            return Path(
+                generation: generation, status: .unsatisfied, reason: .nameUnresolved, supportsDNS: supportsDNS)
         case .uplink(let uplink):
             return Path(
                 generation: generation, status: .satisfied, interface: Self.interfaces[uplink],
@@ -78,7 +83,7 @@ struct World {
     var usedUplink: Int? {
         switch link {
         case .none: nil
-        case .uplink(let uplink): hasAddress[uplink] ? uplink : nil
+        case .uplink(let uplink), .unresolved(let uplink): hasAddress[uplink] ? uplink : nil
         case .unknown: hasAddress.firstIndex(of: true)
         }
     }

@@ -103,6 +103,19 @@ import Testing
     }
 }
 
+extension BackoffTests {
+    @Test func aWaitThatTheBudgetWouldProlongIsProlongedAtOnce() {
+        var harness = Harness()
+        harness.tell(all: .opened, .pathChanged(.wifi))
+        for _ in 0..<9 { harness.tell(.redialRequested) }
+        let actions = harness.tell(.dialFailed(epoch: 10, .refused))
+        #expect(actions.dropFirst(2).first == .scheduleTimer(.retry, deadline: harness.now + .seconds(2)))
+        #expect(harness.status.reason == .dialFailed(.refused, .office))
+        harness.tell(.timerFired(.retry), after: .seconds(2))
+        #expect(harness.status.state == .connecting)
+    }
+}
+
 @Suite struct SettlingTests {
     @Test func aNameServerThatFailsWhileTheNetworkSettlesIsAskedAgainInSeconds() {
         var harness = Harness("sip://sip.example.com")
@@ -175,7 +188,7 @@ import Testing
         harness.tell(all: .opened, .pathChanged(.wifi), .dialFailed(epoch: 1, .refused))
         var epoch: UInt64 = 1
         let began = harness.now
-        while harness.status.state == .backingOff, let next = harness.status.nextAttempt {
+        while harness.status.state == .backingOff, epoch < 1000, let next = harness.status.nextAttempt {
             harness.tell(.timerFired(.retry), after: next - harness.now)
             epoch += 1
             harness.tell(.dialFailed(epoch: epoch, .refused))

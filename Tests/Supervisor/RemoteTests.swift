@@ -116,7 +116,7 @@ import Testing
             ("keepalive.count", { $0.keepalive?.count = 128 }),
             ("connectTimeout", { $0.connectTimeout = .milliseconds(999) }),
             ("userTimeout", { $0.userTimeout = .zero }),
-            ("stableAfter", { $0.stableAfter = .seconds(-1) }),
+            ("stableAfter", { $0.stableAfter = .seconds(9) }),
         ]
         for (field, change) in cases {
             var policy = ConnectionPolicy.office
