@@ -102,7 +102,7 @@ let package = Package(
             swiftSettings: strict),
 
         tests("Varlink", ["Platform", "Varlink"]),
-        tests("DialtoneAPI", ["DialtoneAPI", "Varlink"]),
+        tests("DialtoneAPI", ["DialtoneAPI", "Platform", "Varlink"], resources: [.copy("strict.py")]),
         tests("DialtoneClient", ["DialtoneAPI", "DialtoneClient", "Platform", "Varlink"]),
         // What several test targets need.
         .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: strict),

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import Varlink
+
+/// `org.dialtone.Connections` in Swift. What each field means stands in the interface's definition, ``description``.
+public enum ConnectionsAPI {
+    /// The interface's name.
+    public static let name = "org.dialtone.Connections"
+    /// The interface's definition in Varlink's language.
+    public static let description = String(decoding: PackageResources.org_dialtone_Connections_varlink, as: UTF8.self)
+
+    /// How a connection that nobody uses is kept alive.
+    public struct Keepalive: VarlinkParameters, Hashable {
+        /// What is sent.
+        public var `protocol`: String
+        /// The longest time without a sign of life.
+        public var intervalMilliseconds: Int?
+        /// How much earlier it may be sent to share a wake-up with others.
+        public var toleranceMilliseconds: Int?
+
+        /// The fields.
+        public enum CodingKeys: String, CodingKey, CaseIterable {
+            /// Named as the properties.
+            case `protocol`, intervalMilliseconds, toleranceMilliseconds
+        }
+
+        /// A keepalive.
+        public init(protocol: String, intervalMilliseconds: Int? = nil, toleranceMilliseconds: Int? = nil) {
+            self.protocol = `protocol`
+            self.intervalMilliseconds = intervalMilliseconds
+            self.toleranceMilliseconds = toleranceMilliseconds
+        }
+    }
+
+    /// How long to wait between attempts.
+    public struct Backoff: VarlinkParameters, Hashable {
+        /// The wait after the first failure, before jitter.
+        public var baseMilliseconds: Int?
+        /// The longest wait, before jitter.
+        public var maximumMilliseconds: Int?
+        /// What each wait is multiplied by to get the next.
+        public var multiplier: Double?
+        /// How long a connection must stay up for the waits to start over.
+        public var stableAfterMilliseconds: Int?
+
+        /// The fields.
+        public enum CodingKeys: String, CodingKey, CaseIterable {
+            /// Named as the properties.
+            case baseMilliseconds, maximumMilliseconds, multiplier, stableAfterMilliseconds
+        }
+
+        /// A back-off; what is left out is the default of the remote's protocol.
+        public init(
+            baseMilliseconds: Int? = nil, maximumMilliseconds: Int? = nil, multiplier: Double? = nil,
+            stableAfterMilliseconds: Int? = nil
+        ) {
+            self.baseMilliseconds = baseMilliseconds
+            self.maximumMilliseconds = maximumMilliseconds
+            self.multiplier = multiplier
+            self.stableAfterMilliseconds = stableAfterMilliseconds
+        }
+    }
+
+    /// A supervised connection.
+    public struct Connection: Codable, Hashable, Sendable {
+        /// What it is doing.
+        public enum State: String, Codable, Hashable, Sendable, CaseIterable {
+            /// What each means stands in the interface's definition.
+            case waiting, resolving, connecting, securing, ready, verifying, backingOff, failed, closed
+        }
+
+        /// Who reads and writes its socket.
+        public enum Holder: String, Codable, Hashable, Sendable, CaseIterable {
+            /// Dialtone watches it, or a client has taken it.
+            case daemon, client
+        }
+
+        /// Whether the protocol on it is logged in.
+        public enum Session: String, Codable, Hashable, Sendable, CaseIterable {
+            /// As far as Dialtone knows.
+            case none, opening, open, unknown
+        }
+
+        /// Its name.
+        public var name: String
+        /// Where it leads, as a URL.
+        public var remote: String
+        /// Counts its sockets.
+        public var epoch: Int
+        /// What it is doing.
+        public var state: State
+        /// Why, for a person.
+        public var reason: String?
+        /// Who reads and writes its socket.
+        public var holder: Holder
+        /// Whether the protocol on it is logged in.
+        public var session: Session
+        /// Since when it is in this state.
+        public var since: Timestamp
+        /// The socket's own address and port.
+        public var localAddress: String?
+        /// The address and port it is connected to.
+        public var remoteAddress: String?
+        /// The name of the interface it goes over.
+        public var interface: String?
+        /// Failed attempts since it was last stable.
+        public var attempt: Int
+        /// When the next attempt is due.
+        public var nextAttemptAt: Timestamp?
+        /// When the remote last answered something demonstrably.
+        public var lastProof: Timestamp?
+        /// Bytes that arrived and that nobody has read.
+        public var unreadBytes: Int?
+
+        /// A connection.
+        public init(
+            name: String, remote: String, epoch: Int, state: State, reason: String? = nil, holder: Holder,
+            session: Session, since: Timestamp, localAddress: String? = nil, remoteAddress: String? = nil,
+            interface: String? = nil, attempt: Int, nextAttemptAt: Timestamp? = nil, lastProof: Timestamp? = nil,
+            unreadBytes: Int? = nil
+        ) {
+            self.name = name
+            self.remote = remote
+            self.epoch = epoch
+            self.state = state
+            self.reason = reason
+            self.holder = holder
+            self.session = session
+            self.since = since
+            self.localAddress = localAddress
+            self.remoteAddress = remoteAddress
+            self.interface = interface
+            self.attempt = attempt
+            self.nextAttemptAt = nextAttemptAt
+            self.lastProof = lastProof
+            self.unreadBytes = unreadBytes
+        }
+    }
+
+    /// Something that happened to a connection.
+    public struct Event: Codable, Hashable, Sendable {
+        /// What happened. More kinds may come; a client passes over those it does not know.
+        public struct Kind: RawRepresentable, Codable, Hashable, Sendable {
+            /// The name on the wire.
+            public let rawValue: String
+
+            /// The kind of that name.
+            public init(rawValue: String) { self.rawValue = rawValue }
+
+            /// It is supervised from now on.
+            public static let opened = Kind(rawValue: "opened")
+            /// It has entered the state that the event's connection shows.
+            public static let state = Kind(rawValue: "state")
+            /// The way to its remote changed, its state did not.
+            public static let pathChanged = Kind(rawValue: "pathChanged")
+            /// Its remote or policy changed.
+            public static let reconfigured = Kind(rawValue: "reconfigured")
+            /// It is no longer supervised.
+            public static let closed = Kind(rawValue: "closed")
+        }
+
+        /// Counts the events, across the runs of the daemon.
+        public var sequence: Int
+        /// When it happened.
+        public var time: Timestamp
+        /// What happened.
+        public var kind: Kind
+        /// The connection after it.
+        public var connection: Connection
+        /// Why, for a person.
+        public var reason: String?
+
+        /// An event.
+        public init(sequence: Int, time: Timestamp, kind: Kind, connection: Connection, reason: String? = nil) {
+            self.sequence = sequence
+            self.time = time
+            self.kind = kind
+            self.connection = connection
+            self.reason = reason
+        }
+    }
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import Varlink
+
+extension ConnectionsAPI {
+    /// The connections that the caller may see.
+    public enum List: VarlinkMethod {
+        /// The method's name.
+        public static let name = "org.dialtone.Connections.List"
+        /// It has none.
+        public typealias Parameters = VarlinkEmpty
+
+        /// The answer.
+        public struct Reply: Codable, Hashable, Sendable {
+            /// The connections.
+            public var connections: [Connection]
+            /// The answer.
+            public init(connections: [Connection]) { self.connections = connections }
+        }
+    }
+
+    /// The connections and each change of them.
+    public enum Monitor: VarlinkMethod {
+        /// The method's name.
+        public static let name = "org.dialtone.Connections.Monitor"
+        /// A snapshot first, or the first change after a sequence.
+        public static let isStream = true
+
+        /// What is asked.
+        public struct Parameters: VarlinkParameters, Hashable {
+            /// Only these connections.
+            public var names: [String]?
+            /// Go on after the event of this sequence.
+            public var after: Int?
+
+            /// The fields.
+            public enum CodingKeys: String, CodingKey, CaseIterable {
+                /// Named as the properties.
+                case names, after
+            }
+
+            /// All connections from now on, or these, or since then.
+            public init(names: [String]? = nil, after: Int? = nil) {
+                self.names = names
+                self.after = after
+            }
+        }
+
+        /// One of the answers.
+        public struct Reply: Codable, Hashable, Sendable {
+            /// What a reply brings.
+            public enum Kind: String, Codable, Hashable, Sendable, CaseIterable {
+                /// What each means stands in the interface's definition.
+                case snapshot, change, gap
+            }
+
+            /// What to resume after.
+            public var sequence: Int
+            /// What it brings.
+            public var kind: Kind
+            /// All connections in a snapshot and a gap, the one concerned in a change.
+            public var connections: [Connection]
+            /// What happened, in a change.
+            public var event: Event?
+
+            /// An answer.
+            public init(sequence: Int, kind: Kind, connections: [Connection], event: Event? = nil) {
+                self.sequence = sequence
+                self.kind = kind
+                self.connections = connections
+                self.event = event
+            }
+        }
+    }
+
+    /// Supervises a connection from now on.
+    public enum Open: VarlinkMethod {
+        /// The method's name.
+        public static let name = "org.dialtone.Connections.Open"
+
+        /// What is to be supervised, and how.
+        public struct Parameters: VarlinkParameters, Hashable {
+            /// Where it leads, as a URL.
+            public var remote: String
+            /// Its name.
+            public var name: String?
+            /// How it is kept alive.
+            public var keepalive: Keepalive?
+            /// How long to wait between attempts.
+            public var backoff: Backoff?
+            /// How long bytes may stay without acknowledgement until the connection counts as lost.
+            public var userTimeoutMilliseconds: Int?
+            /// The firewall mark of its packets.
+            public var mark: Int?
+
+            /// The fields.
+            public enum CodingKeys: String, CodingKey, CaseIterable {
+                /// Named as the properties.
+                case remote, name, keepalive, backoff, userTimeoutMilliseconds, mark
+            }
+
+            /// A connection; what is left out is the default.
+            public init(
+                remote: String, name: String? = nil, keepalive: Keepalive? = nil, backoff: Backoff? = nil,
+                userTimeoutMilliseconds: Int? = nil, mark: Int? = nil
+            ) {
+                self.remote = remote
+                self.name = name
+                self.keepalive = keepalive
+                self.backoff = backoff
+                self.userTimeoutMilliseconds = userTimeoutMilliseconds
+                self.mark = mark
+            }
+
+            /// The fields of the policy are checked as well.
+            public static func object(in field: CodingKeys) -> (any VarlinkParameters.Type)? {
+                switch field {
+                case .keepalive: Keepalive.self
+                case .backoff: Backoff.self
+                case .remote, .name, .userTimeoutMilliseconds, .mark: nil
+                }
+            }
+        }
+
+        /// The answer.
+        public struct Reply: Codable, Hashable, Sendable {
+            /// The name it got.
+            public var name: String
+            /// The answer.
+            public init(name: String) { self.name = name }
+        }
+    }
+
+    /// Closes a connection and supervises it no longer.
+    public enum Close: VarlinkMethod {
+        /// The method's name.
+        public static let name = "org.dialtone.Connections.Close"
+        /// Which connection.
+        public typealias Parameters = NameParameters
+        /// It has none.
+        public typealias Reply = VarlinkEmpty
+    }
+
+    /// Drops the connection's socket if there is one and dials at once.
+    public enum Redial: VarlinkMethod {
+        /// The method's name.
+        public static let name = "org.dialtone.Connections.Redial"
+        /// Which connection.
+        public typealias Parameters = NameParameters
+        /// It has none.
+        public typealias Reply = VarlinkEmpty
+    }
+
+    /// The connection that something is to be done to.
+    public struct NameParameters: VarlinkParameters, Hashable {
+        /// Its name.
+        public var name: String
+
+        /// The fields.
+        public enum CodingKeys: String, CodingKey, CaseIterable {
+            /// Named as the property.
+            case name
+        }
+
+        /// The connection of that name.
+        public init(name: String) { self.name = name }
+    }
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import Varlink
+
+extension NetworkAPI {
+    /// The path to a target, or to the network as such.
+    public enum GetPath: VarlinkMethod {
+        /// The method's name.
+        public static let name = "org.dialtone.Network.GetPath"
+        /// What is asked.
+        public typealias Parameters = TargetParameters
+
+        /// The answer.
+        public struct Reply: Codable, Hashable, Sendable {
+            /// The path now.
+            public var path: Path
+            /// The answer.
+            public init(path: Path) { self.path = path }
+        }
+    }
+
+    /// The path to a target, or to the network as such, and each change of it.
+    public enum MonitorPath: VarlinkMethod {
+        /// The method's name.
+        public static let name = "org.dialtone.Network.MonitorPath"
+        /// The present first, then each change.
+        public static let isStream = true
+        /// What is asked.
+        public typealias Parameters = TargetParameters
+
+        /// One of the answers.
+        public struct Reply: Codable, Hashable, Sendable {
+            /// The path now.
+            public var path: Path
+            /// What differs from the reply before.
+            public var changes: [String]
+
+            /// An answer.
+            public init(path: Path, changes: [String]) {
+                self.path = path
+                self.changes = changes
+            }
+        }
+    }
+
+    /// A target, or none for the network as such.
+    public struct TargetParameters: VarlinkParameters, Hashable {
+        /// The target.
+        public var target: Target?
+
+        /// The fields.
+        public enum CodingKeys: String, CodingKey, CaseIterable {
+            /// Named as the property.
+            case target
+        }
+
+        /// A target, or none for the network as such.
+        public init(target: Target? = nil) { self.target = target }
+
+        /// The target's fields are checked as well.
+        public static func object(in field: CodingKeys) -> (any VarlinkParameters.Type)? {
+            switch field {
+            case .target: Target.self
+            }
+        }
+    }
+
+    /// The interfaces of this machine.
+    public enum ListInterfaces: VarlinkMethod {
+        /// The method's name.
+        public static let name = "org.dialtone.Network.ListInterfaces"
+        /// It has none.
+        public typealias Parameters = VarlinkEmpty
+
+        /// The answer.
+        public struct Reply: Codable, Hashable, Sendable {
+            /// The interfaces.
+            public var interfaces: [Interface]
+            /// The answer.
+            public init(interfaces: [Interface]) { self.interfaces = interfaces }
+        }
+    }
+
+    /// The target makes no sense.
+    public struct InvalidTarget: VarlinkErrorReply, Hashable {
+        /// The error's name.
+        public static let errorName = "org.dialtone.Network.InvalidTarget"
+        /// What is wrong with it.
+        public var reason: String
+        /// The error.
+        public init(reason: String) { self.reason = reason }
+    }
+
+    /// The caller's user has as many subscriptions as one may have.
+    public struct QuotaExceeded: VarlinkErrorReply, Hashable {
+        /// The error's name.
+        public static let errorName = "org.dialtone.Network.QuotaExceeded"
+        /// How many that is.
+        public var limit: Int
+        /// The error.
+        public init(limit: Int) { self.limit = limit }
+    }
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DialtoneAPI
+import Foundation
+import Platform
+import Testing
+import Varlink
+
+/// The two independent clients from PyPI against a server with this project's interfaces.
+@Suite(
+    .enabled(if: PythonClients.python != nil, "PyPI's varlink and asyncvarlink could not be installed"),
+    .timeLimit(.minutes(5)))
+struct PythonTests {
+    private func cli(_ arguments: String...) async -> (status: Int32, output: String, error: String) {
+        await PythonClients.run(["-m", "varlink.cli"] + arguments)
+    }
+
+    private func replies<T: Decodable>(_ type: T.Type, in output: String) throws -> [T] {
+        // The tool prints each object over several lines; a closing brace in the first column ends one.
+        try output.components(separatedBy: "\n}").map { $0.trimmingCharacters(in: .whitespacesAndNewlines) }
+            .filter { !$0.isEmpty }
+            .map { try JSONDecoder().decode(type, from: Data(($0 + "}").utf8)) }
+    }
+
+    @Test func infoNamesTheInterfaces() async throws {
+        let service = try await SampleService()
+        let (status, output, error) = await cli("info", "unix:\(service.path)")
+        #expect(status == 0, "\(error)")
+        for text in ["Dialtone", "org.varlink.service", "org.dialtone.Network", "org.dialtone.Connections"] {
+            #expect(output.contains(text), "\(output)")
+        }
+    }
+
+    @Test(arguments: ["org.varlink.service", NetworkAPI.name, ConnectionsAPI.name])
+    func helpPrintsTheInterface(interface: String) async throws {
+        let service = try await SampleService()
+        let (status, output, error) = await cli("help", "unix:\(service.path)/\(interface)")
+        #expect(status == 0, "\(error)")
+        #expect(output.contains("interface \(interface)"))
+        #expect(output.contains("method "))
+    }
+
+    @Test func callsAreAnswered() async throws {
+        let service = try await SampleService()
+        let path = await cli(
+            "call", "unix:\(service.path)/org.dialtone.Network.GetPath", #"{"target":{"host":"192.0.2.1","port":5060}}"#
+        )
+        #expect(path.status == 0, "\(path.error)")
+        let reply = try JSONDecoder().decode(NetworkAPI.GetPath.Reply.self, from: Data(path.output.utf8))
+        #expect(reply.path.destination == "192.0.2.1")
+        #expect(reply.path.interface?.name == "wlan0")
+
+        let none = await cli("call", "unix:\(service.path)/org.dialtone.Network.GetPath")
+        #expect(none.status == 0, "\(none.error)")
+
+        let closed = await cli("call", "unix:\(service.path)/org.dialtone.Connections.Close", #"{"name":"office"}"#)
+        #expect(closed.status == 0, "\(closed.error)")
+    }
+
+    @Test func errorsArriveWithTheirParameters() async throws {
+        let service = try await SampleService()
+        let missing = await cli("call", "unix:\(service.path)/org.dialtone.Connections.Close", #"{"name":"nobody"}"#)
+        // The tool prints an error to standard error and exits with 0.
+        #expect(missing.error.contains("org.dialtone.Connections.NoSuchConnection"))
+        #expect(missing.error.contains("nobody"))
+        let single = await cli("call", "unix:\(service.path)/org.dialtone.Connections.Monitor")
+        #expect(single.error.contains("org.varlink.service.ExpectedMore"))
+    }
+
+    @Test func streamsArriveToTheirEnd() async throws {
+        let service = try await SampleService()
+        let (status, output, error) = await cli(
+            "call", "-m", "unix:\(service.path)/org.dialtone.Connections.Monitor", #"{"names":["office"]}"#)
+        #expect(status == 0, "\(error)")
+        #expect(
+            try replies(ConnectionsAPI.Monitor.Reply.self, in: output).map(\.kind) == [.snapshot, .change, .change])
+    }
+
+    @Test func theStrictClientAgrees() async throws {
+        let service = try await SampleService()
+        let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("strict.py")
+        let (status, output, error) = await PythonClients.run([script.path, service.path])
+        #expect(status == 0, "\(output)\(error)")
+        #expect(output.hasSuffix("all as declared\n"))
+    }
+}
