@@ -36,6 +36,7 @@ let package = Package(
         .library(name: "DialtoneClient", targets: ["DialtoneClient"]),
         .executable(name: "dialtoned", targets: ["dialtoned"]),
         .executable(name: "dialtone", targets: ["dialtone"]),
+        .library(name: "LabSupport", targets: ["LabSupport"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.5.0"),
@@ -106,6 +107,13 @@ let package = Package(
         tests("DialtoneClient", ["DialtoneAPI", "DialtoneClient", "Platform", "Varlink"]),
         // What several test targets need.
         .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: strict),
+        // Tests: one folder per target, the Lab (network namespaces) and what keeps the house tidy.
+        .target(name: "CLabSupport", path: "Tests/CLabSupport"),
+        .target(
+            name: "LabSupport", dependencies: ["CLabSupport", "Platform"], path: "Tests/LabSupport",
+            swiftSettings: strict),
+        tests("Lab", ["LabSupport", "Platform"]),
+        tests("Tidy", []),
     ],
     cxxLanguageStandard: .cxx17
 )

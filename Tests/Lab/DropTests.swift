@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import LabSupport
+import Platform
+import Testing
+
+@Suite("Silence in the middle", .lab)
+struct DropTests {
+    /// Long enough for a retransmission or two, short enough to be waited for.
+    private static let patience: Duration = .milliseconds(500)
+
+    @Test(arguments: [Drop.all, .established, .fromHost, .toHost, .gateway])
+    func `a silent drop stops TCP and leaves the link as it is`(drop: Drop) async throws {
+        try await LabNetwork.with { lab in
+            let (client, server) = try await lab.connect(from: .wan0, .v4)
+            try client.setUserTimeout(Self.patience)
+            let before = try await lab.host.link("wan0")
+            try await lab.drop(drop, on: .wan0)
+            try client.send("are you there?")
+            let error = await #expect(throws: SystemError.self) { try await lab.host.run { try client.receive() } }
+            // EHOSTUNREACH once the neighbour entry of the silent gateway has failed.
+            #expect([ETIMEDOUT, EHOSTUNREACH].contains(error?.code))
+            #expect(try await lab.host.link("wan0") == before)
+            withExtendedLifetime(server) {}
+        }
+    }
+
+    @Test func `what was written during a silence arrives after it`() async throws {
+        try await LabNetwork.with { lab in
+            let (client, server) = try await lab.connect(from: .wan0, .v6)
+            try await lab.drop(.all, on: .wan0)
+            try server.send("late")
+            #expect(try await lab.server.connections().first?.sendQueue == 4)
+            try await lab.restore(.wan0)
+            #expect(try await lab.host.run { try client.receive() } == "late")
+        }
+    }
+
+    @Test func `a silence on one uplink is none on the other`() async throws {
+        try await LabNetwork.with { lab in
+            try await lab.drop(.gateway, on: .wan0)
+            try await lab.preferDefaultRoute(via: .wan1)
+            let (client, server) = try await lab.connect(from: .wan1, .v4)
+            try client.send("other way")
+            #expect(try await lab.server.run { try server.receive() } == "other way")
+        }
+    }
+
+    @Test func `a middlebox that forgets connections lets new ones be set up`() async throws {
+        try await LabNetwork.with { lab in
+            try await lab.drop(.fromHost, on: .wan0)
+            try await lab.restore(.wan0)
+            _ = try await lab.connect(from: .wan0, .v4)
+        }
+    }
+}
