@@ -47,11 +47,22 @@ struct DropTests {
         }
     }
 
-    @Test func `a middlebox that forgets connections lets new ones be set up`() async throws {
+    @Test func `a middlebox that forgets connections lets new ones pass, each time`() async throws {
         try await LabNetwork.with { lab in
-            try await lab.drop(.fromHost, on: .wan0)
-            try await lab.restore(.wan0)
-            _ = try await lab.connect(from: .wan0, .v4)
+            var existing = try await lab.connect(from: .wan0, .v4)
+            for _ in 1...2 {
+                try await lab.drop(.established, on: .wan0)
+                let new = try await lab.connect(from: .wan0, .v4)
+                try existing.client.send("old")
+                try new.client.send("new")
+                let server = new.server
+                #expect(try await lab.server.run { try server.receive() } == "new")
+                let port = try existing.client.port()
+                let queued = try await lab.host.connections().first { $0.port == port }?.sendQueue
+                #expect(queued == 3)
+                existing.client.close()
+                existing = new
+            }
         }
     }
 }

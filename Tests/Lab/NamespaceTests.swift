@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Dispatch
+import Glibc
 import LabSupport
 import Platform
+import Synchronization
 import Testing
 
 @Suite("A namespace", .lab)
@@ -33,4 +36,37 @@ struct NamespaceTests {
             }
         }
     }
+
+    @Test func `resumes its callers from a thread of the process's own namespace`() async throws {
+        let machine = try await Namespace.create("a machine")
+        let executor = RecordingExecutor()
+        try await withTaskExecutorPreference(executor) {
+            let inside = try await machine.run { currentNamespace() }
+            #expect(inside != currentNamespace())
+        }
+        // A thread of Dispatch's that one of those calls starts would stay where its caller is.
+        #expect(executor.callers == [currentNamespace()])
+    }
+}
+
+/// Runs tasks on a queue, and notes in which network namespaces the threads are that ask for it.
+private final class RecordingExecutor: TaskExecutor {
+    private let seen = Mutex<Set<String>>([])
+    private let queue = DispatchQueue(label: "recording")
+
+    var callers: Set<String> { seen.withLock { $0 } }
+
+    func enqueue(_ job: consuming ExecutorJob) {
+        seen.withLock { _ = $0.insert(currentNamespace()) }
+        let job = UnownedJob(job)
+        let executor = asUnownedTaskExecutor()
+        queue.async { job.runSynchronously(on: executor) }
+    }
+}
+
+/// The network namespace of the calling thread, as `/proc` names it.
+private func currentNamespace() -> String {
+    var buffer = [UInt8](repeating: 0, count: 64)
+    let count = readlink("/proc/thread-self/ns/net", &buffer, buffer.count)
+    return count < 0 ? "\(SystemError.last("reading the namespace"))" : String(decoding: buffer.prefix(count), as: UTF8.self)
 }

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Dispatch
-import Glibc
 import LabSupport
-import Platform
 import Testing
 
 @Suite("This process as the host", .lab)
@@ -31,35 +29,6 @@ struct ThisProcessTests {
         }
         let after = try await LabNetwork.withThisProcessAsHost { try await $0.host.state() }
         #expect(after == before)
-    }
-
-    @Test func `threads of the pool stay out of the Lab's other networks`() async throws {
-        try await LabNetwork.with { lab in
-            let own = try Self.namespace()
-            let hosts = try await lab.host.run { try Self.namespace() }
-            #expect(hosts != own)
-            // Busy at once, so that the pool has to start threads, some of them right after a namespace's thread spoke.
-            let seen = try await withThrowingTaskGroup { group in
-                for number in 0..<64 {
-                    group.addTask {
-                        let machine = number.isMultiple(of: 2) ? lab.host : lab.router
-                        _ = try await machine.run { number }
-                        return try await DispatchQueue(label: "\(number)").turn { try Self.namespace() }
-                    }
-                }
-                return try await group.reduce(into: Set()) { $0.insert($1) }
-            }
-            #expect(seen == [own])
-        }
-    }
-
-    /// The network namespace of the calling thread.
-    private static func namespace() throws -> String {
-        var buffer = [UInt8](repeating: 0, count: 64)
-        let count = try retryingInterrupts("reading the thread's namespace") {
-            readlink("/proc/thread-self/ns/net", &buffer, buffer.count)
-        }
-        return String(decoding: buffer.prefix(count), as: UTF8.self)
     }
 }
 

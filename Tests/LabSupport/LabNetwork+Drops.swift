@@ -4,8 +4,7 @@
 public enum Drop: String, Hashable, Sendable, CaseIterable {
     /// Those it would forward, in both directions.
     case all = "forward"
-    /// Those it would forward for connections that exist, as a middlebox does that forgot them. New ones are set up,
-    /// as far as a handshake takes them.
+    /// Those of the connections that there are by now, as a middlebox does that forgot them. New connections pass.
     case established
     /// Those from the host to the server.
     case fromHost
@@ -19,7 +18,8 @@ public enum Drop: String, Hashable, Sendable, CaseIterable {
 extension LabNetwork {
     /// Loses packets of an uplink from now on, until ``restore(_:)``. No link changes its state.
     public func drop(_ drop: Drop, on uplink: Uplink) async throws {
-        try await router.nft(drop.rules(uplink.name).map { "add rule " + $0 })
+        let generation = nextDropGeneration()
+        try await router.nft(drop.rules(uplink.name, generation).map { "add rule " + $0 })
     }
 
     /// Lets all packets of an uplink pass again.
@@ -30,8 +30,8 @@ extension LabNetwork {
         ])
     }
 
-    /// Gives the router the chains to drop in. The `ct` expression in them starts connection tracking with the network,
-    /// so that every connection is known from its first packet.
+    /// Gives the router the chains to drop in. The `ct` expression starts connection tracking with the network, so that
+    /// every connection is known from its first packet.
     func prepareDrops() async throws {
         var commands = [
             "add table inet lab",
@@ -52,10 +52,16 @@ extension LabNetwork {
 }
 
 extension Drop {
-    fileprivate func rules(_ uplink: String) -> [String] {
+    /// - Parameter generation: higher than in any call before.
+    fileprivate func rules(_ uplink: String, _ generation: UInt32) -> [String] {
         switch self {
         case .all: ["inet lab \(uplink) drop"]
-        case .established: ["inet lab \(uplink) ct state established,related drop"]
+        case .established:
+            // Not by `ct state established`, which the answer to a first packet is already.
+            [
+                "inet lab \(uplink) ct state new ct mark set \(generation)",
+                "inet lab \(uplink) ct mark < \(generation) drop",
+            ]
         case .fromHost: ["inet lab \(uplink) iifname \(uplink) drop"]
         case .toHost: ["inet lab \(uplink) oifname \(uplink) drop"]
         case .gateway: ["netdev lab \(uplink) drop"]

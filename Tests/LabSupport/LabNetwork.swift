@@ -26,6 +26,7 @@ public final class LabNetwork: Sendable {
     public static func serverAddress(_ family: Family) -> String { serverNetwork(family) + "10" }
 
     private let uplinksWithDetection = Mutex<Set<Uplink>>([])
+    private let dropGeneration = Mutex<UInt32>(0)
 
     private init(host: Namespace, router: Namespace, server: Namespace) {
         self.host = host
@@ -79,6 +80,14 @@ extension LabNetwork {
     func setDetectsDuplicates(_ isOn: Bool, on uplink: Uplink) {
         uplinksWithDetection.withLock { uplinks in
             if isOn { uplinks.insert(uplink) } else { uplinks.remove(uplink) }
+        }
+    }
+
+    /// A number higher than those before, to tell connections that were there from those that came.
+    func nextDropGeneration() -> UInt32 {
+        dropGeneration.withLock { generation in
+            generation += 1
+            return generation
         }
     }
 

@@ -60,10 +60,12 @@ final class NamespaceThread: Sendable {
         on jobs: JobQueue, _ body: @escaping @Sendable () throws -> T
     ) async throws -> T {
         let slot = Slot<T>()
+        // Named here, or the first use on a namespace's thread would start it there.
+        let relay = Relay.jobs
         try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
             jobs.append {
                 let result = Result { try slot.fill(with: body) }
-                Relay.jobs.append { continuation.resume(with: result) }
+                relay.append { continuation.resume(with: result) }
             }
         }
         return slot.take()
