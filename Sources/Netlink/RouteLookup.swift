@@ -136,6 +136,7 @@ extension Route {
     fileprivate init?(_ message: NetlinkMessage) {
         guard let header = message.payload(rtmsg.self) else { return nil }
         self.init(scope: Scope(header.rtm_type), interfaceIndex: 0, source: nil, table: UInt32(header.rtm_table))
+        var asked: IPAddress?
         for attribute in message.attributes(after: rtmsg.self) {
             switch attribute.type {
             case Int(RTA_OIF.rawValue): interfaceIndex = Int(attribute.uint32 ?? 0)
@@ -143,10 +144,14 @@ extension Route {
             // An IPv4 route by an IPv6 next hop: two bytes of family, then the address (struct rtvia).
             case Int(RTA_VIA.rawValue): gateway = IPAddress(bytes: attribute.bytes.dropFirst(2))
             case Int(RTA_PREFSRC.rawValue): source = IPAddress(bytes: attribute.bytes)
+            case Int(RTA_SRC.rawValue): asked = IPAddress(bytes: attribute.bytes)
             case Int(RTA_TABLE.rawValue): table = attribute.uint32 ?? table
             default: break
             }
         }
+        // A source that was asked for is the one the packet carries. IPv4 then names no other (rt_fill_info in
+        // net/ipv4/route.c); IPv6 goes on naming the one it would prefer, and quotes `::` where none was asked for.
+        if let asked, !asked.isUnspecified { source = asked }
     }
 }
 
