@@ -9,9 +9,10 @@ internal import NetworkPath
 /// the kernel they never wake this process. What passes: a gateway's failure; and, while one is failed, its recovery or
 /// removal. A healthy gateway's way through `STALE`, `DELAY`, `PROBE` and `REACHABLE` says nothing new.
 struct NeighbourFilter {
-    /// Beyond this many gateways only the state is filtered: a program has at most 4,096 instructions (`BPF_MAXINSNS`)
-    /// and an IPv6 gateway takes nine of them.
-    private static let mostAddresses = 400
+    /// Beyond this many gateways only the state is filtered. The kernel charges a filter to its socket, up to
+    /// `net.core.optmem_max`, 20 KiB on older kernels; an IPv6 gateway was measured to take 500 bytes of it, and while
+    /// one filter replaces another both are charged. A machine with more than sixteen gateways in use is a rare one.
+    static let mostAddresses = 16
 
     private(set) var program: [sock_filter] = []
 
