@@ -94,7 +94,10 @@ extension KernelEvent {
     }
 
     private init?(neighbour message: NetlinkMessage) {
+        // Forwarding entries (AF_BRIDGE) come in the same message, with a far tunnel end as their destination; a proxy
+        // entry says who answers for an address, not whether it answers.
         guard let header = message.payload(ndmsg.self),
+            [AF_INET, AF_INET6].contains(CInt(header.ndm_family)), CInt(header.ndm_flags) & NTF_PROXY == 0,
             let destination = message.attributes(after: ndmsg.self).first(where: { $0.type == Int(NDA_DST) }),
             let address = IPAddress(bytes: destination.bytes)
         else { return nil }
