@@ -55,10 +55,10 @@ struct KernelDump {
                 NetlinkMessage.forEach(in: datagram) { message in
                     guard message.sequence == sequence else { return }
                     if message.isInterruptedDump { isComplete = false }
-                    if message.type == NLMSG_DONE {
-                        isDone = true
-                    } else if let code = message.errorCode {
+                    if let code = message.errorCode {
                         refusal = code
+                    } else if message.type == NLMSG_DONE {
+                        isDone = true
                     } else if let event = KernelEvent(message, kinds: &kinds) {
                         events.append(event)
                     }

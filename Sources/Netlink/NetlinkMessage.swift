@@ -12,10 +12,15 @@ struct NetlinkMessage {
     /// Whether the dump that this message belongs to was interrupted by a change and may be inconsistent.
     var isInterruptedDump: Bool { CInt(header.pointee.nlmsg_flags) & NLM_F_DUMP_INTR != 0 }
 
-    /// The error number of an `NLMSG_ERROR`, positive; zero for an acknowledgement. `nil` for any other message.
+    /// The error number of an `NLMSG_ERROR`, positive; zero for an acknowledgement. A dump that fails on its way has its
+    /// error in the `NLMSG_DONE` at its end (`netlink_dump_done` in net/netlink/af_netlink.c). `nil` for any other message.
     var errorCode: CInt? {
-        guard type == NLMSG_ERROR else { return nil }
-        return payload(nlmsgerr.self).map { -$0.error }
+        // Negated without a trap: what arrives is not to be trusted with one.
+        switch CInt(type) {
+        case NLMSG_ERROR: payload(nlmsgerr.self).map { 0 &- $0.error }
+        case NLMSG_DONE: payload(CInt.self).flatMap { $0 < 0 ? 0 &- $0 : nil }
+        default: nil
+        }
     }
 
     /// What the kernel says about an error in words (`NLMSGERR_ATTR_MSG`), where it does.
@@ -25,8 +30,8 @@ struct NetlinkMessage {
         else { return nil }
         // The attributes stand behind the quoted request: the whole of it, or only its header.
         let isCapped = CInt(header.pointee.nlmsg_flags) & NLM_F_CAPPED != 0
-        let quoted = isCapped ? 0 : CInt(error.msg.nlmsg_len) - CInt(MemoryLayout<nlmsghdr>.size)
-        let start = CInt(MemoryLayout<nlmsgerr>.size) + max(0, quoted)
+        let quoted = isCapped ? 0 : max(0, Int(error.msg.nlmsg_len) - MemoryLayout<nlmsghdr>.size)
+        guard let start = CInt(exactly: MemoryLayout<nlmsgerr>.size + quoted) else { return nil }
         let attributes = NetlinkAttributes(
             position: nlmsg_attrdata(header, start), remaining: nlmsg_attrlen(header, start))
         return attributes.first { $0.type == Int(NLMSGERR_ATTR_MSG.rawValue) }?.string
