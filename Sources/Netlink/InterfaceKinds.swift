@@ -4,13 +4,20 @@ internal import CNetlink
 internal import Glibc
 internal import NetworkPath
 
-/// Finds out what kind of network each link leads to, once per link.
+/// Finds out what kind of network each link leads to, once per link and name.
 ///
 /// The driver's name in the link message (`IFLA_INFO_KIND`) settles it for everything made in software. Hardware has no
 /// driver name there and is asked for in sysfs, whose `uevent` file carries `DEVTYPE`; that is one read when an
-/// interface appears, never again.
+/// interface appears, and one when it is renamed: udev does so at once, and what was asked for under the first name may
+/// have found nothing there any more.
 struct InterfaceKinds {
-    private var known: [Int: InterfaceKind] = [:]
+    private var known: [Int: (name: String, kind: InterfaceKind)] = [:]
+    private let folder: String
+
+    /// - Parameter folder: where the kernel describes its interfaces; tests bring their own.
+    init(folder: String = "/sys/class/net") {
+        self.folder = folder
+    }
 
     /// Forgets a removed interface: its number may come back as something else.
     mutating func forget(_ index: Int) { known[index] = nil }
@@ -23,9 +30,9 @@ struct InterfaceKinds {
     mutating func kind(ofIndex index: Int, name: String, hardware: UInt16, driver: String?) -> InterfaceKind {
         if CInt(hardware) == ARPHRD_LOOPBACK { return .loopback }
         if let driver { return Self.kind(ofDriver: driver) }
-        if let kind = known[index] { return kind }
-        let kind = Self.kind(ofDeviceType: Self.deviceType(of: name), hardware: CInt(hardware))
-        known[index] = kind
+        if let known = known[index], known.name == name { return known.kind }
+        let kind = Self.kind(ofDeviceType: deviceType(of: name), hardware: CInt(hardware))
+        known[index] = (name, kind)
         return kind
     }
 
@@ -62,8 +69,8 @@ struct InterfaceKinds {
     }
 
     /// `DEVTYPE` of an interface; `nil` where it has none, as plain Ethernet cards, or where there is no sysfs.
-    private static func deviceType(of name: String) -> String? {
-        let file = open("/sys/class/net/\(name)/uevent", O_RDONLY | O_CLOEXEC)
+    private func deviceType(of name: String) -> String? {
+        let file = open("\(folder)/\(name)/uevent", O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return nil }
         defer { close(file) }
         // The file has two or three short lines: DEVTYPE, INTERFACE, IFINDEX.
