@@ -55,6 +55,7 @@ let package = Package(
         .systemLibrary(
             name: "CNetlink", pkgConfig: "libnl-route-3.0", providers: [.apt(["libnl-3-dev", "libnl-route-3-dev"])]),
         .target(name: "Netlink", dependencies: ["CNetlink", "NetworkPath", "Platform"], swiftSettings: strict),
+        tests("Netlink", ["CNetlink", "Netlink", "NetworkPath", "Platform", "TestSupport"]),
         .systemLibrary(name: "CAres", pkgConfig: "libcares", providers: [.apt(["libc-ares-dev"])]),
         .target(name: "Resolver", dependencies: ["CAres", "NetworkPath", "Platform"], swiftSettings: strict),
         .target(

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CNetlink
+import Foundation
+import Glibc
+import NetworkPath
+import Testing
+
+@testable import Netlink
+
+struct LinkDecodingTests {
+    @Test(arguments: [
+        ([], false, false), ([IFF_UP], true, false), ([IFF_LOWER_UP], false, true),
+        ([IFF_UP, IFF_LOWER_UP], true, true), ([IFF_UP, IFF_RUNNING], true, false),
+    ])
+    func theLinksStateIsInItsFlags(flags: [net_device_flags], isUp: Bool, hasCarrier: Bool) {
+        let expected = Interface(index: 2, name: "eth7", kind: .wired, isUp: isUp, hasCarrier: hasCarrier)
+        #expect(events(linkMessage(flags: flags)) == [.interfacePresent(expected)])
+    }
+
+    @Test(arguments: [
+        ("bridge", InterfaceKind.bridge), ("wireguard", .tunnel), ("tun", .tunnel), ("veth", .virtual),
+        ("vlan", .virtual), ("dummy", .virtual), ("wwan", .cellular), ("unheard-of", .other),
+    ])
+    func aDriversNameSettlesTheKind(driver: String, kind: InterfaceKind) {
+        #expect(self.kind(of: linkMessage(linkInfo(driver: driver))) == kind)
+    }
+
+    /// A port of a bridge has the bridge's name in it, but as `IFLA_INFO_SLAVE_KIND`.
+    @Test func aPortsMasterIsNotItsKind() {
+        let info = attribute(Int(IFLA_LINKINFO), attribute(Int(IFLA_INFO_SLAVE_KIND), text: "bridge"))
+        #expect(kind(of: linkMessage(info)) == .wired)
+    }
+
+    /// An attribute that nests may carry the flag for it (`NLA_F_NESTED`) or not.
+    @Test func theFlagForNestingIsNotPartOfTheType() {
+        var info = linkInfo(driver: "veth")
+        info[3] |= 0x80
+        #expect(kind(of: linkMessage(info)) == .virtual)
+    }
+
+    @Test(arguments: [
+        (ARPHRD_ETHER, InterfaceKind.wired), (ARPHRD_LOOPBACK, .loopback), (ARPHRD_NONE, .tunnel),
+        (ARPHRD_PPP, .tunnel), (ARPHRD_SIT, .tunnel), (ARPHRD_RAWIP, .cellular), (ARPHRD_INFINIBAND, .other),
+    ])
+    func withoutADriverTheHardwareDecides(hardware: CInt, kind: InterfaceKind) {
+        #expect(self.kind(of: linkMessage(hardware: hardware)) == kind)
+    }
+
+    /// The bridge code tells of its ports in messages of the same type; a port's departure is not its interface's.
+    @Test(arguments: [RTM_NEWLINK, RTM_DELLINK])
+    func whatTheBridgeSaysOfItsPortsIsIgnored(type: Int) {
+        #expect(events(linkMessage(type: type, family: AF_BRIDGE)).isEmpty)
+    }
+
+    @Test func aRemovedLinkIsNamedByItsIndex() {
+        #expect(events(linkMessage(type: RTM_DELLINK, index: 9)) == [.interfaceRemoved(index: 9)])
+    }
+
+    @Test func aHeaderCutShortSaysNothing() {
+        #expect(events(message(RTM_NEWLINK, UInt64(0))).isEmpty)
+        #expect(events(message(RTM_NEWADDR, UInt32(0))).isEmpty)
+        #expect(events(message(RTM_NEWROUTE, UInt64(0))).isEmpty)
+        #expect(events(message(RTM_NEWNEIGH, UInt64(0))).isEmpty)
+    }
+
+    @Test func aDatagramMayHoldManyMessages() {
+        let datagram = linkMessage(type: RTM_DELLINK, index: 3) + message(RTM_NEWRULE, rtmsg()) + linkMessage(index: 4)
+        #expect(events(datagram).count == 3)
+    }
+
+    private func kind(of datagram: [UInt8]) -> InterfaceKind? {
+        guard case .interfacePresent(let interface)? = events(datagram).first else { return nil }
+        return interface.kind
+    }
+}
+
+struct InterfaceKindsTests {
+    @Test(arguments: [
+        ("DEVTYPE=wlan\nINTERFACE=x0\nIFINDEX=2\n", InterfaceKind.wifi),
+        ("DEVTYPE=wwan\nINTERFACE=x0\nIFINDEX=2\n", .cellular),
+        ("DEVTYPE=bridge\n", .bridge),
+        ("INTERFACE=x0\nIFINDEX=2\n", .wired),
+        ("INTERFACE=x0\nDEVTYPE=dsa\n", .wired),
+        ("", .wired),
+    ])
+    func hardwareIsAskedForInSysfs(text: String, kind: InterfaceKind) throws {
+        let folder = try Sysfs(["x0": text])
+        var kinds = InterfaceKinds(folder: folder.path)
+        #expect(kinds.kind(ofIndex: 2, name: "x0", hardware: UInt16(ARPHRD_ETHER), driver: nil) == kind)
+    }
+
+    @Test func itIsAskedForOnceForEachName() throws {
+        let folder = try Sysfs(["x0": "DEVTYPE=wlan\n"])
+        var kinds = InterfaceKinds(folder: folder.path)
+        #expect(kinds.ofEthernet(2, "x0") == .wifi)
+        try folder.write("DEVTYPE=wwan\n", for: "x0")
+        #expect(kinds.ofEthernet(2, "x0") == .wifi)
+        kinds.forget(2)
+        #expect(kinds.ofEthernet(2, "x0") == .cellular)
+    }
+
+    /// udev renames a new interface at once: by the time its message is read, nothing is under its first name any more.
+    @Test func anInterfaceThatWasRenamedMeanwhileIsAskedForAgain() throws {
+        let folder = try Sysfs(["wlp3s0": "DEVTYPE=wlan\n"])
+        var kinds = InterfaceKinds(folder: folder.path)
+        #expect(kinds.ofEthernet(2, "wlan0") == .wired)
+        #expect(kinds.ofEthernet(2, "wlp3s0") == .wifi)
+    }
+
+    /// A folder that looks like `/sys/class/net`.
+    private final class Sysfs {
+        private let folder: URL
+        var path: String { folder.path }
+
+        init(_ interfaces: [String: String]) throws {
+            folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+            for (name, text) in interfaces { try write(text, for: name) }
+        }
+
+        func write(_ text: String, for name: String) throws {
+            let interface = folder.appendingPathComponent(name)
+            try FileManager.default.createDirectory(at: interface, withIntermediateDirectories: true)
+            try Data(text.utf8).write(to: interface.appendingPathComponent("uevent"))
+        }
+
+        deinit { try? FileManager.default.removeItem(at: folder) }
+    }
+}
+
+extension InterfaceKinds {
+    fileprivate mutating func ofEthernet(_ index: Int, _ name: String) -> InterfaceKind {
+        kind(ofIndex: index, name: name, hardware: UInt16(ARPHRD_ETHER), driver: nil)
+    }
+}

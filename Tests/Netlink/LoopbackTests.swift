@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NetworkPath
+import Platform
+import Testing
+
+@testable import Netlink
+
+/// What every machine's own kernel answers about its loopback, asked with no privilege. Nothing is changed or sent.
+@Suite(.enabled(if: hasLoopback, "this sandbox gives no netlink, or has its loopback down"))
+struct LoopbackTests {
+    private static let loopback = IPAddress(v4: 0x7F00_0001)
+
+    @Test func aLookupFindsItsSource() throws {
+        let route = try #require(try self.route(RouteQuery(Self.loopback)))
+        #expect(route.source == Self.loopback)
+        #expect(route.gateway == nil)
+    }
+
+    /// IPv4 answers such a question with `RTA_SRC` and no `RTA_PREFSRC`.
+    @Test func aLookupWithASourceKeepsIt() throws {
+        for source in [Self.loopback, IPAddress(v4: 0x7F00_0002)] {
+            var query = RouteQuery(Self.loopback)
+            query.source = source
+            #expect(try route(query)?.source == source)
+        }
+    }
+
+    /// More questions than go to the kernel at once.
+    @Test func answersComeInTheOrderOfTheQuestions() throws {
+        let sources = (1...UInt32(3 * RouteLookup.batchSize + 1)).map { IPAddress(v4: 0x7F00_0000 + $0) }
+        let requests = sources.map { source in
+            var query = RouteQuery(Self.loopback)
+            query.source = source
+            return NetlinkRequest(query)
+        }
+        let answers = try RouteLookup(on: NetlinkSocket()).answers(to: requests)
+        let found = answers.map { answer -> IPAddress? in
+            guard case .route(let route) = answer else { return nil }
+            return route.source
+        }
+        #expect(found == sources)
+    }
+
+    @Test func noQuestionsHaveNoAnswers() throws {
+        #expect(try RouteLookup(on: NetlinkSocket()).answers(to: []).isEmpty)
+    }
+
+    @Test func aDumpFindsTheLoopback() throws {
+        var kinds = InterfaceKinds()
+        let snapshot = try KernelDump(on: NetlinkSocket()).read(kinds: &kinds)
+        let loopback = try #require(snapshot.interfaces.values.first { $0.kind == .loopback })
+        #expect(loopback.isOperational)
+        #expect(loopback.addresses.contains { $0.address == Self.loopback && $0.prefixLength == 8 })
+    }
+
+    private func route(_ query: RouteQuery) throws -> Route? {
+        let answers = try RouteLookup(on: NetlinkSocket()).answers(to: [NetlinkRequest(query)])
+        guard case .route(let route)? = answers.first else { return nil }
+        return route
+    }
+}
+
+private let hasLoopback: Bool = {
+    let request = NetlinkRequest(RouteQuery(IPAddress(v4: 0x7F00_0001)))
+    guard let socket = try? NetlinkSocket(), let answers = try? RouteLookup(on: socket).answers(to: [request]),
+        case .route(let route)? = answers.first
+    else { return false }
+    return route.scope == .local
+}()

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CNetlink
+import Glibc
+import NetworkPath
+import Testing
+
+@testable import Netlink
+
+struct RouteDecodingTests {
+    private static let own = IPAddress(v4: 0xC000_020A)
+    private static let other = IPAddress(v4: 0xC000_020B)
+    private static let gateway = IPAddress(v4: 0xC000_0201)
+    private static let gateway6 = IPAddress(v6: 0xFE80 << 112 | 1)
+
+    @Test(arguments: [RTM_NEWROUTE, RTM_DELROUTE])
+    func aRouteOfTheTableIsAnEvent(type: Int) {
+        #expect(events(message(type, rtmsg())) == [.routeChanged])
+    }
+
+    /// Exceptions that the kernel caches for one destination (redirects, path MTU) are no one's configuration.
+    @Test(arguments: [RTM_NEWROUTE, RTM_DELROUTE])
+    func aClonedRouteIsNone(type: Int) {
+        var header = rtmsg()
+        header.rtm_flags = UInt32(RTM_F_CLONED)
+        #expect(events(message(type, header)).isEmpty)
+    }
+
+    @Test(arguments: [
+        (RTM_NEWRULE, KernelEvent.ruleChanged), (RTM_DELRULE, .ruleChanged), (RTM_NEWNEXTHOP, .nextHopChanged),
+        (RTM_DELNEXTHOP, .nextHopChanged),
+    ])
+    func rulesAndNextHopsAreEventsWhateverTheySay(type: Int, event: KernelEvent) {
+        #expect(events(message(type, UInt32(0))) == [event])
+    }
+
+    @Test(arguments: [
+        Int(NLMSG_NOOP), Int(NLMSG_DONE), Int(NLMSG_ERROR), RTM_NEWPREFIX, RTM_NEWNETCONF, 0xFFFF,
+    ])
+    func otherMessagesAreNone(type: Int) {
+        #expect(events(message(type, rtmsg())).isEmpty)
+    }
+
+    @Test func anAnswerTellsTheWholeWay() {
+        let attributes =
+            attribute(Int(RTA_TABLE.rawValue), number: 1000) + attribute(Int(RTA_OIF.rawValue), number: 7)
+            + attribute(Int(RTA_GATEWAY.rawValue), address: Self.gateway)
+            + attribute(Int(RTA_PREFSRC.rawValue), address: Self.own)
+        let expected = Route(interfaceIndex: 7, gateway: Self.gateway, source: Self.own, table: 1000)
+        #expect(answers(answer(attributes)) == [.route(expected)])
+    }
+
+    @Test func anIPv4RouteMayHaveAnIPv6Gateway() {
+        let via = attribute(Int(RTA_VIA.rawValue), bytes(of: UInt16(AF_INET6)) + Self.gateway6.bytes)
+        #expect(route(in: via)?.gateway == Self.gateway6)
+    }
+
+    /// Asked with a source, IPv4 quotes it back and names no other; IPv6 names the one it would prefer beside it.
+    @Test func theSourceThatWasAskedForIsTheSource() {
+        let asked = attribute(Int(RTA_SRC.rawValue), address: Self.own)
+        let preferred = attribute(Int(RTA_PREFSRC.rawValue), address: Self.other)
+        #expect(route(in: asked)?.source == Self.own)
+        #expect(route(in: asked + preferred)?.source == Self.own)
+        #expect(route(in: preferred + asked)?.source == Self.own)
+    }
+
+    /// As IPv6 does for a question without one.
+    @Test func anUnspecifiedSourceWasNotAskedFor() {
+        let none = attribute(Int(RTA_SRC.rawValue), address: IPAddress(v6: 0))
+        #expect(route(in: none + attribute(Int(RTA_PREFSRC.rawValue), address: Self.own))?.source == Self.own)
+        #expect(route(in: attribute(Int(RTA_PREFSRC.rawValue), address: Self.own) + none)?.source == Self.own)
+        #expect(route(in: none)?.source == nil)
+    }
+
+    @Test func withoutTheAttributeTheTableIsThatOfTheHeader() {
+        #expect(route(in: [])?.table == 254)
+    }
+
+    @Test(arguments: [
+        (Int(RTN_UNICAST), Route.Scope.remote), (Int(RTN_LOCAL), .local), (Int(RTN_BROADCAST), .group),
+        (Int(RTN_MULTICAST), .group), (Int(RTN_ANYCAST), .group),
+    ])
+    func theTypeSaysWhereItEnds(type: Int, scope: Route.Scope) {
+        guard case .route(let route)? = answers(answer([], type: type)).first else {
+            Issue.record("no route")
+            return
+        }
+        #expect(route.scope == scope)
+    }
+
+    /// kernel.md, 11.
+    @Test(arguments: [
+        (ENETUNREACH, RouteRefusal.noRoute), (EHOSTUNREACH, .unreachable), (EACCES, .prohibited), (EINVAL, .blackhole),
+        (EAFNOSUPPORT, .familyUnsupported), (EOPNOTSUPP, .familyUnsupported), (ENOMEM, .other(code: ENOMEM)),
+    ])
+    func aRefusalHasTheKernelsReason(code: CInt, refusal: RouteRefusal) {
+        let request = message(RTM_GETROUTE, rtmsg())
+        for isCapped in [true, false] {
+            #expect(answers(errorMessage(code, quoting: request, isCapped: isCapped)) == [.refused(refusal)])
+        }
+    }
+
+    /// Both are `EINVAL`, but only a mistake in the question comes with words.
+    @Test(arguments: [true, false])
+    func anExplainedRefusalIsNoBlackhole(isCapped: Bool) {
+        let refused = errorMessage(
+            EINVAL, quoting: message(RTM_GETROUTE, rtmsg()), isCapped: isCapped, explanation: "Invalid source")
+        #expect(answers(refused) == [.refused(.other(code: EINVAL))])
+    }
+
+    @Test func otherMessagesAreNoAnswer() {
+        #expect(answers(message(RTM_DELROUTE, rtmsg())).isEmpty)
+        #expect(answers(message(NLMSG_DONE, CInt(0))).isEmpty)
+        #expect(answers(message(RTM_NEWROUTE, UInt32(0))).isEmpty)
+    }
+
+    private func answer(_ attributes: [UInt8], type: Int = Int(RTN_UNICAST)) -> [UInt8] {
+        var header = rtmsg()
+        header.rtm_type = UInt8(type)
+        header.rtm_table = 254
+        return message(RTM_NEWROUTE, header, attributes)
+    }
+
+    private func route(in attributes: [UInt8]) -> Route? {
+        guard case .route(let route)? = answers(answer(attributes)).first else { return nil }
+        return route
+    }
+
+    private func answers(_ datagram: [UInt8]) -> [RouteAnswer] {
+        decoding(datagram) { RouteAnswer($0) }
+    }
+}

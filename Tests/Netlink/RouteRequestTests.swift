@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CNetlink
+import Glibc
+import NetworkPath
+import Testing
+
+@testable import Netlink
+
+struct RouteRequestTests {
+    private static let remote4 = IPAddress(v4: 0xC633_6407)
+    private static let remote6 = IPAddress(v6: 0x2001_0DB8 << 96 | 7)
+
+    @Test func aBareQuestionHasADestinationAlone() throws {
+        let request = try #require(Question(RouteQuery(Self.remote4)))
+        #expect(request.attributes == [UInt16(RTA_DST.rawValue): Self.remote4.bytes])
+        #expect(CInt(request.header.rtm_family) == AF_INET)
+        #expect(request.header.rtm_dst_len == 32)
+        #expect(request.header.rtm_src_len == 0)
+        #expect(request.flags == NLM_F_REQUEST, "neither a dump nor an acknowledgement")
+    }
+
+    /// kernel.md, 7. IPv6 tells the table by itself, and its strict check refuses the flag.
+    @Test(arguments: [(remote4, UInt32(RTM_F_LOOKUP_TABLE)), (remote6, UInt32(0))])
+    func theTableIsAskedForWhereThatIsAllowed(destination: IPAddress, flags: UInt32) throws {
+        let request = try #require(Question(RouteQuery(destination)))
+        #expect(request.header.rtm_flags == flags)
+    }
+
+    /// kernel.md, 9.
+    @Test func everythingThatRulesLookAtIsPutIn() throws {
+        var query = RouteQuery(Self.remote6)
+        query.transport = .udp
+        query.port = 0x13C4
+        query.mark = 0xCAFE
+        query.user = 1000
+        query.interfaceIndex = 3
+        query.source = IPAddress(v6: 0x2001_0DB8 << 96 | 1)
+        let request = try #require(Question(query))
+        #expect(
+            request.attributes == [
+                UInt16(RTA_DST.rawValue): Self.remote6.bytes,
+                UInt16(RTA_SRC.rawValue): query.source?.bytes ?? [],
+                UInt16(RTA_OIF.rawValue): bytes(of: UInt32(3)),
+                UInt16(RTA_MARK.rawValue): bytes(of: UInt32(0xCAFE)),
+                UInt16(RTA_UID.rawValue): bytes(of: UInt32(1000)),
+                UInt16(RTA_IP_PROTO.rawValue): [17],
+                UInt16(RTA_DPORT.rawValue): [0x13, 0xC4],
+            ])
+        #expect(CInt(request.header.rtm_family) == AF_INET6)
+        #expect(request.header.rtm_dst_len == 128)
+        #expect(request.header.rtm_src_len == 128)
+    }
+
+    @Test(arguments: [(Target.TransportProtocol.tcp, UInt8(6)), (.udp, 17)])
+    func transportsAreTheirNumbers(transport: Target.TransportProtocol, number: UInt8) throws {
+        var query = RouteQuery(Self.remote4)
+        query.transport = transport
+        let request = try #require(Question(query))
+        #expect(request.attributes[UInt16(RTA_IP_PROTO.rawValue)] == [number])
+    }
+
+    @Test func theSequenceIsSetAnewAndNothingElse() {
+        var request = NetlinkRequest(RouteQuery(Self.remote4))
+        let before = request.contents
+        request.setSequence(0x0102_0304)
+        #expect(decoding(request.contents) { $0.sequence } == [0x0102_0304])
+        #expect(request.contents[..<8] == before[..<8])
+        #expect(request.contents[12...] == before[12...])
+    }
+
+    /// A request taken apart again.
+    private struct Question {
+        let header: rtmsg
+        let flags: CInt
+        let attributes: [UInt16: [UInt8]]
+
+        init?(_ query: RouteQuery) {
+            let parts = decoding(NetlinkRequest(query).contents) { message -> (rtmsg, CInt, [UInt16: [UInt8]])? in
+                guard message.type == RTM_GETROUTE, let header = message.payload(rtmsg.self) else { return nil }
+                let attributes = message.attributes(after: rtmsg.self).map { (UInt16($0.type), Array($0.bytes)) }
+                return (header, CInt(message.header.pointee.nlmsg_flags), Dictionary(attributes) { first, _ in first })
+            }
+            guard parts.count == 1 else { return nil }
+            (header, flags, attributes) = parts[0]
+        }
+    }
+}
