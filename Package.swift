@@ -86,6 +86,7 @@ let package = Package(
         // The daemon and the command line.
         .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
         .target(name: "Systemd", dependencies: ["CSystemd", "Platform", logging], swiftSettings: strict),
+        tests("Systemd", ["Platform", "Systemd", logging]),
         .target(name: "CTOML", cxxSettings: [.define("TOML_EXCEPTIONS", to: "0")]),
         .target(name: "TOML", dependencies: ["CTOML"], swiftSettings: strict),
         tests("TOML", ["TOML"]),

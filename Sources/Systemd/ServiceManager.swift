@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import CSystemd
+internal import Glibc
+public import Platform
+
+/// What the daemon tells the service manager that started it, sd_notify(3).
+///
+/// Each call is one datagram to `$NOTIFY_SOCKET`, and returns whether there is such a manager. Without one (run from a
+/// shell) nothing is sent and nothing fails. The variable stays in the environment, since each call reads it; whoever
+/// starts a program for somebody else takes it out of that program's.
+public enum ServiceManager {
+    /// The start is over: the socket serves, and the first snapshot of the network is in. Also ends a reload.
+    ///
+    /// - Parameter status: a line for `systemctl status`.
+    /// - Throws: the kernel's refusal to send.
+    @discardableResult
+    public static func notifyReady(status: String? = nil) throws(SystemError) -> Bool {
+        try notify(["READY=1"] + (status.map { [assignment(status: $0)] } ?? []))
+    }
+
+    /// A reload begins; ``notifyReady(status:)`` ends it. The moment lets a manager from version 253 on tell this reload
+    /// from one that it asked for later (`Type=notify-reload`); older ones ignore it.
+    @discardableResult
+    public static func notifyReloading() throws(SystemError) -> Bool {
+        var now = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &now)
+        return try notify(["RELOADING=1", "MONOTONIC_USEC=\(now.tv_sec * 1_000_000 + now.tv_nsec / 1000)"])
+    }
+
+    /// The end begins.
+    @discardableResult
+    public static func notifyStopping() throws(SystemError) -> Bool {
+        try notify(["STOPPING=1"])
+    }
+
+    /// The line that `systemctl status` shows.
+    @discardableResult
+    public static func notifyStatus(_ text: String) throws(SystemError) -> Bool {
+        try notify([assignment(status: text)])
+    }
+
+    /// The agent's queue still runs; see ``Watchdog``.
+    @discardableResult
+    public static func notifyWatchdog() throws(SystemError) -> Bool {
+        try notify(["WATCHDOG=1"])
+    }
+
+    /// How long the manager waits for a sign of life before it takes the process for hung, or `nil` if it does not wait.
+    /// From `$WATCHDOG_USEC`, when `$WATCHDOG_PID` is this process.
+    public static var watchdogTimeout: Duration? {
+        var microseconds: UInt64 = 0
+        guard sd_watchdog_enabled(0, &microseconds) > 0 else { return nil }
+        return .microseconds(Int64(clamping: microseconds))
+    }
+
+    /// The status on one line: a further line would be read as a variable of its own.
+    private static func assignment(status: String) -> String {
+        "STATUS=" + String(status.map { $0.isNewline ? " " : $0 })
+    }
+
+    private static func notify(_ variables: [String]) throws(SystemError) -> Bool {
+        let result = sd_notify(0, variables.joined(separator: "\n"))
+        guard result >= 0 else { throw SystemError("telling the service manager \(variables[0])", code: -result) }
+        return result > 0
+    }
+}

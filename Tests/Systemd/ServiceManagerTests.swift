@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Platform
+import Testing
+
+@testable import Systemd
+
+/// The manager's end of `$NOTIFY_SOCKET`. It changes the environment, so it is made in exit tests only, each of which
+/// is a process of its own.
+struct ManagerStub {
+    private let descriptor: OwnedDescriptorBox
+
+    init() {
+        let path = NSTemporaryDirectory() + "notify.\(getpid())"
+        unlink(path)
+        descriptor = OwnedDescriptorBox(socket(AF_UNIX, CInt(SOCK_DGRAM.rawValue), 0))
+        let bound = withUnixAddress(path) { bind(descriptor.number, $0, $1) }
+        precondition(bound == 0, "bind: \(errno)")
+        setenv("NOTIFY_SOCKET", path, 1)
+    }
+
+    /// The next message, which must be there already.
+    func receive() -> String? {
+        var buffer = [UInt8](repeating: 0, count: 4096)
+        let count = recv(descriptor.number, &buffer, buffer.count, CInt(MSG_DONTWAIT))
+        return count < 0 ? nil : String(decoding: buffer[..<count], as: UTF8.self)
+    }
+}
+
+/// A descriptor for as long as somebody holds the box.
+final class OwnedDescriptorBox: Sendable {
+    let number: CInt
+    init(_ number: CInt) { self.number = number }
+    deinit { close(number) }
+}
+
+func withUnixAddress<T>(_ path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) -> T) -> T {
+    var address = sockaddr_un()
+    address.sun_family = sa_family_t(AF_UNIX)
+    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
+    return withUnsafePointer(to: &address) {
+        $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { body($0, socklen_t(MemoryLayout<sockaddr_un>.size)) }
+    }
+}
+
+struct ServiceManagerTests {
+    @Test func eachNoticeIsOneMessage() async {
+        await #expect(processExitsWith: .success) {
+            let manager = ManagerStub()
+            let isTold = try ServiceManager.notifyReady()
+            #expect(isTold)
+            #expect(manager.receive() == "READY=1")
+            try ServiceManager.notifyReady(status: "3 connections")
+            #expect(manager.receive() == "READY=1\nSTATUS=3 connections")
+            try ServiceManager.notifyStopping()
+            #expect(manager.receive() == "STOPPING=1")
+            try ServiceManager.notifyWatchdog()
+            #expect(manager.receive() == "WATCHDOG=1")
+            #expect(manager.receive() == nil)
+        }
+    }
+
+    @Test func aStatusStaysOnItsLine() async {
+        await #expect(processExitsWith: .success) {
+            let manager = ManagerStub()
+            try ServiceManager.notifyStatus("one\nMAINPID=1\r\ntwo")
+            #expect(manager.receive() == "STATUS=one MAINPID=1 two")
+        }
+    }
+
+    @Test func aReloadCarriesTheMomentItBegan() async {
+        await #expect(processExitsWith: .success) {
+            let manager = ManagerStub()
+            let before = DispatchTime.now().uptimeNanoseconds / 1000
+            try ServiceManager.notifyReloading()
+            let lines = try #require(manager.receive()).split(separator: "\n")
+            #expect(lines.first == "RELOADING=1")
+            let value = try #require(lines.last?.split(separator: "=").last.flatMap { UInt64($0) })
+            #expect(lines.last?.hasPrefix("MONOTONIC_USEC=") == true)
+            #expect((before...DispatchTime.now().uptimeNanoseconds / 1000).contains(value))
+        }
+    }
+
+    @Test func withoutAManagerNothingIsSentAndNothingFails() async {
+        await #expect(processExitsWith: .success) {
+            unsetenv("NOTIFY_SOCKET")
+            let isTold = try ServiceManager.notifyReady()
+            #expect(!isTold)
+            #expect(ServiceManager.watchdogTimeout == nil)
+        }
+    }
+
+    @Test func aManagerThatIsGoneIsAnError() async {
+        await #expect(processExitsWith: .success) {
+            setenv("NOTIFY_SOCKET", NSTemporaryDirectory() + "nobody.\(getpid())", 1)
+            let error = #expect(throws: SystemError.self) { try ServiceManager.notifyReady() }
+            #expect(error?.code == ENOENT)
+            #expect(error?.operation == "telling the service manager READY=1")
+        }
+    }
+
+    @Test func theWatchdogIsAskedForByTheManagerOfThisProcessOnly() async {
+        await #expect(processExitsWith: .success) {
+            setenv("WATCHDOG_USEC", "600000000", 1)
+            #expect(ServiceManager.watchdogTimeout == .seconds(600))
+            setenv("WATCHDOG_PID", "\(getpid())", 1)
+            #expect(ServiceManager.watchdogTimeout == .seconds(600))
+            setenv("WATCHDOG_PID", "1", 1)
+            #expect(ServiceManager.watchdogTimeout == nil)
+        }
+    }
+}
+
+@AgentQueue
+@Suite(.timeLimit(.minutes(1)))
+struct WatchdogTests {
+    @Test func itPingsAtOnceAndThenAgainAndAgain() async {
+        var pings = 0
+        var watchdog: Watchdog?
+        await withCheckedContinuation { continuation in
+            watchdog = Watchdog(timeout: .milliseconds(2)) {
+                pings += 1
+                if pings == 3 { continuation.resume() }
+            }
+            watchdog?.start()
+        }
+        watchdog?.cancel()
+    }
+
+    @Test func itPingsTwiceInEachTimeout() {
+        #expect(Watchdog(timeout: .seconds(600)) {}.interval == .seconds(300))
+    }
+
+    @Test func afterCancelItIsSilent() async {
+        var pings = 0
+        let watchdog = Watchdog(timeout: .milliseconds(2)) { pings += 1 }
+        watchdog.start()
+        watchdog.cancel()
+        await withCheckedContinuation { continuation in
+            // Due after the ping would have been, and so in the order of the timers behind it.
+            _ = Timers.shared.schedule(after: .milliseconds(10)) { continuation.resume() }
+        }
+        #expect(pings == 1)
+    }
+}
