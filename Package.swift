@@ -72,6 +72,7 @@ let package = Package(
             name: "Dialer",
             dependencies: ["NetworkPath", "Platform", "Reachability", "Resolver", "Supervisor", logging],
             swiftSettings: strict),
+        tests("Dialer", ["Dialer", "NetworkPath", "Platform", "Supervisor"]),
 
         // The socket: protocol, typed interface, client.
         .target(name: "Varlink", dependencies: ["CPlatform", "Platform", deque], swiftSettings: strict),

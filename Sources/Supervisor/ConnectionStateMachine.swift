@@ -90,7 +90,8 @@ public struct ConnectionStateMachine: ~Copyable {
     /// For how long every dial must have been refused until that counts as permanent: longer than a server's upgrade.
     static let persistentRefusal = Duration.seconds(3600)
 
-    var policy: ConnectionPolicy
+    /// What its user decided.
+    public internal(set) var policy: ConnectionPolicy
     var state = State.waiting
     var reason = StatusReason.opened
     /// When `state` was entered.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// Why a socket did not connect or did not stay connected: the kernel's error, sorted by what it means for the next dial.
-public enum FlowFailure: Hashable, Sendable {
+public enum FlowFailure: Error, Hashable, Sendable {
     /// The host is there and nothing listens on the port (`ECONNREFUSED`).
     case refused
     /// The remote broke the connection (`ECONNRESET`, `ECONNABORTED`, `EPIPE`).
@@ -45,7 +45,7 @@ extension FlowFailure: CustomStringConvertible {
 }
 
 /// Why a name gave no address.
-public enum ResolutionFailure: Hashable, Sendable {
+public enum ResolutionFailure: Error, Hashable, Sendable {
     /// The name does not exist (NXDOMAIN).
     case noSuchName
     /// The name exists and has no address.

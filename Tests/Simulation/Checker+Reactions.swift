@@ -61,7 +61,8 @@ extension Checker {
                 let again = [ConnectionAction.scheduleTimer(timer, deadline: deadline)]
                 return try require(actions == again, .deadlinesKept, "\(timer) is early: \(actions)")
             }
-            if timer != .retry { try checkFailedDial(input, before, status, now) }
+            if timer != .retry { return try checkFailedDial(input, before, status, now) }
+            try require(isDialling, .stateHoldsWhatItNeeds, "a retry that serves nothing: \(status.reason)")
         case .redialRequested:
             if before.hasPath { try checkDialsNow(status, now) }
             if before.hasPath { (failures, refusedSince) = (0, nil) }

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import NetworkPath
+public import Platform
+public import Supervisor
+
+/// Runs one connection: does with real sockets, timers and names what its ``ConnectionStateMachine`` decides, and tells
+/// it what comes of that. It decides nothing itself.
+///
+/// A driver lives from ``open()`` until ``close()``, whoever holds it. With a flow that stands it holds no timer and makes
+/// no system call.
+@AgentQueue
+public final class ConnectionDriver {
+    private var machine: ConnectionStateMachine
+    private let context: DialerContext
+    private unowned let observer: any ConnectionObserver
+    private var flow: Flow?
+    private var timers = TimerTable()
+    private var observation: (any Ongoing)?
+    private var query: (any Ongoing)?
+    /// What happened while the actions of an earlier input ran.
+    private var backlog: [ConnectionInput] = []
+    private var isProcessing = false
+
+    /// A connection that is not at work yet. The policy is valid (``ConnectionPolicy/validate()``); the observer outlives
+    /// the connection.
+    public init(policy: ConnectionPolicy, context: DialerContext, observer: any ConnectionObserver) {
+        machine = ConnectionStateMachine(policy: policy, now: BootClock.now())
+        self.context = context
+        self.observer = observer
+    }
+
+    // MARK: - Requests
+
+    /// Begins the supervision. To be called once.
+    public func open() { process(.opened) }
+
+    /// Makes a new flow now, in place of whatever there is.
+    public func redial() { process(.redialRequested) }
+
+    /// Ends the connection for good: when this returns, its socket is closed and nothing of it runs any more.
+    public func close() { process(.closeRequested) }
+
+    /// Goes on under another policy, a valid one, and keeps the flow where that allows it.
+    public func change(to policy: ConnectionPolicy) { process(.policyChanged(policy)) }
+
+    /// An address is no longer on this machine, or no longer usable. For every connection to be told.
+    public func localAddressRemoved(_ address: IPAddress) { process(.localAddressRemoved(address)) }
+
+    // MARK: - What can be asked
+
+    /// What can be said of the connection now, with the newest proof that the kernel knows of.
+    public var status: ConnectionStatus {
+        var status = machine.status
+        if let proof = status.lastProof, let acknowledged = flow?.lastAcknowledgement {
+            status.lastProof = max(proof, acknowledged)
+        }
+        return status
+    }
+
+    /// The policy it runs under.
+    public var policy: ConnectionPolicy { machine.policy }
+
+    /// How many bytes wait for the client; `nil` without a flow that stands.
+    public var unreadBytes: Int? { machine.status.state == .ready ? flow?.unreadBytes : nil }
+
+    // MARK: - The run loop
+
+    private func process(_ input: ConnectionInput) {
+        if isProcessing { return backlog.append(input) }
+        isProcessing = true
+        step(input)
+        while !backlog.isEmpty {
+            let inputs = backlog
+            backlog = []
+            for input in inputs { step(input) }
+        }
+        isProcessing = false
+    }
+
+    private func step(_ input: ConnectionInput) {
+        var random = SystemRandomNumberGenerator()
+        for action in machine.process(input, now: BootClock.now(), using: &random) { run(action) }
+    }
+
+    private func run(_ action: ConnectionAction) {
+        switch action {
+        case .observePath(let target):
+            observation?.cancel()
+            observation = context.paths.observePath(to: target) { self.process(.pathChanged($0)) }
+        case .stopObservingPath:
+            observation?.cancel()
+            observation = nil
+        case .resolve(let query, let name):
+            resolve(name, query)
+        case .cancelResolution:
+            query?.cancel()
+            query = nil
+        case .openSocket(let request):
+            open(request)
+        case .configureSocket(_, let options):
+            configure(options)
+        case .closeSocket(_, let reason):
+            flow?.close(aborting: reason == .localAddressRemoved)
+            flow = nil
+        case .scheduleTimer(let timer, let deadline):
+            timers.schedule(timer, at: deadline) { self.process(.timerFired(timer)) }
+        case .cancelTimer(let timer):
+            timers.cancel(timer)
+        case .emit(let event):
+            observer.connection(self, did: event)
+        }
+    }
+
+    private func resolve(_ name: String, _ number: UInt64) {
+        query = context.names.resolve(name, for: machine.policy.target) { result in
+            switch result {
+            case .success(let addresses): self.process(.dialResolved(query: number, addresses: addresses))
+            case .failure(let failure): self.process(.resolutionFailed(query: number, failure))
+            }
+        }
+    }
+
+    private func open(_ request: FlowRequest) {
+        // Its query, if it had one, has been answered.
+        query = nil
+        do throws(FlowFailure) {
+            flow = try Flow(request, owner: self)
+        } catch {
+            process(.dialFailed(epoch: request.epoch, error))
+        }
+    }
+
+    private func configure(_ options: SocketOptions) {
+        do throws(SystemError) {
+            try flow?.configure(options)
+        } catch {
+            // The figures were validated, so the kernel refuses them for a socket that broke in this moment alone.
+            return
+        }
+    }
+}
+
+extension ConnectionDriver: FlowOwner {
+    func flow(_ flow: Flow, did outcome: Flow.Outcome) {
+        switch outcome {
+        case .connected(let local, let remote):
+            process(.dialSucceeded(epoch: flow.epoch, local: local, remote: remote))
+        case .connectFailed(let failure):
+            process(.dialFailed(epoch: flow.epoch, failure))
+        case .remoteClosed:
+            process(.remoteClosed(epoch: flow.epoch))
+        case .failed(let failure):
+            process(.flowFailed(epoch: flow.epoch, failure))
+        }
+    }
+}
+
+/// The timers of one connection that are scheduled.
+@AgentQueue
+struct TimerTable {
+    private var resolution: Timers.Timer?
+    private var connect: Timers.Timer?
+    private var retry: Timers.Timer?
+
+    nonisolated init() {}
+
+    /// Schedules a timer in place of an earlier one of its kind.
+    mutating func schedule(_ timer: ConnectionTimer, at deadline: Duration, _ handler: @escaping @AgentQueue () -> Void)
+    {
+        self[timer]?.cancel()
+        self[timer] = Timers.shared.schedule(at: deadline, handler)
+    }
+
+    mutating func cancel(_ timer: ConnectionTimer) {
+        self[timer]?.cancel()
+        self[timer] = nil
+    }
+
+    private subscript(timer: ConnectionTimer) -> Timers.Timer? {
+        get {
+            switch timer {
+            case .resolution: resolution
+            case .connect: connect
+            case .retry: retry
+            }
+        }
+        set {
+            switch timer {
+            case .resolution: resolution = newValue
+            case .connect: connect = newValue
+            case .retry: retry = newValue
+            }
+        }
+    }
+}

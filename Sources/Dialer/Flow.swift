@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Glibc
+internal import Platform
+internal import Supervisor
+
+/// Who made a flow and hears what becomes of it.
+@AgentQueue
+protocol FlowOwner: AnyObject {
+    /// Told in a turn of the queue of its own, never while the flow is being made or closed.
+    func flow(_ flow: Flow, did outcome: Flow.Outcome)
+}
+
+/// One TCP socket from its connect to its close.
+///
+/// It is watched for its end and never read: the bytes are the client's, so neither their arrival nor the room for more
+/// wakes the process. A flow lives until ``close(aborting:)``, whoever holds it.
+@AgentQueue
+final class Flow {
+    /// What becomes of a flow. At most two are told: `connected`, and one of the others.
+    enum Outcome: Hashable, Sendable {
+        case connected(local: Endpoint, remote: Endpoint)
+        case connectFailed(FlowFailure)
+        case remoteClosed
+        case failed(FlowFailure)
+    }
+
+    let epoch: UInt64
+    private let remote: Endpoint
+    private let owner: any FlowOwner
+    private var descriptor: OwnedDescriptor?
+    private var registration: Poller.Registration?
+    private var isConnected = false
+
+    /// Makes the socket and begins to connect.
+    ///
+    /// - Throws: what the kernel refused on the spot. Nothing is told to the owner then.
+    init(_ request: FlowRequest, owner: any FlowOwner) throws(FlowFailure) {
+        epoch = request.epoch
+        remote = request.remote
+        self.owner = owner
+        let descriptor = try request.connectingSocket()
+        let number = descriptor.number
+        self.descriptor = consume descriptor
+        do throws(SystemError) {
+            // The watch ends with close, which ends this reference to the flow too.
+            registration = try Poller.shared.register(number, [.writable, .edgeTriggered]) { self.take($0) }
+        } catch {
+            throw .other(code: error.code, text: error.description)
+        }
+    }
+
+    private func take(_ readiness: Poller.Readiness) {
+        if isConnected {
+            takeEnd(readiness)
+        } else {
+            takeConnectOutcome()
+        }
+    }
+
+    private func takeConnectOutcome() {
+        if let failure = pendingFailure() { return end(.connectFailed(failure)) }
+        do throws(SystemError) {
+            let local = try localEndpoint()
+            isConnected = true
+            // Asked anew, so that an end of stream that came together with the connect is reported again.
+            registration?.update([.peerClosed, .edgeTriggered])
+            owner.flow(self, did: .connected(local: local, remote: remote))
+        } catch {
+            end(.connectFailed(FlowFailure(error)))
+        }
+    }
+
+    private func takeEnd(_ readiness: Poller.Readiness) {
+        if let failure = pendingFailure() {
+            end(.failed(failure))
+        } else if !readiness.isDisjoint(with: [.peerClosed, .hangUp, .error]) {
+            end(.remoteClosed)
+        }
+    }
+
+    /// Tells the last outcome. The socket stays open until the owner closes it; there is nothing more to watch.
+    private func end(_ outcome: Outcome) {
+        registration?.cancel()
+        registration = nil
+        owner.flow(self, did: outcome)
+    }
+
+    /// Closes the socket in this very moment; nothing is told afterwards.
+    ///
+    /// The remote gets a FIN and not a reset, which could overtake what was sent just before. With `aborting` it gets
+    /// nothing that must be answered: the local address is gone, and the kernel would keep a closed socket for minutes
+    /// to repeat a FIN that cannot leave.
+    func close(aborting: Bool) {
+        registration?.cancel()
+        registration = nil
+        guard let descriptor = descriptor.take() else { return }
+        if aborting {
+            var linger = linger(l_onoff: 1, l_linger: 0)
+            setsockopt(
+                descriptor.number, SOL_SOCKET, SO_LINGER, &linger, socklen_t(MemoryLayout.size(ofValue: linger)))
+        } else if isConnected {
+            // Closing over bytes that nobody read sends a reset (RFC 1122, 4.2.2.13). Discarded without a copy (tcp(7)).
+            recv(descriptor.number, nil, Int(CInt.max), CInt(MSG_TRUNC | MSG_DONTWAIT))
+        }
+        descriptor.close()
+    }
+
+    // MARK: - What can be asked
+
+    /// Changes the keepalive and the user timeout of the socket.
+    func configure(_ options: SocketOptions) throws(SystemError) {
+        switch descriptor {
+        case .some(let descriptor): try options.apply(to: descriptor)
+        case .none: break
+        }
+    }
+
+    /// How many bytes wait for the client (`SIOCINQ`); 0 for a flow that is closed.
+    var unreadBytes: Int {
+        guard let number = number else { return 0 }
+        var count: CInt = 0
+        return ioctl(number, UInt(FIONREAD), &count) == 0 ? Int(count) : 0
+    }
+
+    /// When the remote last acknowledged something, a keepalive's probe included, on ``BootClock``.
+    ///
+    /// The kernel counts its age without the time asleep, so right after a resume the instant is too late by the sleep.
+    var lastAcknowledgement: Duration? {
+        guard isConnected, let number = number else { return nil }
+        var information = tcp_info()
+        var length = socklen_t(MemoryLayout<tcp_info>.size)
+        guard getsockopt(number, CInt(IPPROTO_TCP), TCP_INFO, &information, &length) == 0 else { return nil }
+        return BootClock.now() - .milliseconds(Int64(information.tcpi_last_ack_recv))
+    }
+
+    /// The socket's descriptor; `nil` for a flow that is closed.
+    var number: CInt? {
+        switch descriptor {
+        case .some(let descriptor): descriptor.number
+        case .none: nil
+        }
+    }
+
+    private func localEndpoint() throws(SystemError) -> Endpoint {
+        switch descriptor {
+        case .some(let descriptor): try Endpoint.local(of: descriptor)
+        case .none: throw SystemError("asking for the flow's local address", code: EBADF)
+        }
+    }
+
+    /// The error that the kernel holds for the socket, if any; asking for it clears it.
+    private func pendingFailure() -> FlowFailure? {
+        guard let number = number else { return nil }
+        var code: CInt = 0
+        var length = socklen_t(MemoryLayout<CInt>.size)
+        getsockopt(number, SOL_SOCKET, SO_ERROR, &code, &length)
+        return code == 0 ? nil : FlowFailure(SystemError("the flow to \(remote)", code: code))
+    }
+}

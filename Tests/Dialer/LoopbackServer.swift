@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NetworkPath
+import Platform
+import Supervisor
+
+@testable import Dialer
+
+/// A listening socket on the loopback interface, of either family, worked by the test step by step.
+struct LoopbackServer: ~Copyable {
+    private let listener: OwnedDescriptor
+    let endpoint: Endpoint
+
+    /// Listens on a port of the kernel's choice; with no backlog it only holds the port, and connecting is refused.
+    init(_ address: IPAddress = .loopback, port: UInt16 = 0, backlog: CInt? = 128) throws {
+        let family = address.family == .v4 ? AF_INET : AF_INET6
+        let socket = OwnedDescriptor(Glibc.socket(family, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0))
+        let number = socket.number
+        var on: CInt = 1
+        setsockopt(number, SOL_SOCKET, SO_REUSEADDR, &on, socklen_t(MemoryLayout<CInt>.size))
+        let bound = Endpoint(address: address, port: port).withSocketAddress(scope: nil) { bind(number, $0, $1) }
+        if bound != 0 { throw SystemError.last("binding the server") }
+        if let backlog, listen(number, backlog) != 0 { throw SystemError.last("listening") }
+        endpoint = try Endpoint.local(of: socket)
+        listener = socket
+    }
+
+    /// The next connection; waits for it where it is not there yet.
+    func accept() throws -> Peer {
+        try wait(for: listener.number, POLLIN)
+        let number = Glibc.accept(listener.number, nil, nil)
+        if number < 0 { throw SystemError.last("accepting") }
+        return Peer(descriptor: OwnedDescriptor(number))
+    }
+}
+
+/// The server's end of a connection.
+final class Peer {
+    enum End: Equatable {
+        case closed
+        case reset
+        case bytes(Int)
+    }
+
+    private var descriptor: OwnedDescriptor?
+
+    init(descriptor: consuming OwnedDescriptor) {
+        self.descriptor = consume descriptor
+    }
+
+    private var number: CInt {
+        switch descriptor {
+        case .some(let descriptor): descriptor.number
+        case .none: -1
+        }
+    }
+
+    func send(_ text: String) {
+        _ = Glibc.send(number, text, text.utf8.count, CInt(MSG_NOSIGNAL))
+    }
+
+    /// What the other side sent next.
+    func receive() throws -> End {
+        try wait(for: number, POLLIN)
+        var buffer = [UInt8](repeating: 0, count: 1024)
+        let count = recv(number, &buffer, buffer.count, 0)
+        if count < 0 {
+            guard errno == ECONNRESET else { throw SystemError.last("receiving") }
+            return .reset
+        }
+        return count == 0 ? .closed : .bytes(count)
+    }
+
+    /// Closes in order.
+    func close() {
+        descriptor = nil
+    }
+
+    /// Closes with a reset.
+    func reset() {
+        var linger = linger(l_onoff: 1, l_linger: 0)
+        setsockopt(number, SOL_SOCKET, SO_LINGER, &linger, socklen_t(MemoryLayout.size(ofValue: linger)))
+        close()
+    }
+
+    /// The address that the other side connected from.
+    var remoteAddress: IPAddress? {
+        var storage = sockaddr_in()
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let number = number
+        let result = withUnsafeMutablePointer(to: &storage) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { getpeername(number, $0, &length) }
+        }
+        return result == 0 ? IPAddress(v4: UInt32(bigEndian: storage.sin_addr.s_addr)) : nil
+    }
+}
+
+/// Waits for readiness. The limit only makes a failure end; what is waited for is on its way in the kernel already.
+private func wait(for descriptor: CInt, _ events: CInt) throws {
+    var entry = pollfd(fd: descriptor, events: CShort(events), revents: 0)
+    if poll(&entry, 1, 30_000) != 1 { throw SystemError("waiting for descriptor \(descriptor)", code: ETIMEDOUT) }
+}
+
+extension IPAddress {
+    static let loopback = IPAddress(v4: 0x7F00_0001)
+    static let loopbackV6 = IPAddress(v6: 1)
+    /// From TEST-NET-1 (RFC 5737), which no machine has.
+    static let nobodys = IPAddress(v4: 0xC000_0201)
+}
+
+/// The number that the kernel has for a socket option.
+func option(_ descriptor: CInt?, _ level: CInt, _ name: CInt) -> CInt? {
+    guard let descriptor else { return nil }
+    var value: CInt = 0
+    var length = socklen_t(MemoryLayout<CInt>.size)
+    return getsockopt(descriptor, level, name, &value, &length) == 0 ? value : nil
+}
