@@ -113,7 +113,9 @@ public final class VarlinkConnection {
             while waiting.first?.wantsReply ?? true, let message = try channel?.next() {
                 guard let consumer = waiting.first else { throw .violated(.unexpectedReply) }
                 do throws(VarlinkViolation) {
-                    if try consumer.take(message) { waiting.removeFirst() }
+                    let isLast = try consumer.take(message)
+                    // The consumer may have closed the connection, and with it the queue it stood in.
+                    if isLast, waiting.first === consumer { waiting.removeFirst() }
                 } catch {
                     throw .violated(error)
                 }

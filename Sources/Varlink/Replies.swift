@@ -14,7 +14,7 @@ protocol ReplyConsumer: AnyObject, Sendable {
 /// The one reply to a call.
 @AgentQueue
 final class SingleReply<M: VarlinkMethod>: ReplyConsumer {
-    private let completion: @AgentQueue (Result<M.Reply, VarlinkCallError>) -> Void
+    private var completion: (@AgentQueue (Result<M.Reply, VarlinkCallError>) -> Void)?
     var wantsReply: Bool { true }
 
     init(_ completion: @escaping @AgentQueue (Result<M.Reply, VarlinkCallError>) -> Void) {
@@ -24,14 +24,21 @@ final class SingleReply<M: VarlinkMethod>: ReplyConsumer {
     func take(_ message: [UInt8]) throws(VarlinkViolation) -> Bool {
         switch try VarlinkReply<M.Reply>(message) {
         case .success(_, continues: true): throw .unexpectedReply
-        case .success(let reply, continues: false): completion(.success(reply))
-        case .failure(let failure): completion(.failure(.refused(failure)))
+        case .success(let reply, continues: false): finish(with: .success(reply))
+        case .failure(let failure): finish(with: .failure(.refused(failure)))
         }
         return true
     }
 
     func fail(_ error: VarlinkCallError) {
-        completion(.failure(error))
+        finish(with: .failure(error))
+    }
+
+    private func finish(with result: Result<M.Reply, VarlinkCallError>) {
+        // Taken first: the completion may close the connection, which fails everything that still waits.
+        let waiting = completion
+        completion = nil
+        waiting?(result)
     }
 }
 

@@ -155,6 +155,30 @@ import Testing
         #expect(await service.receive() == nil)
     }
 
+    @Test func closingFromInsideACompletionIsAllowed() async throws {
+        let test = await TestService()
+        let connection = try await connect(to: test)
+        let results = await withCheckedContinuation { continuation in
+            AgentQueue.async {
+                let results = Results()
+                connection.call(Ping.self, .init(text: "first")) { result in
+                    results.values.append(result)
+                    connection.close()
+                }
+                connection.call(Ping.self, .init(text: "second")) { result in
+                    results.values.append(result)
+                    AgentQueue.async { continuation.resume(returning: results.values) }
+                }
+            }
+        }
+        #expect(results == [.success(.init(text: "first")), .failure(.closed)])
+    }
+
+    @AgentQueue
+    private final class Results {
+        var values: [Result<Ping.Reply, VarlinkCallError>] = []
+    }
+
     @Test func aOnewayCallArrivesAndNothingIsWaitedFor() async throws {
         let test = await TestService()
         let connection = try await connect(to: test)

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import DialtoneAPI
+public import Platform
+public import Varlink
+
+/// Why the daemon did not do what was asked: what was tried, what came back, and what to do about it.
+public enum DialtoneError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// Nobody listens on any of these paths.
+    case notRunning(paths: [String])
+    /// The socket is there, and the user may not connect to it.
+    case accessDenied(path: String)
+    /// The daemon has as many clients waiting as the kernel allows, and took none of them for a while.
+    case busy(path: String)
+    /// The kernel refused to connect for another reason.
+    case unreachable(SystemError)
+    /// The daemon answered a call of `method` with an error.
+    case refused(method: String, VarlinkFailure)
+    /// The connection ended before a call of `method` was answered. Whether it was carried out is not known.
+    case interrupted(method: String, VarlinkCallError)
+    /// A call of `method` was not answered in time. Whether it will be carried out is not known.
+    case timedOut(method: String, Duration)
+    /// The caller's task was cancelled.
+    case cancelled
+
+    /// What was tried, what came back and what to do, as a sentence for a person.
+    public var description: String {
+        switch self {
+        case .notRunning(let paths):
+            """
+            No Dialtone daemon listens on \(paths.joined(separator: " or ")). Start it with \
+            "systemctl start dialtoned", or with "make run" in the source; \(SocketPath.variable) names another socket.
+            """
+        case .accessDenied(let path):
+            "The daemon's socket \(path) is not open to this user. Its mode and group are set in dialtoned.socket."
+        case .busy(let path):
+            "The daemon at \(path) does not accept clients. See what it is doing with \"systemctl status dialtoned\"."
+        case .unreachable(let error):
+            "The daemon cannot be reached: \(error)."
+        case .refused(let method, let failure):
+            failure.inWords ?? "The daemon refused \(method): \(failure)."
+        case .interrupted(let method, let error):
+            """
+            The daemon did not answer \(method): \(error). See why with "journalctl -u dialtoned".
+            """
+        case .timedOut(let method, let limit):
+            "The daemon did not answer \(method) within \(limit). See what it is doing with \"systemctl status dialtoned\"."
+        case .cancelled:
+            "The request was cancelled."
+        }
+    }
+}
+
+extension VarlinkFailure {
+    /// The errors of the daemon's interfaces as sentences.
+    fileprivate var inWords: String? {
+        if let error: ConnectionsAPI.NoSuchConnection = decoded() {
+            return "There is no connection \"\(error.name)\". \"dialtone list\" shows those that there are."
+        }
+        if let error: ConnectionsAPI.NameTaken = decoded() {
+            return "There is a connection \"\(error.name)\" already. Close it first, or choose another name."
+        }
+        if let error: ConnectionsAPI.NotOwner = decoded() {
+            return "The connection \"\(error.name)\" belongs to another user. Only that user and root may do this."
+        }
+        if let error: ConnectionsAPI.InvalidRemote = decoded() {
+            return "\"\(error.remote)\" cannot be dialled: \(error.reason)."
+        }
+        if let error: ConnectionsAPI.QuotaExceeded = decoded() {
+            return "This user has \(error.limit) connections or subscriptions, and may have no more."
+        }
+        if let error: NetworkAPI.InvalidTarget = decoded() {
+            return "The target makes no sense: \(error.reason)."
+        }
+        if let error: NetworkAPI.QuotaExceeded = decoded() {
+            return "This user has \(error.limit) subscriptions, and may have no more."
+        }
+        return inWordsOfVarlink
+    }
+
+    /// The errors that every service has, as sentences.
+    private var inWordsOfVarlink: String? {
+        if let error: VarlinkService.InvalidParameter = decoded() {
+            return "The daemon does not accept the parameter \"\(error.parameter)\", or not this value of it."
+        }
+        if let error: VarlinkService.MethodNotFound = decoded() {
+            return "The daemon has no method \(error.method): it is older than this program."
+        }
+        if let error: VarlinkService.InterfaceNotFound = decoded() {
+            return
+                "What listens there has no interface \(error.interface): it is not a Dialtone daemon, or an older one."
+        }
+        if decoded(as: VarlinkService.PermissionDenied.self) != nil {
+            return "The daemon does not allow this user to do that."
+        }
+        return nil
+    }
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Platform
+public import Varlink
+
+/// The replies of a stream, each read from the socket when it is asked for: a consumer that is slow makes the daemon
+/// conflate or count a gap, not this process grow.
+///
+/// Each iteration makes a connection of its own; ending the loop, dropping the iterator or cancelling the task hangs up.
+public struct DialtoneStream<M: VarlinkMethod>: AsyncSequence, Sendable {
+    /// One reply.
+    public typealias Element = M.Reply
+    /// What ends the stream before its time.
+    public typealias Failure = DialtoneError
+
+    let paths: [String]
+    let parameters: M.Parameters
+
+    /// Begins an iteration. It connects at the first ``Iterator/next(isolation:)``.
+    public func makeAsyncIterator() -> Iterator {
+        Iterator(paths: paths, parameters: parameters)
+    }
+
+    /// One iteration.
+    public struct Iterator: AsyncIteratorProtocol {
+        private let paths: [String]
+        private let parameters: M.Parameters
+        private var handle: Handle?
+
+        fileprivate init(paths: [String], parameters: M.Parameters) {
+            self.paths = paths
+            self.parameters = parameters
+        }
+
+        /// The next reply, and `nil` after the last one.
+        public mutating func next() async throws(DialtoneError) -> M.Reply? {
+            try await next(isolation: nil)
+        }
+
+        /// The next reply, and `nil` after the last one.
+        public mutating func next(
+            isolation: isolated (any Actor)? = #isolation
+        ) async throws(DialtoneError) -> M.Reply? {
+            let handle =
+                if let handle { handle } else {
+                    Handle(await OpenStream<M>(paths: paths, parameters: parameters))
+                }
+            self.handle = handle
+            let stream = handle.stream
+            let result = await withTaskCancellationHandler {
+                await withCheckedContinuation { continuation in
+                    AgentQueue.async { stream.next { continuation.resume(returning: $0) } }
+                }
+            } onCancel: {
+                AgentQueue.async { stream.cancel() }
+            }
+            return try result.get()
+        }
+    }
+
+    /// Hangs up when the last copy of an iterator is gone.
+    private final class Handle: Sendable {
+        let stream: OpenStream<M>
+
+        init(_ stream: OpenStream<M>) { self.stream = stream }
+
+        deinit {
+            let stream = stream
+            AgentQueue.async { stream.cancel() }
+        }
+    }
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Platform
+internal import Varlink
+
+/// One call on a connection of its own.
+@AgentQueue
+final class PendingCall<M: VarlinkMethod> {
+    private let connector: Connector
+    private let parameters: M.Parameters
+    private let timeout: Duration
+    private var completion: (@AgentQueue (Result<M.Reply, DialtoneError>) -> Void)?
+    private var connection: VarlinkConnection?
+    private var timer: Timers.Timer?
+    private var isCancelled = false
+
+    init(paths: [String], parameters: M.Parameters, timeout: Duration) {
+        connector = Connector(paths: paths)
+        self.parameters = parameters
+        self.timeout = timeout
+    }
+
+    /// Calls, and then `completion` once.
+    func start(_ completion: @escaping @AgentQueue (Result<M.Reply, DialtoneError>) -> Void) {
+        guard !isCancelled else { return completion(.failure(.cancelled)) }
+        self.completion = completion
+        timer = Timers.shared.schedule(after: timeout) { [self] in finish(.failure(.timedOut(method: M.name, timeout)))
+        }
+        connector.connect { [self] result in
+            switch result {
+            case .failure(let error): finish(.failure(error))
+            case .success(let connection):
+                self.connection = connection
+                connection.call(M.self, parameters) { self.finish($0.mapError { DialtoneError($0, during: M.name) }) }
+            }
+        }
+    }
+
+    /// Hangs up, if there is no answer yet.
+    func cancel() {
+        isCancelled = true
+        finish(.failure(.cancelled))
+    }
+
+    private func finish(_ result: Result<M.Reply, DialtoneError>) {
+        guard let completion else { return }
+        self.completion = nil
+        timer?.cancel()
+        connector.cancel()
+        connection?.close()
+        completion(result)
+    }
+}

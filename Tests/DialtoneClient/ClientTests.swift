@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DialtoneAPI
+import DialtoneClient
+import Foundation
+import Platform
+import Synchronization
+import Testing
+import Varlink
+
+@Suite struct ClientTests {
+    @Test func callsAreAnsweredAndLeaveNoConnectionBehind() async throws {
+        let daemon = try await FakeDaemon()
+        let client = DialtoneClient(path: daemon.path)
+        let names = try await withThrowingTaskGroup(of: String.self) { group in
+            for _ in 0..<50 { group.addTask { try await client.connections().map(\.name).joined() } }
+            return try await group.reduce(into: Set<String>()) { $0.insert($1) }
+        }
+        #expect(names == ["office"])
+        try await eventually("gone") { daemon.connectionCount == 0 }
+    }
+
+    @Test func aRefusalIsTypedAndSaysWhatToDo() async throws {
+        let daemon = try await FakeDaemon()
+        let error = await #expect(throws: DialtoneError.self) {
+            try await DialtoneClient(path: daemon.path).close("nobody")
+        }
+        guard case .refused("org.dialtone.Connections.Close", let failure) = error else {
+            Issue.record("\(String(describing: error))")
+            return
+        }
+        #expect(failure.decoded() == ConnectionsAPI.NoSuchConnection(name: "nobody"))
+        #expect("\(DialtoneError.refused(method: "x", failure))".contains("\"nobody\""))
+    }
+
+    @Test func withoutADaemonTheErrorNamesThePathAndTheRemedy() async throws {
+        let path = "/tmp/no/such/dialtone.sock"
+        let error = await #expect(throws: DialtoneError.notRunning(paths: [path])) {
+            try await DialtoneClient(path: path).connections()
+        }
+        let text = error.map { "\($0)" } ?? ""
+        for part in [path, "systemctl start dialtoned", "make run", "DIALTONE_SOCKET"] { #expect(text.contains(part)) }
+    }
+
+    @Test(arguments: [
+        DialtoneError.notRunning(paths: ["/a", "/b"]), .accessDenied(path: "/a"), .busy(path: "/a"),
+        .unreachable(SystemError("connecting to /a", code: ENAMETOOLONG)),
+        .refused(method: "a.B", VarlinkFailure(ConnectionsAPI.NameTaken(name: "x"))),
+        .refused(method: "a.B", VarlinkFailure(ConnectionsAPI.NotOwner(name: "x"))),
+        .refused(method: "a.B", VarlinkFailure(ConnectionsAPI.InvalidRemote(remote: "x", reason: "y"))),
+        .refused(method: "a.B", VarlinkFailure(ConnectionsAPI.QuotaExceeded(limit: 5))),
+        .refused(method: "a.B", VarlinkFailure(NetworkAPI.InvalidTarget(reason: "x"))),
+        .refused(method: "a.B", VarlinkFailure(NetworkAPI.QuotaExceeded(limit: 5))),
+        .refused(method: "a.B", VarlinkFailure(VarlinkService.InvalidParameter(parameter: "x"))),
+        .refused(method: "a.B", VarlinkFailure(VarlinkService.MethodNotFound(method: "a.B"))),
+        .refused(method: "a.B", VarlinkFailure(VarlinkService.InterfaceNotFound(interface: "a"))),
+        .refused(method: "a.B", VarlinkFailure(VarlinkService.PermissionDenied())),
+        .refused(method: "a.B", VarlinkFailure(VarlinkService.ExpectedMore())),
+        .interrupted(method: "a.B", .hungUp), .timedOut(method: "a.B", .seconds(1)), .cancelled,
+    ])
+    func everyErrorIsASentence(error: DialtoneError) {
+        let text = "\(error)"
+        #expect(text.first?.isUppercase == true || text.first == "\"", "\(text)")
+        #expect(text.last == "." && !text.contains("\n") && !text.contains("Optional("), "\(text)")
+    }
+
+    @Test func theFirstDaemonThatAnswersIsTaken() async throws {
+        let daemon = try await FakeDaemon()
+        setenv("DIALTONE_SOCKET", daemon.path, 1)
+        defer { unsetenv("DIALTONE_SOCKET") }
+        #expect(DialtoneClient().paths == [daemon.path])
+        #expect(try await DialtoneClient().connections().count == 1)
+    }
+
+    @Test func aCallThatIsNotAnsweredInTimeIsGivenUp() async throws {
+        let daemon = try await FakeDaemon()
+        let limit = Duration.milliseconds(50)
+        await #expect(throws: DialtoneError.timedOut(method: NetworkAPI.GetPath.name, limit)) {
+            try await DialtoneClient(path: daemon.path).call(NetworkAPI.GetPath.self, .init(), timeout: limit)
+        }
+        // A daemon on a busy machine may see the call and the hang-up only now.
+        try await eventually("hung up") {
+            daemon.connectionCount == 0 && daemon.cancellations == daemon.exchanges.count
+        }
+    }
+
+    @Test func cancellingTheTaskHangsUp() async throws {
+        let daemon = try await FakeDaemon()
+        let call = Task { try await DialtoneClient(path: daemon.path).path() }
+        try await eventually("called") { daemon.exchanges.count == 1 }
+        call.cancel()
+        await #expect(throws: DialtoneError.cancelled) { try await call.value }
+        try await eventually("hung up") { daemon.cancellations == 1 && daemon.connectionCount == 0 }
+    }
+
+    @Test func aDaemonThatStopsInterruptsTheCall() async throws {
+        let daemon = try await FakeDaemon()
+        let call = Task { try await DialtoneClient(path: daemon.path).path() }
+        try await eventually("called") { daemon.exchanges.count == 1 }
+        await onQueue { daemon.stop() }
+        await #expect(throws: DialtoneError.interrupted(method: NetworkAPI.GetPath.name, .hungUp)) {
+            try await call.value
+        }
+    }
+
+    @Test func aStreamDeliversInOrderAndEndsWithItsLastReply() async throws {
+        let daemon = try await FakeDaemon()
+        await onQueue { daemon.lastSequence = 500 }
+        var sequences: [Int] = []
+        for try await reply in DialtoneClient(path: daemon.path).stream(ConnectionsAPI.Monitor.self, .init()) {
+            sequences.append(reply.sequence)
+            if reply.kind == .snapshot { await onQueue { daemon.sequence = 500 } }
+        }
+        #expect(sequences == Array(0...500))
+        try await eventually("over") { daemon.places.allSatisfy(\.isOver) && daemon.connectionCount == 0 }
+    }
+
+    @Test func leavingTheLoopHangsUp() async throws {
+        let daemon = try await FakeDaemon()
+        for try await reply in DialtoneClient(path: daemon.path).stream(ConnectionsAPI.Monitor.self, .init()) {
+            #expect(reply.kind == .snapshot)
+            break
+        }
+        try await eventually("over") { daemon.places.map(\.isOver) == [true] && daemon.connectionCount == 0 }
+    }
+
+    @Test func cancellingTheTaskEndsTheLoop() async throws {
+        let daemon = try await FakeDaemon()
+        let loop = Task {
+            for try await _ in DialtoneClient(path: daemon.path).stream(ConnectionsAPI.Monitor.self, .init()) {}
+        }
+        try await eventually("subscribed") { daemon.places.count == 1 }
+        loop.cancel()
+        await #expect(throws: DialtoneError.cancelled) { try await loop.value }
+        try await eventually("over") { daemon.places.map(\.isOver) == [true] }
+    }
+
+    @Test func eventsGoOnWhereTheyStoppedWhenTheDaemonComesBack() async throws {
+        let daemon = try await FakeDaemon()
+        var events = DialtoneClient(path: daemon.path).connectionEvents().makeAsyncIterator()
+        #expect(try await events.next()?.kind == .snapshot)
+        await onQueue { daemon.sequence = 1 }
+        #expect(try await events.next()?.sequence == 1)
+        try await onQueue {
+            daemon.stop()
+            daemon.sequence = 3
+            try daemon.start()
+        }
+        for sequence in 2...3 {
+            let reply = try await events.next()
+            #expect(reply?.sequence == sequence && reply?.kind == .change)
+        }
+    }
+
+    @Test func eventsWaitForADaemonThatIsNotThereYet() async throws {
+        let daemon = try await FakeDaemon()
+        await onQueue { daemon.stop() }
+        let first = Task {
+            var events = DialtoneClient(path: daemon.path).connectionEvents().makeAsyncIterator()
+            return try await events.next()?.kind
+        }
+        await #expect(throws: DialtoneError.self) { try await DialtoneClient(path: daemon.path).connections() }
+        try await onQueue { try daemon.start() }
+        #expect(try await first.value == .snapshot)
+    }
+
+    @Test func callbacksComeOnTheirQueueOneAfterTheOtherAndNotAfterTheCancellation() async throws {
+        let daemon = try await FakeDaemon()
+        let client = DialtoneClient(path: daemon.path)
+        let queue = DispatchQueue(label: "caller")
+        let answer = await withCheckedContinuation { continuation in
+            client.call(ConnectionsAPI.List.self, .init(), on: queue) { result in
+                dispatchPrecondition(condition: .onQueue(queue))
+                continuation.resume(returning: result)
+            }
+        }
+        #expect(try answer.get().connections.count == 1)
+
+        let sequences = Mutex<[Int]>([])
+        let subscription = Mutex<DialtoneSubscription?>(nil)
+        await withCheckedContinuation { continuation in
+            let stream = client.stream(ConnectionsAPI.Monitor.self, .init(), on: queue) { result in
+                dispatchPrecondition(condition: .onQueue(queue))
+                let sequence = (try? result.get())?.sequence ?? -1
+                sequences.withLock { $0.append(sequence) }
+                if sequence == 0 { AgentQueue.async { daemon.sequence = 100 } }
+                if sequence == 50 {
+                    subscription.withLock { $0?.cancel() }
+                    continuation.resume()
+                }
+            }
+            subscription.withLock { $0 = stream }
+        }
+        try await eventually("over") { daemon.places.map(\.isOver) == [true] }
+        queue.sync {}
+        #expect(sequences.withLock { $0 } == Array(0...50))
+    }
+
+    @Test func aDroppedSubscriptionHangsUp() async throws {
+        let daemon = try await FakeDaemon()
+        let queue = DispatchQueue(label: "caller")
+        let (calls, sink) = AsyncStream.makeStream(of: Void.self)
+        var subscription: DialtoneSubscription? = DialtoneClient(path: daemon.path)
+            .stream(ConnectionsAPI.Monitor.self, .init(), on: queue) { _ in sink.yield() }
+        for await _ in calls { break }
+        try await eventually("subscribed") { daemon.connectionCount == 1 }
+        withExtendedLifetime(subscription) {}
+        subscription = nil
+        try await eventually("over") { daemon.places.map(\.isOver) == [true] && daemon.connectionCount == 0 }
+    }
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DialtoneAPI
+import Foundation
+import Platform
+import Testing
+import Varlink
+
+/// Runs `body` on the agent's queue.
+@AgentQueue func onQueue<T: Sendable>(_ body: @AgentQueue () throws -> T) async rethrows -> T { try body() }
+
+/// Waits for something that must happen; the limit only ends a test that has failed.
+func eventually(
+    _ what: Comment, sourceLocation: SourceLocation = #_sourceLocation, _ condition: @AgentQueue () -> Bool
+) async throws {
+    for _ in 0..<2000 {
+        if await onQueue(condition) { return }
+        try await Task.sleep(for: .milliseconds(10))
+    }
+    Issue.record(what, sourceLocation: sourceLocation)
+}
+
+/// A daemon with one connection whose events the test makes, and that can be stopped and started.
+@AgentQueue
+final class FakeDaemon {
+    /// A subscriber's place in the log of events.
+    final class Place: VarlinkSubscription {
+        private let daemon: FakeDaemon
+        private let stream: VarlinkStream
+        private var after: Int?
+        private(set) var isOver = false
+
+        init(_ daemon: FakeDaemon, _ stream: VarlinkStream, after: Int?) {
+            self.daemon = daemon
+            self.stream = stream
+            self.after = after
+        }
+
+        func wake() { stream.wake() }
+
+        func next() -> VarlinkMessage? {
+            guard let sequence = after else {
+                after = daemon.sequence
+                return .reply(daemon.reply(.snapshot, daemon.sequence), continues: true)
+            }
+            guard sequence < daemon.sequence else { return nil }
+            after = sequence + 1
+            let isLast = sequence + 1 == daemon.lastSequence
+            return .reply(daemon.reply(.change, sequence + 1), continues: !isLast)
+        }
+
+        func ended() { isOver = true }
+    }
+
+    nonisolated let path: String
+    nonisolated let directory: String
+    private let service = VarlinkService(vendor: "Dialtone", product: "fake", version: "0", url: "https://example.org")
+    private var server: VarlinkServer?
+    private(set) var places: [Place] = []
+    private(set) var exchanges: [VarlinkExchange<NetworkAPI.GetPath>] = []
+    private(set) var cancellations = 0
+    /// The event after which the streams end.
+    var lastSequence: Int?
+    var sequence = 0 {
+        didSet { for place in places { place.wake() } }
+    }
+
+    init() throws {
+        var template = Array("/tmp/dialtone-XXXXXX".utf8CString)
+        directory = mkdtemp(&template).map { String(cString: $0) } ?? ""
+        path = directory + "/test.sock"
+        service.add(interface: NetworkAPI.name, description: NetworkAPI.description)
+        service.add(interface: ConnectionsAPI.name, description: ConnectionsAPI.description)
+        service.handle(ConnectionsAPI.List.self) { [weak self] _, _ in
+            .init(connections: self.map { [$0.connection] } ?? [])
+        }
+        service.handle(ConnectionsAPI.Close.self) { parameters, _ throws(VarlinkFailure) in
+            throw VarlinkFailure(ConnectionsAPI.NoSuchConnection(name: parameters.name))
+        }
+        service.handleLater(NetworkAPI.GetPath.self) { [weak self] _, exchange in
+            exchange.onCancel = { self?.cancellations += 1 }
+            self?.exchanges.append(exchange)
+        }
+        service.handleStream(ConnectionsAPI.Monitor.self) { [weak self] parameters, stream throws(VarlinkFailure) in
+            guard let self else { throw VarlinkFailure(VarlinkService.PermissionDenied()) }
+            let place = Place(self, stream, after: parameters.after)
+            places.append(place)
+            return place
+        }
+        try start()
+    }
+
+    deinit { try? FileManager.default.removeItem(atPath: directory) }
+
+    var connectionCount: Int { server?.connectionCount ?? 0 }
+
+    func start() throws {
+        let server = VarlinkServer(service)
+        try server.listen(at: path, mode: 0o600)
+        self.server = server
+    }
+
+    func stop() {
+        server?.close()
+        server = nil
+    }
+
+    var connection: ConnectionsAPI.Connection {
+        .init(
+            name: "office", remote: "tcp://192.0.2.1:5060", epoch: 1, state: .ready, holder: .daemon, session: .none,
+            since: Timestamp(milliseconds: 0), attempt: 0)
+    }
+
+    private func reply(_ kind: ConnectionsAPI.Monitor.Reply.Kind, _ sequence: Int) -> ConnectionsAPI.Monitor.Reply {
+        .init(sequence: sequence, kind: kind, connections: [connection])
+    }
+}
