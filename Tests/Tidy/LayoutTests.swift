@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Testing
+
+/// Where things are.
+@Suite("Layout")
+struct LayoutTests {
+    @Test func `each folder of tests is a target`() throws {
+        let package = try Repository.read("Package.swift").lines.joined(separator: "\n")
+        for folder in try Repository.folders(in: "Tests") {
+            #expect(
+                package.contains("tests(\"\(folder)\"") || package.contains("path: \"Tests/\(folder)\""),
+                "Tests/\(folder) belongs to no target, so nothing runs it; give it a line in Package.swift")
+        }
+    }
+
+    @Test func `each target has its sources`() throws {
+        let folders = Set(try Repository.folders(in: "Sources"))
+        let package = try Repository.read("Package.swift").lines.joined(separator: "\n")
+        for folder in folders {
+            #expect(
+                package.contains("name: \"\(folder)\""),
+                "Sources/\(folder) belongs to no target; give it one in Package.swift, or remove it")
+        }
+    }
+
+    @Test func `interfaces, units, scripts and C name the licence`() throws {
+        let files =
+            try Repository.files(below: "Sources") { $0.hasSuffix(".varlink") }
+            + Repository.files(below: "systemd") { _ in true }
+            + Repository.files(below: "scripts") { _ in true }
+            + ["Sources", "Tests", "Benchmarks"].flatMap { folder in
+                try Repository.files(below: folder) { path in
+                    [".c", ".h", ".cpp"].contains { path.hasSuffix($0) }
+                }
+            }
+        for file in files {
+            // A script's first line is its interpreter's.
+            #expect(
+                file.lines.prefix(2).contains { $0.hasSuffix("SPDX-License-Identifier: Apache-2.0") },
+                "\(file.path): the first line names the licence: SPDX-License-Identifier: Apache-2.0")
+        }
+    }
+}
