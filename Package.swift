@@ -77,12 +77,15 @@ let package = Package(
         // The socket: protocol, typed interface, client.
         .target(name: "Varlink", dependencies: ["CPlatform", "Platform", deque], swiftSettings: strict),
         .target(
-            name: "DialtoneAPI", dependencies: ["Varlink"],
+            name: "DialtoneAPI", dependencies: ["NetworkPath", "Varlink"],
             resources: [
                 .embedInCode("org.dialtone.Network.varlink"), .embedInCode("org.dialtone.Connections.varlink"),
             ],
             swiftSettings: strict),
         .target(name: "DialtoneClient", dependencies: ["DialtoneAPI", "Platform", "Varlink"], swiftSettings: strict),
+
+        // What values look like to a person.
+        .target(name: "Presentation", dependencies: ["DialtoneAPI"], swiftSettings: strict),
 
         // The daemon and the command line.
         .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
@@ -102,7 +105,7 @@ let package = Package(
         .executableTarget(name: "dialtoned", dependencies: ["Daemon", arguments], swiftSettings: strict),
         .executableTarget(
             name: "dialtone",
-            dependencies: ["DialtoneAPI", "DialtoneClient", "NetworkPath", "Platform", "Reachability", arguments],
+            dependencies: ["DialtoneAPI", "DialtoneClient", "NetworkPath", "Presentation", "Reachability", "Varlink", arguments],
             swiftSettings: strict),
 
         tests("Varlink", ["Platform", "Varlink"]),
@@ -116,7 +119,6 @@ let package = Package(
             name: "LabSupport", dependencies: ["CLabSupport", "Platform"], path: "Tests/LabSupport",
             swiftSettings: strict),
         tests("Lab", ["LabSupport", "Platform"]),
-        tests("Tidy", []),
     ],
     cxxLanguageStandard: .cxx17
 )

@@ -151,6 +151,8 @@ public enum ConnectionsAPI {
             public static let opened = Kind(rawValue: "opened")
             /// It has entered the state that the event's connection shows.
             public static let state = Kind(rawValue: "state")
+            /// One of its remote's addresses failed, and the next one is tried.
+            public static let addressFailed = Kind(rawValue: "addressFailed")
             /// The way to its remote changed, its state did not.
             public static let pathChanged = Kind(rawValue: "pathChanged")
             /// Its remote or policy changed.
@@ -169,14 +171,23 @@ public enum ConnectionsAPI {
         public var connection: Connection
         /// Why, for a person.
         public var reason: String?
+        /// The state before.
+        public var previousState: Connection.State?
+        /// How long the state before had lasted.
+        public var previousDurationMilliseconds: Int?
 
         /// An event.
-        public init(sequence: Int, time: Timestamp, kind: Kind, connection: Connection, reason: String? = nil) {
+        public init(
+            sequence: Int, time: Timestamp, kind: Kind, connection: Connection, reason: String? = nil,
+            previousState: Connection.State? = nil, previousDurationMilliseconds: Int? = nil
+        ) {
             self.sequence = sequence
             self.time = time
             self.kind = kind
             self.connection = connection
             self.reason = reason
+            self.previousState = previousState
+            self.previousDurationMilliseconds = previousDurationMilliseconds
         }
     }
 }

@@ -3,7 +3,7 @@
 package import NetworkPath
 package import Netlink
 package import Platform
-internal import Resolver
+package import Resolver
 
 /// The engine behind the library: follows the kernel, and keeps the path of every observed question current.
 ///
@@ -23,7 +23,8 @@ package final class NetworkState {
     package private(set) var failure: SystemError?
 
     private var kernel: KernelMonitor?
-    private let resolver = Resolver()
+    /// The resolver, which is told of every change of the network.
+    package let resolver = Resolver()
     private var facts: FactFinder?
     private var pacer = EvaluationPacer(now: BootClock.now())
     private var pending = KernelChange()
@@ -90,6 +91,20 @@ package final class NetworkState {
             if observation.path == nil, let path = watched.path { observation.deliver(path) }
         }
         return observation
+    }
+
+    /// The addresses of a target's host in the order in which to try them: those that can be reached first, and among
+    /// them as they were given. Where the kernel cannot be asked, as they were given.
+    package func ordered(_ addresses: [IPAddress], for target: Target) -> [IPAddress] {
+        guard addresses.count > 1, let kernel else { return addresses }
+        let snapshot = kernel.snapshot
+        var batch = LookupBatch()
+        let slots = addresses.map { batch.add(Inquiry(target, at: [$0], in: snapshot)) }
+        guard let watched = try? batch.run(on: kernel, alsoWatching: gateways) else { return addresses }
+        gateways = watched
+        let isReachable = slots.map { batch.path($0, in: kernel.snapshot).status == .satisfied }
+        let ranked = zip(addresses, isReachable)
+        return ranked.filter(\.1).map(\.0) + ranked.filter { !$0.1 }.map(\.0)
     }
 
     /// Calls `handler` with addresses that this machine has lost, after the paths were corrected.

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Which C module the compiler takes SOCK_STREAM from depends on which it loads first; both are named.
+internal import CLabSupport
 internal import Glibc
 internal import Platform
 internal import Synchronization

@@ -6,6 +6,8 @@ internal import TOML
 public struct ConfigurationChecks {
     /// What is wrong with a remote, for the end of a sentence; `nil` if nothing is.
     public var remoteProblem: (String) -> String?
+    /// What is wrong with a connection whose settings are fine one by one: the key, and the problem; `nil` if nothing is.
+    public var policyProblem: (ConnectionSettings) -> (key: String, problem: String)?
     /// A user's number by name; `nil` if there is no such user.
     public var userNumber: (String) -> UInt32?
 
@@ -13,9 +15,11 @@ public struct ConfigurationChecks {
     /// load off the agent's queue.
     public init(
         remoteProblem: @escaping (String) -> String?,
+        policyProblem: @escaping (ConnectionSettings) -> (key: String, problem: String)? = { _ in nil },
         userNumber: @escaping (String) -> UInt32? = systemUserNumber
     ) {
         self.remoteProblem = remoteProblem
+        self.policyProblem = policyProblem
         self.userNumber = userNumber
     }
 }
@@ -26,7 +30,7 @@ struct ConfigurationReader {
     /// `TCP_USER_TIMEOUT` would not; above, the kernel's own method ends: `TCP_KEEPIDLE` takes 32,767 s.
     private static let intervals = Duration.seconds(10)...Duration.seconds(9 * 3600)
     private static let waits = Duration.milliseconds(100)...Duration.seconds(24 * 3600)
-    private static let timeouts = Duration.seconds(1)...Duration.seconds(3600)
+    private static let timeouts = Duration.seconds(1)...Duration.seconds(86_400)
 
     /// Signals that are a nudge. The others end a program, stop it or mean a fault, and a wake must not.
     private enum Signal: String, CaseIterable {
@@ -82,6 +86,7 @@ struct ConfigurationReader {
         settings.mark = table.integer("mark", 1...UInt32.max)
         settings.connectTimeout = table.duration("connect_timeout", Self.timeouts)?.value
         settings.userTimeout = table.duration("user_timeout", Self.timeouts)?.value
+        if let (key, problem) = checks.policyProblem(settings) { table.error(key, table.position, problem) }
         table.finish()
         configuration.connections.append(settings)
     }

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Dialer
+internal import DialtoneAPI
+internal import Logging
+internal import NetworkPath
+internal import Platform
+internal import Reachability
+internal import Supervisor
+internal import Varlink
+
+/// The running daemon: the parts, wired together. Everything happens on the agent's queue.
+@AgentQueue
+final class Agent {
+    /// The version that `GetInfo` and `--version` tell.
+    nonisolated static let version = "0.1.0"
+
+    private let engine: NetworkState
+    private let registry: ConnectionRegistry
+    private let network: NetworkService
+    private let connections: ConnectionsService
+    private let server: VarlinkServer
+    private let decisions: DecisionLog
+    private let logger: Logger
+
+    /// The parts under the limits of `configuration`, at work on nothing yet.
+    init(_ configuration: Configuration, engine: NetworkState, logger: Logger) {
+        self.engine = engine
+        self.logger = logger
+        let system = SystemNetwork(engine)
+        registry = ConnectionRegistry(
+            DialerContext(paths: system, names: system), connectionsPerUser: configuration.limits.connectionsPerUser)
+        decisions = DecisionLog(engine, registry, logger)
+        let subscriptions = configuration.limits.subscriptionsPerUser
+        network = NetworkService(engine, subscriptionsPerUser: subscriptions)
+        connections = ConnectionsService(registry, subscriptionsPerUser: subscriptions)
+        let service = VarlinkService(
+            vendor: "Dialtone", product: "dialtoned", version: Self.version, url: "https://dialtone.example.org")
+        network.register(in: service)
+        connections.register(in: service)
+        server = VarlinkServer(service)
+        server.onIncident = { [logger] incident in
+            logger.warning("a client was turned away", metadata: ["incident": "\(incident)"])
+        }
+        engine.onLostAddresses { [registry] in registry.addressesLost($0) }
+        if let failure = engine.failure {
+            logger.error(
+                "the kernel's network cannot be followed; every path is unknown, connections are dialled without a verdict",
+                metadata: ["error": "\(failure)"])
+        }
+    }
+
+    /// How many connections are supervised.
+    var connectionCount: Int { registry.count }
+
+    /// Serves on a socket file of the daemon's own making.
+    func listen(at path: String, mode: UInt32) throws(VarlinkSocketError) {
+        try server.listen(at: path, mode: mode)
+        logger.notice("listening", metadata: ["socket": "\(path)"])
+    }
+
+    /// Serves on a listening socket that the service manager made.
+    func listen(on socket: consuming OwnedDescriptor) throws(SystemError) {
+        try server.listen(on: socket)
+        logger.notice("listening on the service manager's socket")
+    }
+
+    /// Makes the configuration's word hold: at the start, and at each reload. What it does not change is not touched.
+    ///
+    /// - Parameter defaultOwner: to whom connections without an owner belong.
+    func apply(_ configuration: Configuration, defaultOwner: UInt32) {
+        registry.connectionsPerUser = configuration.limits.connectionsPerUser
+        network.subscriptionsPerUser = configuration.limits.subscriptionsPerUser
+        connections.subscriptionsPerUser = configuration.limits.subscriptionsPerUser
+        engine.setCosts(
+            CostPolicy(expensive: configuration.network.expensive, constrained: configuration.network.constrained))
+        let wanted = configuration.connections.compactMap { settings -> ConfiguredConnection? in
+            let owner = settings.owner ?? defaultOwner
+            // The load refused remotes that are none.
+            guard let policy = try? ConnectionPolicy(settings, owner: owner) else { return nil }
+            return ConfiguredConnection(name: settings.name, policy: policy, owner: owner)
+        }
+        for name in registry.reconcile(with: wanted) {
+            logger.warning(
+                "a client has opened a connection of this name; the configured one waits for a reload after it is closed",
+                metadata: ["connection": "\(name)"])
+        }
+    }
+
+    /// Ends everything: connections first, so that their last events reach the subscribers.
+    func stop() {
+        registry.closeAll()
+        server.close()
+    }
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Supervisor
+
+extension ConnectionPolicy {
+    /// The policy of a configured connection, with the defaults of its remote for what is not set. Not validated.
+    init(_ settings: ConnectionSettings, owner: UInt32) throws(RemoteError) {
+        self.init(remote: try Remote(settings.remote), user: owner == 0 ? nil : owner)
+        switch settings.keepalive.method {
+        case .some(.none): keepalive = nil
+        // Others than the kernel's are kept and not spoken yet; the load has said so.
+        case nil, .tcp, .crlf, .whitespace, .xmppPing, .mqtt, .websocket, .client:
+            if let interval = settings.keepalive.interval { keepalive = KeepalivePolicy(idle: interval) }
+        }
+        if let initial = settings.backoff.initial { backoff.base = initial }
+        if let factor = settings.backoff.factor { backoff.multiplier = factor }
+        if let maximum = settings.backoff.maximum { backoff.ceiling = maximum }
+        if let stableAfter = settings.backoff.stableAfter { self.stableAfter = stableAfter }
+        if let connectTimeout = settings.connectTimeout { self.connectTimeout = connectTimeout }
+        userTimeout = settings.userTimeout
+        mark = settings.mark
+    }
+}
+
+extension ConfigurationChecks {
+    /// The checks of the daemon: remotes and policies as the supervisor takes them.
+    static var daemon: ConfigurationChecks {
+        ConfigurationChecks(
+            remoteProblem: { text in
+                do throws(RemoteError) {
+                    _ = try Remote(text)
+                    return nil
+                } catch {
+                    return "cannot be dialled: \(error)"
+                }
+            },
+            policyProblem: { settings in
+                // A remote that is none was reported by the check above.
+                guard let policy = try? ConnectionPolicy(settings, owner: 0) else { return nil }
+                do throws(PolicyError) {
+                    try policy.validate()
+                    return nil
+                } catch {
+                    return (key(of: error.field), error.reason)
+                }
+            })
+    }
+
+    /// The key in the file for a field of a policy.
+    private static func key(of field: String) -> String {
+        switch field {
+        case "connectTimeout": "connect_timeout"
+        case "userTimeout": "user_timeout"
+        case "stableAfter": "backoff.stable_after"
+        case "backoff.base": "backoff.initial"
+        case "backoff.ceiling": "backoff.maximum"
+        case "backoff.multiplier": "backoff.factor"
+        case "keepalive.idle": "keepalive.interval"
+        default: field
+        }
+    }
+}

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import DialtoneAPI
+internal import NetworkPath
+internal import Platform
+internal import Supervisor
+internal import Varlink
+
+/// Answers `org.dialtone.Connections`: to each user about that user's connections, to root about all.
+@AgentQueue
+final class ConnectionsService {
+    private let registry: ConnectionRegistry
+    private var subscriptions: Quota
+    private var subscribers: [ObjectIdentifier: ConnectionSubscription] = [:]
+    /// The message of the event told last: a thousand subscribers get the same bytes.
+    private var encoded: (sequence: UInt64, message: VarlinkMessage)?
+
+    init(_ registry: ConnectionRegistry, subscriptionsPerUser: Int) {
+        self.registry = registry
+        subscriptions = Quota(limit: subscriptionsPerUser)
+        registry.onEvent { [unowned self] _ in
+            for subscriber in subscribers.values { subscriber.wake() }
+        }
+    }
+
+    /// The most monitors that one user may have at a time.
+    var subscriptionsPerUser: Int {
+        get { subscriptions.limit }
+        set { subscriptions.limit = newValue }
+    }
+
+    /// Adds the interface and its methods to `service`.
+    func register(in service: VarlinkService) {
+        service.add(interface: ConnectionsAPI.name, description: ConnectionsAPI.description)
+        service.handle(ConnectionsAPI.List.self) { [unowned self] _, peer in
+            .init(connections: registry.visible(to: peer.uid).compactMap(\.wire))
+        }
+        service.handleStream(ConnectionsAPI.Monitor.self) {
+            [unowned self] parameters, stream throws(VarlinkFailure) in
+            try monitor(parameters, stream)
+        }
+        service.handle(ConnectionsAPI.Open.self) { [unowned self] parameters, peer throws(VarlinkFailure) in
+            .init(name: try open(parameters, for: peer.uid))
+        }
+        service.handle(ConnectionsAPI.Close.self) { [unowned self] parameters, peer throws(VarlinkFailure) in
+            try answer(about: parameters.name) { () throws(RegistryError) in
+                try registry.close(parameters.name, for: peer.uid)
+            }
+            return VarlinkEmpty()
+        }
+        service.handle(ConnectionsAPI.Redial.self) { [unowned self] parameters, peer throws(VarlinkFailure) in
+            try answer(about: parameters.name) { () throws(RegistryError) in
+                try registry.redial(parameters.name, for: peer.uid)
+            }
+            return VarlinkEmpty()
+        }
+    }
+
+    private func open(
+        _ parameters: ConnectionsAPI.Open.Parameters, for user: UInt32
+    ) throws(VarlinkFailure) -> String {
+        let policy = try ConnectionPolicy(parameters, user: user)
+        return try answer(about: parameters.name ?? policy.remote.host.description) { () throws(RegistryError) in
+            try registry.open(parameters.name, policy, owner: user, origin: .client)
+        }
+    }
+
+    /// Runs `body`; its refusal becomes the interface's error.
+    private func answer<T>(about name: String, _ body: () throws(RegistryError) -> T) throws(VarlinkFailure) -> T {
+        do throws(RegistryError) {
+            return try body()
+        } catch {
+            switch error {
+            case .nameTaken: throw VarlinkFailure(ConnectionsAPI.NameTaken(name: name))
+            case .noSuchConnection: throw VarlinkFailure(ConnectionsAPI.NoSuchConnection(name: name))
+            case .quotaExceeded(let limit): throw VarlinkFailure(ConnectionsAPI.QuotaExceeded(limit: limit))
+            case .invalidName: throw VarlinkFailure(VarlinkService.InvalidParameter(parameter: "name"))
+            case .configured: throw VarlinkFailure(VarlinkService.PermissionDenied())
+            }
+        }
+    }
+
+    private func monitor(
+        _ parameters: ConnectionsAPI.Monitor.Parameters, _ stream: VarlinkStream
+    ) throws(VarlinkFailure) -> any VarlinkSubscription {
+        var after: UInt64?
+        if let number = parameters.after {
+            guard let valid = UInt64(exactly: number) else {
+                throw VarlinkFailure(VarlinkService.InvalidParameter(parameter: "after"))
+            }
+            after = valid
+        }
+        let user = stream.peer.uid
+        guard subscriptions.take(for: user) else {
+            throw VarlinkFailure(ConnectionsAPI.QuotaExceeded(limit: subscriptions.limit))
+        }
+        let subscription = ConnectionSubscription(
+            of: self, stream, names: parameters.names.map { Set($0) }, after: after)
+        subscribers[ObjectIdentifier(subscription)] = subscription
+        return subscription
+    }
+
+    fileprivate func ended(_ subscription: ConnectionSubscription, of user: UInt32) {
+        subscribers[ObjectIdentifier(subscription)] = nil
+        subscriptions.giveBack(for: user)
+    }
+
+    // MARK: What subscriptions are made of
+
+    /// Everything that `user` may see, as a snapshot or after a gap.
+    fileprivate func state(
+        _ kind: ConnectionsAPI.Monitor.Reply.Kind, for user: UInt32, names: Set<String>?
+    ) -> (sequence: UInt64, message: VarlinkMessage) {
+        let connections = registry.visible(to: user).filter { names?.contains($0.name) ?? true }
+        let sequence = registry.journal.latest
+        let reply = ConnectionsAPI.Monitor.Reply(
+            sequence: Int(clamping: sequence), kind: kind, connections: connections.compactMap(\.wire))
+        return (sequence, .reply(reply, continues: true))
+    }
+
+    fileprivate func continuation(after sequence: UInt64) -> EventJournal<RecordedEvent>.Continuation {
+        registry.journal.continuation(after: sequence)
+    }
+
+    fileprivate func message(for entry: EventJournal<RecordedEvent>.Entry) -> VarlinkMessage {
+        if let encoded, encoded.sequence == entry.sequence { return encoded.message }
+        let message = VarlinkMessage.reply(ConnectionsAPI.Monitor.Reply(entry), continues: true)
+        encoded = (entry.sequence, message)
+        return message
+    }
+}
+
+/// One subscriber of `Monitor`: a cursor into the journal, nothing else.
+@AgentQueue
+private final class ConnectionSubscription: VarlinkSubscription {
+    private unowned let service: ConnectionsService
+    private let stream: VarlinkStream
+    private let names: Set<String>?
+    /// The number of the event told last; `nil` while the snapshot is still to be told.
+    private var cursor: UInt64?
+
+    init(of service: ConnectionsService, _ stream: VarlinkStream, names: Set<String>?, after: UInt64?) {
+        self.service = service
+        self.stream = stream
+        self.names = names
+        cursor = after
+    }
+
+    func wake() {
+        stream.wake()
+    }
+
+    func next() -> VarlinkMessage? {
+        guard var cursor else { return tell(.snapshot) }
+        while true {
+            switch service.continuation(after: cursor) {
+            case .upToDate:
+                self.cursor = cursor
+                return nil
+            case .gap:
+                return tell(.gap)
+            case .next(let entry):
+                cursor = entry.sequence
+                guard isWanted(entry.event) else { continue }
+                self.cursor = cursor
+                return service.message(for: entry)
+            }
+        }
+    }
+
+    func ended() {
+        service.ended(self, of: stream.peer.uid)
+    }
+
+    private func tell(_ kind: ConnectionsAPI.Monitor.Reply.Kind) -> VarlinkMessage {
+        let (sequence, message) = service.state(kind, for: stream.peer.uid, names: names)
+        cursor = sequence
+        return message
+    }
+
+    private func isWanted(_ event: RecordedEvent) -> Bool {
+        let user = stream.peer.uid
+        return (user == 0 || user == event.owner) && names?.contains(event.name) ?? true
+    }
+}
+
+extension ConnectionsAPI.Monitor.Reply {
+    fileprivate init(_ entry: EventJournal<RecordedEvent>.Entry) {
+        let recorded = entry.event
+        let event = recorded.event
+        let connection = ConnectionsAPI.Connection(recorded.name, recorded.policy, event.status, unreadBytes: nil)
+        self.init(
+            sequence: Int(clamping: entry.sequence), kind: .change, connections: [connection],
+            event: .init(
+                sequence: Int(clamping: entry.sequence), time: recorded.time, kind: event.wireKind,
+                connection: connection, reason: event.reason.description,
+                previousState: .init(event.previousState),
+                previousDurationMilliseconds: Int(clamping: event.previousDuration.milliseconds)))
+    }
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Logging
+internal import NetworkPath
+internal import Platform
+internal import Reachability
+internal import Supervisor
+
+/// Writes down what the network did and what the agent decided, with the reasons.
+@AgentQueue
+final class DecisionLog {
+    private let logger: Logger
+    private var network: PathObservation?
+
+    init(_ engine: NetworkState, _ registry: ConnectionRegistry, _ logger: Logger) {
+        self.logger = logger
+        network = engine.observe(.network(.any)) { [weak self] path, changes in self?.log(path, changes) }
+        registry.onEvent { [weak self] in self?.log($0) }
+    }
+
+    private func log(_ path: Path, _ changes: [PathChange]) {
+        var metadata: Logger.Metadata = [
+            "status": "\(path.status.rawValue)",
+            "changes": "\(changes.map(\.rawValue).joined(separator: ","))",
+            "generation": "\(path.generation)",
+        ]
+        metadata["reason"] = path.reason.map { "\($0.rawValue)" }
+        metadata["interface"] = path.interface.map { "\($0.name)" }
+        metadata["gateway"] = path.gateway.map { "\($0)" }
+        metadata["source"] = path.source.map { "\($0)" }
+        logger.info(changes.isEmpty ? "the network's path" : "the network's path changed", metadata: metadata)
+    }
+
+    private func log(_ recorded: RecordedEvent) {
+        let event = recorded.event
+        var metadata: Logger.Metadata = [
+            "connection": "\(recorded.name)",
+            "remote": "\(recorded.policy.remote)",
+            "from": "\(event.previousState.rawValue)",
+            "to": "\(event.status.state.rawValue)",
+            "epoch": "\(event.status.epoch)",
+            "attempt": "\(event.status.attempt)",
+        ]
+        metadata["interface"] = event.status.interface.map { "\($0)" }
+        logger.log(level: Self.level(of: event), "\(event.reason)", metadata: metadata)
+        // What only a person can mend is said in full, once, when it is found.
+        if event.status.state == .failed, event.kind == .stateChanged, let advice = event.reason.advice {
+            logger.warning("\(advice)", metadata: ["connection": "\(recorded.name)"])
+        }
+    }
+
+    /// What an operator wants to see without asking for more: a connection that came up, went down, or failed. The steps
+    /// in between are for who looks closer.
+    private static func level(of event: ConnectionEvent) -> Logger.Level {
+        switch event.status.state {
+        case .failed: .warning
+        case .ready, .waiting, .closed: event.kind == .stateChanged ? .notice : .info
+        case .resolving, .connecting, .backingOff: event.previousState == .ready ? .notice : .info
+        }
+    }
+}

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import DialtoneAPI
+internal import Dispatch
+internal import FoundationEssentials
+internal import Glibc
+public import Logging
+internal import Platform
+internal import Reachability
+internal import Systemd
+internal import Varlink
+
+/// What the command line of the daemon says.
+public struct LaunchOptions: Sendable {
+    /// The main configuration file in place of the standard one.
+    public var configuration: String?
+    /// The socket in place of the standard one.
+    public var socket: String?
+    /// The least level that is logged.
+    public var logLevel: Logger.Level
+
+    /// What the command line says.
+    public init(configuration: String? = nil, socket: String? = nil, logLevel: Logger.Level = .notice) {
+        self.configuration = configuration
+        self.socket = socket
+        self.logLevel = logLevel
+    }
+}
+
+/// Starts the daemon, keeps its configuration current and ends it.
+public enum Launcher {
+    /// The version of the program.
+    public static let version = Agent.version
+
+    /// The signals that the daemon answers itself: the end by the service manager or a terminal, and a reload.
+    private static let signals = [SIGTERM, SIGINT, SIGHUP]
+
+    /// Checks the configuration and writes what is wrong with it.
+    ///
+    /// - Returns: the exit status: 0, or `EX_CONFIG`.
+    public static func checkConfiguration(_ options: LaunchOptions) -> CInt {
+        do throws(ConfigurationError) {
+            let loaded = try load(options)
+            for notice in loaded.notices { write(notice.description, to: STDERR_FILENO) }
+            let files = loaded.files.isEmpty ? "no file: the embedded default" : loaded.files.joined(separator: ", ")
+            write("The configuration is valid (\(files)).", to: STDOUT_FILENO)
+            return EXIT_SUCCESS
+        } catch {
+            write(error.description, to: STDERR_FILENO)
+            return EX_CONFIG
+        }
+    }
+
+    /// Runs the daemon; ends the process with an exit status of sysexits.h. To be called by `main`, before it starts a thread.
+    public static func run(_ options: LaunchOptions) -> Never {
+        signal(SIGPIPE, SIG_IGN)
+        SignalWatch.block(signals)
+        let logger = Logger(label: "dialtoned") { label in
+            LogOutput.detect().handler(identifier: "dialtoned", label: label, level: options.logLevel)
+        }
+        let loaded: LoadedConfiguration
+        do throws(ConfigurationError) {
+            loaded = try load(options)
+        } catch {
+            write(error.description, to: STDERR_FILENO)
+            exit(EX_CONFIG)
+        }
+        for notice in loaded.notices { logger.notice("\(notice)") }
+        let sockets: [CInt]
+        do throws(SystemError) {
+            sockets = try passedSockets()
+        } catch {
+            write("dialtoned: \(error)", to: STDERR_FILENO)
+            exit(EX_OSERR)
+        }
+        AgentQueue.async {
+            do throws(LaunchError) {
+                Running.shared = try Running(options, loaded.configuration, sockets, logger)
+            } catch {
+                write("dialtoned: \(error.text)", to: STDERR_FILENO)
+                exit(error.status)
+            }
+        }
+        // Not dispatchMain(): it makes this thread take signals that are blocked everywhere else, with their default
+        // action (libdispatch's _dispatch_sig_thread).
+        while true { pause() }
+    }
+
+    /// The listening sockets that the service manager passed, for the caller to close. Called before there is a second
+    /// thread, since it changes the environment.
+    private static func passedSockets() throws(SystemError) -> [CInt] {
+        var passed = try PassedDescriptors.receive()
+        var sockets: [CInt] = []
+        while let socket = try passed.takeUnixListener(named: "varlink") { sockets.append(socket.release()) }
+        return sockets
+    }
+
+    static func load(_ options: LaunchOptions) throws(ConfigurationError) -> LoadedConfiguration {
+        let files =
+            options.configuration.map { ConfigurationFiles(main: $0) }
+            ?? .standard(user: geteuid()) { getenv($0).map { String(cString: $0) } }
+        return try Configuration.load(files, .daemon)
+    }
+
+    static func write(_ line: String, to descriptor: CInt) {
+        let bytes = Array("\(line)\n".utf8)
+        // A closed standard error is no reason to stop.
+        _ = Glibc.write(descriptor, bytes, bytes.count)
+    }
+}
+
+/// Why the daemon does not start.
+struct LaunchError: Error {
+    let text: String
+    let status: CInt
+}
+
+/// The daemon at work, with what keeps it so.
+@AgentQueue
+private final class Running {
+    /// Keeps it alive until the process ends.
+    static var shared: Running?
+
+    private let options: LaunchOptions
+    private let agent: Agent
+    private let logger: Logger
+    private var signalWatch: SignalWatch?
+    private var watchdog: Watchdog?
+
+    init(
+        _ options: LaunchOptions, _ configuration: Configuration, _ sockets: [CInt], _ logger: Logger
+    ) throws(LaunchError) {
+        self.options = options
+        self.logger = logger
+        // The first snapshot of the network is in when the engine is made.
+        agent = Agent(configuration, engine: .shared, logger: logger)
+        do throws(SystemError) {
+            signalWatch = try SignalWatch([SIGTERM, SIGINT, SIGHUP]) { [weak self] in self?.take($0) }
+        } catch {
+            throw LaunchError(text: "\(error)", status: EX_OSERR)
+        }
+        try listen(on: sockets)
+        agent.apply(configuration, defaultOwner: geteuid())
+        // Not earlier: who waits for this may connect at once, and gets the network's path, not a guess.
+        notify { () throws(SystemError) in try ServiceManager.notifyReady(status: status) }
+        if let timeout = ServiceManager.watchdogTimeout {
+            watchdog = Watchdog(timeout: timeout) { [weak self] in
+                self?.notify { () throws(SystemError) in try ServiceManager.notifyWatchdog() }
+            }
+            watchdog?.start()
+        }
+    }
+
+    /// Tells the service manager something. One that does not listen is no reason to stop serving.
+    private func notify(_ tell: () throws(SystemError) -> Bool) {
+        do throws(SystemError) {
+            _ = try tell()
+        } catch {
+            logger.warning("the service manager does not listen", metadata: ["error": "\(error)"])
+        }
+    }
+
+    private var status: String { "\(agent.connectionCount) connections" }
+
+    private func listen(on sockets: [CInt]) throws(LaunchError) {
+        do throws(SystemError) {
+            for socket in sockets { try agent.listen(on: OwnedDescriptor(socket)) }
+            if !sockets.isEmpty { return }
+        } catch {
+            throw LaunchError(text: "\(error)", status: EX_OSERR)
+        }
+        let environment = ProcessInfo.processInfo.environment
+        guard let path = options.socket ?? SocketPath.ofDaemon(uid: geteuid(), environment: environment) else {
+            throw LaunchError(
+                text: "there is no place for the socket: XDG_RUNTIME_DIR is not set. Name one with --socket PATH.",
+                status: EX_USAGE)
+        }
+        do throws(SystemError) {
+            // Only the standard place is made; the directory of a path that somebody names is theirs to make.
+            if options.socket == nil { try SocketDirectory.make(for: path) }
+        } catch {
+            throw LaunchError(text: "\(error)", status: EX_CANTCREAT)
+        }
+        do throws(VarlinkSocketError) {
+            // The machine's socket is for all users, each of whom sees what is theirs; a user's own is for that user.
+            try agent.listen(at: path, mode: geteuid() == 0 ? 0o666 : 0o600)
+        } catch {
+            throw LaunchError(text: "\(error)", status: error.exitStatus)
+        }
+    }
+
+    private func take(_ signal: CInt) {
+        if signal == SIGHUP { return reload() }
+        logger.notice("ending", metadata: ["signal": "\(signal)"])
+        notify { () throws(SystemError) in try ServiceManager.notifyStopping() }
+        agent.stop()
+        exit(EXIT_SUCCESS)
+    }
+
+    /// Reads the configuration anew, away from the queue: the file system and the user database may block.
+    private func reload() {
+        notify { () throws(SystemError) in try ServiceManager.notifyReloading() }
+        let (options, logger) = (options, logger)
+        DispatchQueue.global().async {
+            let result = Result<LoadedConfiguration, ConfigurationError> { () throws(ConfigurationError) in
+                try Launcher.load(options)
+            }
+            AgentQueue.async { Running.shared?.finishReload(result, logger) }
+        }
+    }
+
+    private func finishReload(_ result: Result<LoadedConfiguration, ConfigurationError>, _ logger: Logger) {
+        switch result {
+        case .success(let loaded):
+            for notice in loaded.notices { logger.notice("\(notice)") }
+            agent.apply(loaded.configuration, defaultOwner: geteuid())
+            logger.notice("configuration reloaded", metadata: ["files": "\(loaded.files.joined(separator: " "))"])
+        case .failure(let error):
+            for issue in error.issues { logger.error("\(issue)") }
+            logger.error("the configuration was not reloaded; the old one stays")
+        }
+        notify { () throws(SystemError) in try ServiceManager.notifyReady(status: status) }
+    }
+}
+
+extension VarlinkSocketError {
+    /// The exit status that says what kind of mistake it is.
+    fileprivate var exitStatus: CInt {
+        switch self {
+        case .inUse: EX_UNAVAILABLE
+        case .notASocket, .system: EX_CANTCREAT
+        }
+    }
+}

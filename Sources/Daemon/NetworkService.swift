@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import DialtoneAPI
+internal import NetworkPath
+internal import Platform
+internal import Reachability
+internal import Varlink
+
+/// Answers `org.dialtone.Network`: for everyone who may connect to the socket.
+@AgentQueue
+final class NetworkService {
+    private let engine: NetworkState
+    private var subscriptions: Quota
+    /// Calls that wait for a name to be resolved.
+    private var pending: [ObjectIdentifier: PathObservation] = [:]
+
+    init(_ engine: NetworkState, subscriptionsPerUser: Int) {
+        self.engine = engine
+        subscriptions = Quota(limit: subscriptionsPerUser)
+    }
+
+    /// The most paths that one user may monitor at a time.
+    var subscriptionsPerUser: Int {
+        get { subscriptions.limit }
+        set { subscriptions.limit = newValue }
+    }
+
+    /// Adds the interface and its methods to `service`.
+    func register(in service: VarlinkService) {
+        service.add(interface: NetworkAPI.name, description: NetworkAPI.description)
+        service.handleLater(NetworkAPI.GetPath.self) { [unowned self] parameters, exchange throws(VarlinkFailure) in
+            try getPath(parameters.target, exchange)
+        }
+        service.handleStream(NetworkAPI.MonitorPath.self) {
+            [unowned self] parameters, stream throws(VarlinkFailure) in
+            try monitorPath(parameters.target, stream)
+        }
+        service.handle(NetworkAPI.ListInterfaces.self) { [unowned self] _, _ in
+            let interfaces = engine.snapshot.interfaces.values.sorted { $0.index < $1.index }
+            return .init(interfaces: interfaces.map { .init($0) })
+        }
+    }
+
+    private func getPath(
+        _ target: NetworkAPI.Target?, _ exchange: VarlinkExchange<NetworkAPI.GetPath>
+    ) throws(VarlinkFailure) {
+        let question = try question(about: target, for: exchange.peer)
+        let key = ObjectIdentifier(exchange)
+        pending[key] = engine.observe(question) { [unowned self] path, _ in
+            exchange.reply(.init(path: .init(path)))
+            pending.removeValue(forKey: key)?.cancel()
+        }
+        exchange.onCancel = { [unowned self] in pending.removeValue(forKey: key)?.cancel() }
+    }
+
+    private func monitorPath(
+        _ target: NetworkAPI.Target?, _ stream: VarlinkStream
+    ) throws(VarlinkFailure) -> any VarlinkSubscription {
+        let question = try question(about: target, for: stream.peer)
+        let user = stream.peer.uid
+        guard subscriptions.take(for: user) else {
+            throw VarlinkFailure(NetworkAPI.QuotaExceeded(limit: subscriptions.limit))
+        }
+        return PathMonitorSubscription(to: question, of: engine, stream) { [unowned self] in
+            subscriptions.giveBack(for: user)
+        }
+    }
+
+    private func question(
+        about target: NetworkAPI.Target?, for peer: VarlinkPeer
+    ) throws(VarlinkFailure) -> Question {
+        guard let target else { return .network(.any) }
+        do throws(TargetError) {
+            return .host(try Target(target, user: peer.uid))
+        } catch {
+            throw VarlinkFailure(NetworkAPI.InvalidTarget(reason: error.reason))
+        }
+    }
+}
+
+/// One subscriber of `MonitorPath`. It holds the latest path alone: who reads slowly gets that, with every change since
+/// the one read before, and sees by the generation that there were others.
+@AgentQueue
+private final class PathMonitorSubscription: VarlinkSubscription {
+    private let stream: VarlinkStream
+    private let onEnd: @AgentQueue () -> Void
+    private var observation: PathObservation?
+    private var latest: Path?
+    private var told: Path?
+
+    init(
+        to question: Question, of engine: NetworkState, _ stream: VarlinkStream, onEnd: @escaping @AgentQueue () -> Void
+    ) {
+        self.stream = stream
+        self.onEnd = onEnd
+        observation = engine.observe(question) { [weak self] path, _ in
+            self?.latest = path
+            self?.stream.wake()
+        }
+    }
+
+    func next() -> VarlinkMessage? {
+        guard let latest else { return nil }
+        let changes = told.map { latest.changes(from: $0) } ?? []
+        // Away and back again while nobody read: there is nothing to tell but the generation.
+        if told != nil, changes.isEmpty { return nil }
+        told = latest
+        return .reply(
+            NetworkAPI.MonitorPath.Reply(path: .init(latest), changes: changes.map(\.rawValue)), continues: true)
+    }
+
+    func ended() {
+        observation?.cancel()
+        observation = nil
+        onEnd()
+    }
+}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Counts what each user has of something, up to a limit. Root has no limit: it could take everything anyway.
+struct Quota {
+    /// The most that one user may have.
+    var limit: Int
+    private var used: [UInt32: Int] = [:]
+
+    init(limit: Int) {
+        self.limit = limit
+    }
+
+    /// Takes one for `user`, or returns false at the limit.
+    mutating func take(for user: UInt32) -> Bool {
+        guard user == 0 || used[user, default: 0] < limit else { return false }
+        used[user, default: 0] += 1
+        return true
+    }
+
+    /// Gives back one of `user`'s.
+    mutating func giveBack(for user: UInt32) {
+        guard let count = used[user] else { return }
+        used[user] = count > 1 ? count - 1 : nil
+    }
+}

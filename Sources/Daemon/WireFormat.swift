@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import DialtoneAPI
+internal import NetworkPath
+internal import Platform
+internal import Supervisor
+
+// What the socket carries, made of what the daemon knows, and the targets that it brings.
+
+extension Target {
+    /// The target that a client asks about, for packets of that client's user.
+    init(_ wire: NetworkAPI.Target, user: UInt32) throws(TargetError) {
+        guard !wire.host.isEmpty else { throw TargetError("the host is empty: give a name or an address") }
+        var port: UInt16?
+        if let number = wire.port {
+            guard let valid = UInt16(exactly: number), valid > 0 else {
+                throw TargetError("port \(number) is out of range: ports are 1 to 65535")
+            }
+            port = valid
+        }
+        var mark: UInt32?
+        if let number = wire.mark {
+            guard let valid = UInt32(exactly: number) else {
+                throw TargetError("mark \(number) is out of range: marks are 0 to 4294967295")
+            }
+            mark = valid
+        }
+        var source: IPAddress?
+        if let text = wire.source {
+            guard let valid = IPAddress(text) else { throw TargetError("source \(text) is not an IP address") }
+            source = valid
+        }
+        self.init(
+            Host(wire.host), port: port, transport: wire.protocol.map { $0 == .tcp ? .tcp : .udp }, mark: mark,
+            user: user, interface: wire.interface, source: source)
+    }
+}
+
+/// Why a client's target makes no sense.
+struct TargetError: Error {
+    let reason: String
+
+    init(_ reason: String) { self.reason = reason }
+}
+
+extension Timestamp {
+    /// The wall clock's reading at an instant of the boot clock, as far as one can be told from the present of both.
+    init(boot instant: Duration) {
+        self.init(milliseconds: Timestamp.now().milliseconds + (instant - BootClock.now()).milliseconds)
+    }
+}
+
+extension ConnectionsAPI.Connection {
+    init(_ name: String, _ policy: ConnectionPolicy, _ status: ConnectionStatus, unreadBytes: Int?) {
+        self.init(
+            name: name, remote: policy.remote.description, epoch: Int(clamping: status.epoch),
+            state: State(status.state), reason: status.reason.description,
+            holder: .daemon, session: status.state == .ready ? .unknown : .none, since: Timestamp(boot: status.since),
+            localAddress: status.localAddress?.description, remoteAddress: status.remoteAddress?.description,
+            interface: status.interface, attempt: status.attempt,
+            nextAttemptAt: status.nextAttempt.map { Timestamp(boot: $0) },
+            lastProof: status.lastProof.map { Timestamp(boot: $0) }, unreadBytes: unreadBytes)
+    }
+}
+
+extension ConnectionsAPI.Connection.State {
+    init(_ state: ConnectionStatus.State) {
+        self =
+            switch state {
+            case .waiting: .waiting
+            case .resolving: .resolving
+            case .connecting: .connecting
+            case .ready: .ready
+            case .backingOff: .backingOff
+            case .failed: .failed
+            case .closed: .closed
+            }
+    }
+}
+
+extension ConnectionEvent {
+    /// The event's kind in the vocabulary of `org.dialtone.Connections`.
+    var wireKind: ConnectionsAPI.Event.Kind {
+        switch kind {
+        case .opened: .opened
+        case .stateChanged: status.state == .closed ? .closed : .state
+        case .addressFailed: .addressFailed
+        case .pathChanged: .pathChanged
+        case .policyChanged: .reconfigured
+        }
+    }
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import NetworkPath
+
+// The library's values in the form that the socket and `--json` carry.
+
+extension NetworkAPI.Interface {
+    /// The interface as the socket carries it.
+    public init(_ interface: NetworkPath.Interface) {
+        self.init(
+            index: interface.index, name: interface.name, kind: Kind(interface.kind), up: interface.isUp,
+            carrier: interface.hasCarrier,
+            addresses: interface.addresses.map { "\($0.address)/\($0.prefixLength)" },
+            expensive: interface.isExpensive, constrained: interface.isConstrained)
+    }
+}
+
+extension NetworkAPI.Interface.Kind {
+    /// The kind as the socket carries it.
+    public init(_ kind: InterfaceKind) {
+        self =
+            switch kind {
+            case .loopback: .loopback
+            case .wired: .wired
+            case .wifi: .wifi
+            case .cellular: .cellular
+            case .tunnel: .tunnel
+            case .bridge: .bridge
+            case .virtual: .virtual
+            case .other: .other
+            }
+    }
+}
+
+extension NetworkAPI.Path {
+    /// The path as the socket carries it.
+    public init(_ path: NetworkPath.Path) {
+        self.init(
+            generation: Int(clamping: path.generation), status: Status(path.status),
+            reason: path.reason.map { Reason($0) }, coherent: path.isCoherent,
+            interface: path.interface.map { NetworkAPI.Interface($0) }, gateway: path.gateway?.description,
+            source: path.source?.description, destination: path.destination?.description, isDirect: path.isDirect,
+            isLocalAddress: path.isLocalAddress, supportsIPv4: path.supportsIPv4, supportsIPv6: path.supportsIPv6,
+            supportsDNS: path.supportsDNS, expensive: path.isExpensive, constrained: path.isConstrained)
+    }
+}
+
+extension NetworkAPI.Path.Status {
+    /// The status as the socket carries it.
+    public init(_ status: NetworkPath.Path.Status) {
+        self =
+            switch status {
+            case .satisfied: .satisfied
+            case .unsatisfied: .unsatisfied
+            case .requiresConnection: .requiresConnection
+            case .unknown: .unknown
+            }
+    }
+}
+
+extension NetworkAPI.Path.Reason {
+    /// The reason as the socket carries it.
+    public init(_ reason: NetworkPath.Path.Reason) {
+        self =
+            switch reason {
+            case .noRoute: .noRoute
+            case .noCarrier: .noCarrier
+            case .noAddress: .noAddress
+            case .gatewayUnreachable: .gatewayUnreachable
+            case .prohibited: .prohibited
+            case .blackhole: .blackhole
+            case .unreachable: .unreachable
+            case .nameUnresolved: .nameUnresolved
+            }
+    }
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import DialtoneAPI
+
+/// Connections in words.
+enum ConnectionText {
+    /// A state as people write it.
+    static func state(_ state: ConnectionsAPI.Connection.State) -> String {
+        switch state {
+        case .backingOff: "backing off"
+        case .waiting, .resolving, .connecting, .securing, .ready, .verifying, .failed, .closed: state.rawValue
+        }
+    }
+
+    /// The tone of a connection's state.
+    static func tone(_ connection: ConnectionsAPI.Connection) -> Style.Tone {
+        switch connection.state {
+        case .ready: .good
+        case .waiting, .resolving, .connecting, .securing, .verifying, .backingOff: .warning
+        case .failed, .closed: .bad
+        }
+    }
+
+    /// What stands behind the columns: why it is not ready, and when it is tried again.
+    static func remark(_ connection: ConnectionsAPI.Connection, now: Timestamp) -> String {
+        if connection.state == .ready {
+            return connection.unreadBytes.flatMap { $0 > 0 ? "\($0) bytes unread" : nil } ?? ""
+        }
+        var parts = [connection.reason].compactMap { $0 }
+        if let next = connection.nextAttemptAt {
+            let wait = DurationText.short(milliseconds: next.milliseconds - now.milliseconds)
+            parts.append("\(ordinal(connection.attempt)) try in \(wait)")
+        }
+        return parts.joined(separator: ", ")
+    }
+
+    /// `1st`, `2nd`, `3rd`, `4th`, `11th`.
+    static func ordinal(_ number: Int) -> String {
+        let suffix =
+            switch (number % 10, number % 100) {
+            case (_, 11...13): "th"
+            case (1, _): "st"
+            case (2, _): "nd"
+            case (3, _): "rd"
+            default: "th"
+            }
+        return "\(number)\(suffix)"
+    }
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import DialtoneAPI
+
+/// Paths in words: the answer first, then what it rests on.
+public enum PathText {
+    /// `satisfied over wlan0 (wifi) via 192.168.1.1, IPv4 IPv6 DNS`, or `unsatisfied: no carrier`.
+    public static func network(_ path: NetworkAPI.Path) -> String {
+        var text = path.status == .requiresConnection ? "requires a connection" : path.status.rawValue
+        if path.status == .satisfied {
+            text += way(path)
+            let supported = [
+                path.supportsIPv4 ? "IPv4" : nil, path.supportsIPv6 ? "IPv6" : nil, path.supportsDNS ? "DNS" : nil,
+            ].compactMap { $0 }
+            if !supported.isEmpty { text += ", " + supported.joined(separator: " ") }
+        } else if let reason = path.reason {
+            text += ": " + Self.reason(reason, path)
+        } else if path.status == .unknown {
+            text += ": the kernel cannot be asked"
+        }
+        if !path.coherent, path.status != .unknown { text += " (being read anew)" }
+        return text
+    }
+
+    /// The answer to "can it be reached?", as one sentence.
+    ///
+    /// - Parameter target: what was asked about, as the user wrote it.
+    public static func check(_ path: NetworkAPI.Path, target: String) -> String {
+        switch path.status {
+        case .satisfied:
+            var text = "Reachable: \(target)"
+            if let destination = path.destination, !target.contains(destination) { text += " is \(destination)," }
+            if path.isLocalAddress { return text + " on this machine." }
+            text += way(path)
+            if let source = path.source { text += " from \(source)" }
+            if path.isDirect { text += ", on the link itself" }
+            return text + "."
+        case .unsatisfied:
+            return "Not reachable: \(path.reason.map { reason($0, path) } ?? "no reason is known")."
+        case .requiresConnection:
+            return "Reachable once a connection is brought up: \(target)\(way(path))."
+        case .unknown:
+            return "Unknown: the kernel cannot be asked for the route to \(target). Is netlink to be had here?"
+        }
+    }
+
+    /// Why a path is not satisfied, for the middle of a sentence.
+    public static func reason(_ reason: NetworkAPI.Path.Reason, _ path: NetworkAPI.Path) -> String {
+        let destination = path.destination.map { " to \($0)" } ?? ""
+        let interface = path.interface?.name
+        return switch reason {
+        case .noRoute: "no route\(destination)"
+        case .noCarrier: interface.map { "\($0) has no carrier" } ?? "no interface has a carrier"
+        case .noAddress: "no usable source address\(interface.map { " on \($0)" } ?? "")"
+        case .gatewayUnreachable: "the gateway \(path.gateway ?? "") does not answer"
+        case .prohibited: "a rule or route prohibits packets\(destination)"
+        case .blackhole: "a rule or route swallows packets\(destination)"
+        case .unreachable: "a route declares \(path.destination ?? "it") unreachable"
+        case .nameUnresolved: "the name has no address, or nobody could be asked for it"
+        }
+    }
+
+    /// `over wlan0 (wifi, expensive) via 192.168.1.1`, with a blank before.
+    static func way(_ path: NetworkAPI.Path) -> String {
+        guard let interface = path.interface else { return "" }
+        var about = [interface.kind == .other ? nil : interface.kind.rawValue]
+        if path.expensive { about.append("expensive") }
+        if path.constrained { about.append("constrained") }
+        let kind = about.compactMap { $0 }.joined(separator: ", ")
+        let gateway = path.gateway.map { " via \($0)" } ?? ""
+        return " over \(interface.name)\(kind.isEmpty ? "" : " (\(kind))")\(gateway)"
+    }
+
+    /// The tone of a status.
+    static func tone(_ path: NetworkAPI.Path) -> Style.Tone {
+        switch path.status {
+        case .satisfied: .good
+        case .requiresConnection, .unknown: .warning
+        case .unsatisfied: .bad
+        }
+    }
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Whether and how text is coloured.
+public struct Style: Hashable, Sendable {
+    /// What a piece of text means; good news is green everywhere.
+    public enum Tone: Hashable, Sendable {
+        /// Something works.
+        case good
+        /// Something does not, for now.
+        case warning
+        /// Something does not, and a person should look.
+        case bad
+        /// Beside the point.
+        case faint
+        /// A heading.
+        case strong
+    }
+
+    /// Whether escape sequences are written.
+    public let hasColour: Bool
+
+    /// A style with or without colour.
+    public init(hasColour: Bool) {
+        self.hasColour = hasColour
+    }
+
+    /// Colour on a terminal, unless `NO_COLOR` is set to anything (https://no-color.org) or the terminal is dumb.
+    public init(isTerminal: Bool, environment: [String: String]) {
+        hasColour = isTerminal && (environment["NO_COLOR"] ?? "").isEmpty && environment["TERM"] != "dumb"
+    }
+
+    /// `text` in the colour of `tone` (ECMA-48, select graphic rendition).
+    public func paint(_ text: String, _ tone: Tone) -> String {
+        guard hasColour, !text.isEmpty else { return text }
+        let code =
+            switch tone {
+            case .good: "32"
+            case .warning: "33"
+            case .bad: "31"
+            case .faint: "2"
+            case .strong: "1"
+            }
+        return "\u{1B}[\(code)m\(text)\u{1B}[0m"
+    }
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Columns of text, each as wide as its widest cell. Cells are padded before they are painted, so that colour does not
+/// count as width.
+public struct Table: Sendable {
+    /// One cell.
+    public struct Cell: Sendable {
+        let text: String
+        let tone: Style.Tone?
+
+        /// A cell of plain text, or of text in a tone.
+        public init(_ text: String, _ tone: Style.Tone? = nil) {
+            self.text = text
+            self.tone = tone
+        }
+    }
+
+    private let header: [String]
+    private var rows: [[Cell]] = []
+
+    /// A table with these headings.
+    public init(_ header: [String]) {
+        self.header = header
+    }
+
+    /// Adds a row.
+    public mutating func add(_ row: [Cell]) {
+        rows.append(row)
+    }
+
+    /// The lines, without trailing blanks.
+    public func lines(_ style: Style) -> [String] {
+        let head = header.map { Cell($0, .strong) }
+        let widths = header.indices.map { column in
+            ([head] + rows).map { $0.indices.contains(column) ? $0[column].text.count : 0 }.max() ?? 0
+        }
+        return ([head] + rows).map { row in
+            // The last cell that says something needs no padding behind it.
+            let used = row.prefix((row.lastIndex { !$0.text.isEmpty } ?? -1) + 1)
+            return used.enumerated().map { column, cell in
+                let isLast = column == used.count - 1
+                let padding = isLast ? "" : String(repeating: " ", count: widths[column] - cell.text.count)
+                return (cell.tone.map { style.paint(cell.text, $0) } ?? cell.text) + padding
+            }.joined(separator: "  ")
+        }
+    }
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import DialtoneAPI
+
+/// The lines of `dialtone watch`: the time, who, what happened, and what it rests on.
+public struct WatchLine: Hashable, Sendable {
+    /// When.
+    public let time: Timestamp
+    /// "network", or the connection's name.
+    public let subject: String
+    /// What happened.
+    public let text: String
+    /// The names of what changed, or the epoch.
+    public let detail: String
+    let tone: Style.Tone
+
+    /// A change of the network's path, or its present state when `changes` is empty.
+    public init(network path: NetworkAPI.Path, changes: [String], at time: Timestamp) {
+        self.time = time
+        subject = "network"
+        text = PathText.network(path)
+        detail = changes.joined(separator: ", ")
+        tone = PathText.tone(path)
+    }
+
+    /// A connection as it is, for a snapshot or after a gap.
+    public init(_ connection: ConnectionsAPI.Connection, at time: Timestamp) {
+        self.time = time
+        subject = connection.name
+        let remark = ConnectionText.remark(connection, now: time)
+        text =
+            ConnectionText.state(connection.state)
+            + (connection.interface.map { " over \($0)" } ?? "") + (remark.isEmpty ? "" : ": \(remark)")
+        detail = "epoch \(connection.epoch)"
+        tone = ConnectionText.tone(connection)
+    }
+
+    /// An event of a connection.
+    public init(_ event: ConnectionsAPI.Event) {
+        let connection = event.connection
+        time = event.time
+        subject = connection.name
+        detail = "epoch \(connection.epoch)"
+        tone = ConnectionText.tone(connection)
+        var text = ConnectionText.state(connection.state)
+        if let previous = event.previousState, previous != connection.state {
+            text = "\(ConnectionText.state(previous)) -> \(text)"
+        }
+        let remark = Self.remark(event)
+        self.text = remark.isEmpty ? text : "\(text)   \(remark)"
+    }
+
+    private static func remark(_ event: ConnectionsAPI.Event) -> String {
+        let connection = event.connection
+        if connection.state == .ready, event.kind == .state {
+            let interface = connection.interface.map { "over \($0)" }
+            let duration = event.previousDurationMilliseconds.map {
+                "in \(DurationText.short(milliseconds: Int64($0)))"
+            }
+            return [interface, duration].compactMap { $0 }.joined(separator: " ")
+        }
+        var parts = [event.reason].compactMap { $0 }
+        if let next = connection.nextAttemptAt {
+            let wait = DurationText.short(milliseconds: next.milliseconds - event.time.milliseconds)
+            parts.append("\(ConnectionText.ordinal(connection.attempt)) try in \(wait)")
+        }
+        return parts.joined(separator: ", ")
+    }
+
+    /// The line, with the wall clock's time of day.
+    ///
+    /// - Parameter clock: writes an instant as the local time of day, as in `14:02:11.042`.
+    public func line(_ style: Style, clock: (Timestamp) -> String) -> String {
+        let who = subject.padded(to: 8)
+        let what = text.padded(to: 64)
+        let line = "\(style.paint(clock(time), .faint))  \(who)  \(style.paint(what, tone))  \(style.paint(detail, .faint))"
+        return line
+    }
+}
+
+extension String {
+    fileprivate func padded(to width: Int) -> String {
+        self + String(repeating: " ", count: max(0, width - count))
+    }
+}

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import ArgumentParser
+internal import DialtoneAPI
+internal import DialtoneClient
+
+struct Close: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Close a connection and supervise it no longer.")
+
+    @Argument(help: "The connection's name.")
+    var name: String
+
+    func run() async throws {
+        _ = try await DialtoneClient().call(ConnectionsAPI.Close.self, .init(name: name))
+    }
+}

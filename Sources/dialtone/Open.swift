@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import ArgumentParser
+internal import DialtoneAPI
+internal import DialtoneClient
+
+struct Open: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Have the agent open a connection and keep it.",
+        discussion: "Writes the connection's name. It is closed by `dialtone close`, and ends with the agent.")
+
+    @Argument(help: "Where it leads, as in tcp://sip.example.com:5060.")
+    var remote: String
+
+    @Option(help: "Its name; by default one made of the remote's host.")
+    var name: String?
+
+    @Option(help: "Seconds of silence after which the kernel probes whether the remote is there; 0 for never.")
+    var keepalive: Int?
+
+    @Option(help: "Seconds that sent bytes may stay without acknowledgement until the connection counts as lost.")
+    var userTimeout: Double?
+
+    @Option(help: "The firewall mark of its packets, as in 7 or 0x7.", transform: Number.parse)
+    var mark: Int?
+
+    func run() async throws {
+        let probe = keepalive.map { seconds in
+            ConnectionsAPI.Keepalive(
+                protocol: seconds == 0 ? "none" : "tcp", intervalMilliseconds: seconds == 0 ? nil : seconds * 1000)
+        }
+        let reply = try await DialtoneClient().call(
+            ConnectionsAPI.Open.self,
+            .init(
+                remote: remote, name: name, keepalive: probe,
+                userTimeoutMilliseconds: userTimeout.map { Int($0 * 1000) }, mark: mark))
+        Output.write([reply.name])
+    }
+}
+
+/// Numbers as people write marks.
+enum Number {
+    static func parse(_ text: String) throws -> Int {
+        let number = text.hasPrefix("0x") ? Int(text.dropFirst(2), radix: 16) : Int(text)
+        guard let number, (0...Int(UInt32.max)).contains(number) else {
+            throw ValidationError("“\(text)” is not a mark: give a number from 0 to 4294967295, or 0x and hexadecimal")
+        }
+        return number
+    }
+}

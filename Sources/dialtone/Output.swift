@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import DialtoneAPI
+internal import FoundationEssentials
+internal import Glibc
+internal import Presentation
+
+/// Standard output: text for people, one JSON object a line for scripts.
+enum Output {
+    /// Coloured on a terminal.
+    static let style = Style(isTerminal: isatty(STDOUT_FILENO) == 1, environment: environment)
+
+    /// The process's environment.
+    static let environment = ProcessInfo.processInfo.environment
+
+    /// Writes lines, at once: what reads a pipe must not wait for a buffer to fill.
+    static func write(_ lines: [String]) {
+        write(bytes: Array((lines.joined(separator: "\n") + "\n").utf8))
+    }
+
+    /// Writes one line of JSON with its keys in order.
+    static func write(json value: some Encodable) throws {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        write(bytes: Array(try encoder.encode(value)) + [UInt8(ascii: "\n")])
+    }
+
+    /// Writes a line to the standard error.
+    static func fail(_ line: String) {
+        let bytes = Array("dialtone: \(line)\n".utf8)
+        _ = Glibc.write(STDERR_FILENO, bytes, bytes.count)
+    }
+
+    private static func write(bytes: [UInt8]) {
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { Glibc.write(STDOUT_FILENO, $0.baseAddress, $0.count) }
+            if count < 0 {
+                if errno == EINTR { continue }
+                // Whoever read is gone (`dialtone watch | head`): so is the reason to go on.
+                exit(errno == EPIPE ? EXIT_SUCCESS : EXIT_FAILURE)
+            }
+            rest = rest.dropFirst(count)
+        }
+    }
+
+    /// The local time of day, as in `14:02:11.042`.
+    static func localTime(_ time: Timestamp) -> String {
+        var seconds = time_t(time.milliseconds / 1000)
+        var parts = tm()
+        localtime_r(&seconds, &parts)
+        func two(_ number: CInt) -> String { number < 10 ? "0\(number)" : "\(number)" }
+        let milliseconds = String(1000 + time.milliseconds % 1000).dropFirst()
+        return "\(two(parts.tm_hour)):\(two(parts.tm_min)):\(two(parts.tm_sec)).\(milliseconds)"
+    }
+}
