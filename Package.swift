@@ -116,9 +116,14 @@ let package = Package(
         // Tests: one folder per target, the Lab (network namespaces) and what keeps the house tidy.
         .target(name: "CLabSupport", path: "Tests/CLabSupport"),
         .target(
-            name: "LabSupport", dependencies: ["CLabSupport", "Platform"], path: "Tests/LabSupport",
+            name: "LabSupport", dependencies: ["CLabSupport", "DialtoneAPI", "DialtoneClient", "Platform"], path: "Tests/LabSupport",
             swiftSettings: strict),
-        tests("Lab", ["LabSupport", "Platform"]),
+        tests(
+            "Lab",
+            [
+                "DialtoneAPI", "DialtoneClient", "LabSupport", "Netlink", "NetworkPath", "Platform", "Reachability",
+                "dialtone", "dialtoned",
+            ]),
     ],
     cxxLanguageStandard: .cxx17
 )

@@ -28,13 +28,13 @@ extension NetworkSnapshot {
         interface.addresses = known?.addresses ?? []
         guard interface != known else { return KernelChange() }
         interfaces[interface.index] = interface
-        return KernelChange(.interfaces)
+        return KernelChange(.interfaces, lostAddresses: lost(from: known))
     }
 
     private mutating func removeInterface(_ index: Int) -> KernelChange {
         guard let removed = interfaces.removeValue(forKey: index) else { return KernelChange() }
         failedNeighbours = failedNeighbours.filter { $0.interfaceIndex != index }
-        return KernelChange([.interfaces, .addresses], lostAddresses: lost(from: removed.addresses))
+        return KernelChange([.interfaces, .addresses], lostAddresses: lost(from: removed))
     }
 
     private mutating func update(_ address: InterfaceAddress, on index: Int) -> KernelChange {
@@ -43,10 +43,9 @@ extension NetworkSnapshot {
         var interface =
             interfaces[index]
             ?? Interface(index: index, name: "", kind: .other, isUp: false, hasCarrier: false)
-        var former: [InterfaceAddress] = []
+        let former = interface
         if let position = interface.addresses.firstIndex(where: { $0.address == address.address }) {
             guard interface.addresses[position] != address else { return KernelChange() }
-            former = [interface.addresses[position]]
             interface.addresses[position] = address
         } else {
             interface.addresses.append(address)
@@ -57,10 +56,11 @@ extension NetworkSnapshot {
     }
 
     private mutating func remove(_ address: IPAddress, from index: Int) -> KernelChange {
-        guard let position = interfaces[index]?.addresses.firstIndex(where: { $0.address == address }),
-            let removed = interfaces[index]?.addresses.remove(at: position)
+        guard let former = interfaces[index],
+            let position = former.addresses.firstIndex(where: { $0.address == address })
         else { return KernelChange() }
-        return KernelChange(.addresses, lostAddresses: lost(from: [removed]))
+        interfaces[index]?.addresses.remove(at: position)
+        return KernelChange(.addresses, lostAddresses: lost(from: former))
     }
 
     private mutating func update(_ neighbour: Neighbour, isFailed: Bool) -> KernelChange {
@@ -71,10 +71,11 @@ extension NetworkSnapshot {
         return changed ? KernelChange(.neighbours) : KernelChange()
     }
 
-    /// Of addresses as an interface had them, those that packets could carry and now cannot, on any interface. A flow
-    /// was never bound to the others: bind(2) refuses a tentative address.
-    private func lost(from former: [InterfaceAddress]) -> Set<IPAddress> {
-        Set(former.filter(\.isUsable).map(\.address).filter { !hasUsable($0) })
+    /// Of the addresses of an interface as it was, those that packets could carry then and cannot now, from any
+    /// interface. A flow was never bound to the others: bind(2) refuses a tentative address.
+    private func lost(from former: Interface?) -> Set<IPAddress> {
+        guard let former, former.isOperational else { return [] }
+        return Set(former.addresses.filter(\.isUsable).map(\.address).filter { !hasUsable($0) })
     }
 
     /// Puts the result of a re-read in the place of this snapshot and returns what differs.
@@ -94,6 +95,6 @@ extension NetworkSnapshot {
 
     /// Every address that packets may carry as their source.
     private var addresses: Set<IPAddress> {
-        Set(interfaces.values.flatMap { $0.addresses.filter(\.isUsable).map(\.address) })
+        Set(interfaces.values.filter(\.isOperational).flatMap { $0.addresses.filter(\.isUsable).map(\.address) })
     }
 }

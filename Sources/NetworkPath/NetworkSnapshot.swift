@@ -45,8 +45,12 @@ public struct NetworkSnapshot: Hashable, Sendable {
         self.isCoherent = isCoherent
     }
 
-    /// Whether some interface has `address` in a state that packets may carry it.
+    /// Whether packets may carry `address` as their source: some interface has it in a usable state, and is itself up with
+    /// a carrier. Linux keeps the IPv4 addresses of a link that is down; packets from them leave by another link, and
+    /// nobody can answer.
     public func hasUsable(_ address: IPAddress) -> Bool {
-        interfaces.values.contains { $0.addresses.contains { $0.address == address && $0.isUsable } }
+        interfaces.values.contains { interface in
+            interface.isOperational && interface.addresses.contains { $0.address == address && $0.isUsable }
+        }
     }
 }

@@ -33,7 +33,7 @@ struct LoopbackTests {
         let requests = sources.map { source in
             var query = RouteQuery(Self.loopback)
             query.source = source
-            return NetlinkRequest(query)
+            return PreparedQuery(query)
         }
         let answers = try RouteLookup(on: NetlinkSocket()).answers(to: requests)
         let found = answers.map { answer -> IPAddress? in
@@ -56,14 +56,14 @@ struct LoopbackTests {
     }
 
     private func route(_ query: RouteQuery) throws -> Route? {
-        let answers = try RouteLookup(on: NetlinkSocket()).answers(to: [NetlinkRequest(query)])
+        let answers = try RouteLookup(on: NetlinkSocket()).answers(to: [PreparedQuery(query)])
         guard case .route(let route)? = answers.first else { return nil }
         return route
     }
 }
 
 private let hasLoopback: Bool = {
-    let request = NetlinkRequest(RouteQuery(IPAddress(v4: 0x7F00_0001)))
+    let request = PreparedQuery(RouteQuery(IPAddress(v4: 0x7F00_0001)))
     guard let socket = try? NetlinkSocket(), let answers = try? RouteLookup(on: socket).answers(to: [request]),
         case .route(let route)? = answers.first
     else { return false }

@@ -15,7 +15,27 @@ struct RouteDecodingTests {
 
     @Test(arguments: [RTM_NEWROUTE, RTM_DELROUTE])
     func aRouteOfTheTableIsAnEvent(type: Int) {
-        #expect(events(message(type, rtmsg())) == [.routeChanged])
+        var header = rtmsg()
+        header.rtm_family = UInt8(AF_INET)
+        header.rtm_dst_len = 24
+        let prefix = IPPrefix(Self.other, length: 24)
+        #expect(
+            events(message(type, header, attribute(Int(RTA_DST.rawValue), address: Self.other)))
+                == [.routeChanged(prefix)])
+    }
+
+    @Test(arguments: [(AF_INET, IPAddress.Family.v4), (AF_INET6, .v6)])
+    func aRouteWithoutADestinationIsADefaultRoute(family: CInt, prefix: IPAddress.Family) {
+        var header = rtmsg()
+        header.rtm_family = UInt8(family)
+        #expect(events(message(RTM_NEWROUTE, header)) == [.routeChanged(.all(prefix))])
+    }
+
+    /// Multicast routing and MPLS speak of routes in the same message type.
+    @Test func aRouteOfAnotherFamilyIsNone() {
+        var header = rtmsg()
+        header.rtm_family = UInt8(RTNL_FAMILY_IPMR)
+        #expect(events(message(RTM_NEWROUTE, header)).isEmpty)
     }
 
     /// Exceptions that the kernel caches for one destination (redirects, path MTU) are no one's configuration.

@@ -61,12 +61,18 @@ struct RouteRequestTests {
     }
 
     @Test func theSequenceIsSetAnewAndNothingElse() {
-        var request = NetlinkRequest(RouteQuery(Self.remote4))
-        let before = request.contents
-        request.setSequence(0x0102_0304)
-        #expect(decoding(request.contents) { $0.sequence } == [0x0102_0304])
-        #expect(request.contents[..<8] == before[..<8])
-        #expect(request.contents[12...] == before[12...])
+        let request = NetlinkRequest(RouteQuery(Self.remote4))
+        let before = Self.encoded(request, sequence: 0)
+        let after = Self.encoded(request, sequence: 0x0102_0304)
+        #expect(decoding(after) { $0.sequence } == [0x0102_0304])
+        #expect(after[..<8] == before[..<8])
+        #expect(after[12...] == before[12...])
+    }
+
+    private static func encoded(_ request: NetlinkRequest, sequence: UInt32) -> [UInt8] {
+        var bytes: [UInt8] = []
+        request.append(to: &bytes, sequence: sequence)
+        return bytes
     }
 
     /// A request taken apart again.
@@ -76,7 +82,7 @@ struct RouteRequestTests {
         let attributes: [UInt16: [UInt8]]
 
         init?(_ query: RouteQuery) {
-            let parts = decoding(NetlinkRequest(query).contents) { message -> (rtmsg, CInt, [UInt16: [UInt8]])? in
+            let parts = decoding(RouteRequestTests.encoded(NetlinkRequest(query), sequence: 0)) { message -> (rtmsg, CInt, [UInt16: [UInt8]])? in
                 guard message.type == RTM_GETROUTE, let header = message.payload(rtmsg.self) else { return nil }
                 let attributes = message.attributes(after: rtmsg.self).map { (UInt16($0.type), Array($0.bytes)) }
                 return (header, CInt(message.header.pointee.nlmsg_flags), Dictionary(attributes) { first, _ in first })

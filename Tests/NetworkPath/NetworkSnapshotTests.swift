@@ -10,11 +10,12 @@ struct NetworkSnapshotTests {
     /// Applies `event` and checks what it is said to change, and that the generation counts changes and only those.
     private func apply(
         _ event: KernelEvent, to snapshot: inout NetworkSnapshot, _ subjects: KernelChange.Subjects,
-        lost: Set<IPAddress> = [], sourceLocation: SourceLocation = #_sourceLocation
+        lost: Set<IPAddress> = [], routes: KernelChange.Destinations = .none,
+        sourceLocation: SourceLocation = #_sourceLocation
     ) {
         let before = snapshot
         let change = snapshot.apply(event)
-        #expect(change == KernelChange(subjects, lostAddresses: lost), sourceLocation: sourceLocation)
+        #expect(change == KernelChange(subjects, lostAddresses: lost, routes: routes), sourceLocation: sourceLocation)
         if change.isEmpty {
             #expect(snapshot == before, sourceLocation: sourceLocation)
         } else {
@@ -134,13 +135,18 @@ struct NetworkSnapshotTests {
     }
 
     /// What they say is not kept: the kernel is asked again.
-    @Test(arguments: [
-        (KernelEvent.routeChanged, KernelChange.Subjects.routes), (.ruleChanged, .rules), (.nextHopChanged, .nextHops),
-    ])
-    func routesRulesAndNextHopsAlwaysCount(event: KernelEvent, subject: KernelChange.Subjects) {
+    @Test(arguments: [(KernelEvent.ruleChanged, KernelChange.Subjects.rules), (.nextHopChanged, .nextHops)])
+    func rulesAndNextHopsAlwaysCount(event: KernelEvent, subject: KernelChange.Subjects) {
         var snapshot = Sample.network
         apply(event, to: &snapshot, subject)
         apply(event, to: &snapshot, subject)
+    }
+
+    @Test func routesAlwaysCountWithWhereTheyLead() {
+        var snapshot = Sample.network
+        let prefix = IPPrefix(Sample.own4, length: 24)
+        apply(.routeChanged(prefix), to: &snapshot, .routes, routes: .inside([prefix]))
+        apply(.routeChanged(prefix), to: &snapshot, .routes, routes: .inside([prefix]))
     }
 
     @Test func aGatewayFailsOnceAndRecoversOnce() {

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DialtoneAPI
+import DialtoneClient
+import LabSupport
+import Testing
+
+/// A host with an agent, a server with a broker, and a connection between them: where each story begins.
+struct Story {
+    static let connection = "office"
+
+    let lab: LabNetwork
+    let broker: Broker
+    let agent: LabAgent
+    let events: EventRecorder
+
+    /// Runs `body` with a connection that stands, and holds at the end that the events came in order without a gap.
+    static func tell(
+        _ parameters: (inout ConnectionsAPI.Open.Parameters) -> Void = { _ in }, _ body: (Story) async throws -> Void
+    ) async throws {
+        try await LabNetwork.with { lab in
+            let broker = try await Broker.start(on: lab.server)
+            let agent = try await LabAgent.start(on: lab.host)
+            let events = try await EventRecorder.start(on: agent)
+            var connection = ConnectionsAPI.Open.Parameters(
+                remote: "mqtt://\(LabNetwork.serverAddress(.v4))", name: connection)
+            // The shortest waits there are, so that a story does not take minutes.
+            connection.backoff = .init(baseMilliseconds: 100, maximumMilliseconds: 200)
+            parameters(&connection)
+            _ = try await agent.client.open(connection)
+            let story = Story(lab: lab, broker: broker, agent: agent, events: events)
+            try await story.isReady(from: .wan0, after: 0)
+            try await body(story)
+            #expect(events.disorder == nil)
+        }
+    }
+
+    /// How many events were told: what comes later is news.
+    var now: Int { events.events.count }
+
+    /// Waits for the next event with the connection in `state`.
+    @discardableResult
+    func becomes(_ state: ConnectionsAPI.Connection.State, after count: Int) async throws -> ConnectionsAPI.Event {
+        try await events.state(state, of: Self.connection, after: count)
+    }
+
+    /// Waits for the connection to be ready from an uplink's address, and holds that the daemon's list, its events and
+    /// the server agree on it.
+    func isReady(from uplink: Uplink, at address: String? = nil, after count: Int) async throws {
+        let address = address ?? uplink.address(.v4)
+        let event = try await events.event("office to be ready from \(address)", after: count) {
+            $0.connection.state == .ready && $0.connection.localAddress?.hasPrefix("\(address):") == true
+        }
+        #expect(event.connection.interface == uplink.name)
+        let listed = try #require(try await agent.client.connections().first)
+        #expect(listed.state == .ready)
+        #expect(listed.epoch == event.connection.epoch)
+        #expect(listed.localAddress == event.connection.localAddress)
+        #expect(try await hostSees() == [listed.localAddress])
+        // It may hold an old flow too, whose end could not be told to it.
+        #expect(try await serverSees().contains(listed.localAddress ?? ""))
+    }
+
+    /// The host's ends of its own connections to the broker.
+    func hostSees() async throws -> [String] {
+        try await lab.host.connections()
+            .filter { $0.peerPort == broker.port && $0.state == "ESTAB" }
+            .map { "\($0.address):\($0.port)" }
+    }
+
+    /// The host's ends of the connections that the server holds for established.
+    func serverSees() async throws -> [String] {
+        try await lab.server.connections()
+            .filter { $0.port == broker.port && $0.state == "ESTAB" && $0.peerAddress != "127.0.0.1" }
+            .map { "\($0.peerAddress):\($0.peerPort)" }
+    }
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import DialtoneAPI
+internal import DialtoneClient
+internal import Platform
+internal import Synchronization
+
+/// A subscriber of a daemon's connections that writes down what it was told, and when.
+public final class EventRecorder: Sendable {
+    /// One reply of `Monitor`, with the time it was read, on `BootClock`.
+    public struct Told: Sendable {
+        /// The reply.
+        public let reply: ConnectionsAPI.Monitor.Reply
+        /// When it was read.
+        public let time: Duration
+    }
+
+    /// Told at each reply.
+    public let changes = ChangeSignal()
+
+    private let log = Mutex<[Told]>([])
+    private let task = Mutex<Task<Void, Never>?>(nil)
+
+    private init() {}
+
+    deinit {
+        task.withLock { $0?.cancel() }
+    }
+
+    /// Subscribes, and returns when the first reply is there.
+    public static func start(
+        on agent: LabAgent, names: [String]? = nil, after: Int? = nil
+    ) async throws -> EventRecorder {
+        let recorder = EventRecorder()
+        let stream = agent.client.stream(ConnectionsAPI.Monitor.self, .init(names: names, after: after))
+        let task = Task { [weak recorder] in
+            do {
+                for try await reply in stream { recorder?.add(reply) }
+            } catch {
+                // The daemon is gone; who waits for more finds out by waiting.
+            }
+        }
+        recorder.task.withLock { $0 = task }
+        try await recorder.changes.wait(for: "the first word of the daemon") { recorder.told.first.map { _ in } }
+        return recorder
+    }
+
+    /// Everything told so far.
+    public var told: [Told] { log.withLock { $0 } }
+
+    /// The events told so far.
+    public var events: [ConnectionsAPI.Event] { told.compactMap(\.reply.event) }
+
+    /// Waits for an event after the `count` first that `matches`.
+    public func event(
+        _ awaited: String, after count: Int = 0, where matches: (ConnectionsAPI.Event) -> Bool
+    ) async throws -> ConnectionsAPI.Event {
+        try await changes.wait(for: awaited, describe: summary) { events.dropFirst(count).first(where: matches) }
+    }
+
+    /// Waits until the connection is in `state`, by an event after the `count` first.
+    @discardableResult
+    public func state(
+        _ state: ConnectionsAPI.Connection.State, of name: String, after count: Int = 0
+    ) async throws -> ConnectionsAPI.Event {
+        try await event("\(name) to be \(state.rawValue)", after: count) {
+            $0.connection.name == name && $0.connection.state == state
+        }
+    }
+
+    /// What is wrong with the order of what was told; `nil` when nothing is: no gap, and consecutive numbers, which
+    /// holds for a subscriber that may see every connection.
+    public var disorder: String? {
+        let replies = told.map(\.reply)
+        for (earlier, later) in zip(replies, replies.dropFirst()) {
+            if later.kind == .gap { return "a gap before \(later.sequence)" }
+            if later.sequence != earlier.sequence + 1 { return "\(later.sequence) after \(earlier.sequence)" }
+        }
+        return nil
+    }
+
+    private func add(_ reply: ConnectionsAPI.Monitor.Reply) {
+        let time = BootClock.now()
+        log.withLock { $0.append(Told(reply: reply, time: time)) }
+        changes.notify()
+    }
+
+    private func summary() -> String {
+        events.map { "\($0.connection.name) \($0.connection.state.rawValue): \($0.reason ?? "")" }
+            .joined(separator: "\n")
+    }
+}

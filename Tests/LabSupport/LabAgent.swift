@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import DialtoneClient
+internal import FoundationEssentials
+internal import Glibc
+internal import Synchronization
+
+/// A `dialtoned` that runs on a machine of the Lab, and the client that talks to it.
+///
+/// Its socket is a file, and files are not part of a network namespace: the test reaches it from where it is.
+public final class LabAgent: Sendable {
+    /// The daemon.
+    public let process: LabProcess
+    /// Talks to it.
+    public let client: DialtoneClient
+    /// Its socket's path.
+    public let socket: String
+
+    private let directory: String
+
+    private init(process: LabProcess, socket: String, directory: String) {
+        self.process = process
+        self.socket = socket
+        self.directory = directory
+        client = DialtoneClient(path: socket)
+    }
+
+    deinit {
+        try? FileManager.default.removeItem(atPath: directory)
+    }
+
+    /// Starts a daemon and returns when it serves.
+    ///
+    /// - Parameter configuration: the text of its configuration; `nil` for the embedded default.
+    public static func start(on machine: Namespace, configuration: String? = nil) async throws -> LabAgent {
+        let directory = try makeDirectory()
+        let socket = "\(directory)/dialtone.sock"
+        let file = "\(directory)/dialtone.toml"
+        // A file of its own in any case: the machine's configuration is none of the test's.
+        try Data((configuration ?? "").utf8).write(to: URL(filePath: file))
+        chmod(file, 0o600)
+        let process = try await machine.spawn([
+            program("dialtoned"), "--socket", socket, "--config", file, "--log-level", "debug",
+        ])
+        _ = try await process.line(containing: "listening")
+        return LabAgent(process: process, socket: socket, directory: directory)
+    }
+
+    /// Where a program of this package is: where `DIALTONE_BIN` says, else beside the program that runs.
+    public static func program(_ name: String) -> String {
+        if let directory = ProcessInfo.processInfo.environment["DIALTONE_BIN"] { return "\(directory)/\(name)" }
+        var buffer = [UInt8](repeating: 0, count: Int(PATH_MAX))
+        let count = readlink("/proc/self/exe", &buffer, buffer.count)
+        let own = String(decoding: buffer.prefix(max(0, count)), as: UTF8.self)
+        return own.prefix(through: own.lastIndex(of: "/") ?? own.startIndex) + name
+    }
+
+    private static func makeDirectory() throws -> String {
+        var template = Array("/tmp/dialtone-lab-XXXXXX".utf8CString)
+        guard mkdtemp(&template) != nil else { throw LabError.unexpectedOutput(command: "mkdtemp", output: "\(errno)") }
+        return String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+}
