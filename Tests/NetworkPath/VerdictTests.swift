@@ -122,6 +122,13 @@ struct VerdictTests {
             network: Sample.network.with { $0.failedNeighbours = [.init(interfaceIndex: 3, address: Sample.gateway4)] },
             reason: nil),
         VerdictCase(
+            testDescription: "the gateway on that other link",
+            answer: .route(Route(interfaceIndex: 3, gateway: Sample.gateway4, source: Sample.own4)),
+            network: Sample.network.with {
+                $0.interfaces[Sample.wifiIndex] = Sample.wifi
+                $0.failedNeighbours = [.init(interfaceIndex: 3, address: Sample.gateway4)]
+            }, reason: .gatewayUnreachable),
+        VerdictCase(
             testDescription: "an IPv4 route's dead IPv6 gateway",
             answer: .route(Route(interfaceIndex: 2, gateway: Sample.gateway6, source: Sample.own4)),
             network: Sample.network.with { $0.failedNeighbours = [.init(interfaceIndex: 2, address: Sample.gateway6)] },

@@ -31,11 +31,11 @@ struct AgentQueueTests {
         }
     }
 
-    @Test @AgentQueue func turnsRunInTheOrderTheyWereQueued() async {
+    @Test @AgentQueue func turnsRunInTheOrderTheyWereQueued() async throws {
         let log = Log<Int>()
-        await withCheckedContinuation { done in
+        try await firstValue(of: Void.self) { done in
             for number in 0..<100 { AgentQueue.async { log.append(number) } }
-            AgentQueue.async { done.resume() }
+            AgentQueue.async { done.yield() }
             log.append(-1)
         }
         #expect(log.entries == [-1] + Array(0..<100))

@@ -52,12 +52,12 @@ struct PollerTests {
         let pair = try SocketPair()
         let log = Log<Int>()
         var registration: Poller.Registration?
-        await withCheckedContinuation { done in
-            registration = try? Poller.shared.register(pair.near.number, .readable) { _ in
+        try await firstValue(of: Void.self) { done in
+            registration = try Poller.shared.register(pair.near.number, .readable) { _ in
                 log.append(1)
                 guard log.entries.count == 3 else { return }
                 pair.receive()
-                done.resume()
+                done.yield()
             }
             pair.send()
         }
@@ -87,14 +87,14 @@ struct PollerTests {
         let log = Log<Int>()
         let pairs = try (0..<count).map { _ in try SocketPair() }
         var registrations: [Poller.Registration] = []
-        await withCheckedContinuation { done in
+        try await firstValue(of: Void.self) { done in
             for (number, pair) in pairs.enumerated() {
-                let registration = try? Poller.shared.register(pair.near.number, .readable) { _ in
-                    pair.receive()
-                    log.append(number)
-                    if log.entries.count == count { done.resume() }
-                }
-                if let registration { registrations.append(registration) }
+                registrations.append(
+                    try Poller.shared.register(pair.near.number, .readable) { _ in
+                        pair.receive()
+                        log.append(number)
+                        if log.entries.count == count { done.yield() }
+                    })
             }
             for pair in pairs { pair.send() }
         }
@@ -190,24 +190,28 @@ struct PollerTests {
         }
     }
 
-    /// Watches `descriptor`, does `trigger`, and returns what the first call of the handler was told.
+    @Test func aCancelledRegistrationIsLetGo() async throws {
+        let pair = try SocketPair()
+        weak var former: Poller.Registration?
+        do {
+            let registration = try Poller.shared.register(pair.near.number, .readable) { _ in }
+            former = registration
+            registration.cancel()
+        }
+        #expect(former == nil)
+    }
+
+    /// Does `trigger`, watches `descriptor`, and returns what the first call of the handler was told. In this order:
+    /// bytes and the end of their stream are then one event and not two.
     private func withRegistration(
         _ descriptor: CInt, _ interest: Poller.Readiness, trigger: @AgentQueue () throws -> Void
     ) async throws -> Poller.Readiness {
+        try trigger()
         var registration: Poller.Registration?
-        let ready = try await withCheckedThrowingContinuation { done in
-            do {
-                // Before the watch begins: bytes and the end of their stream are one event then, not two.
-                try trigger()
-                registration = try Poller.shared.register(descriptor, interest) { ready in
-                    registration?.cancel()
-                    done.resume(returning: ready)
-                }
-            } catch {
-                done.resume(throwing: error)
-            }
+        defer { registration?.cancel() }
+        return try await firstValue { ready in
+            registration = try Poller.shared.register(descriptor, interest) { ready.yield($0) }
         }
-        return ready
     }
 
     /// Runs `body` in a turn of the poller itself, which cannot fetch events meanwhile: what becomes ready in it comes
@@ -216,17 +220,14 @@ struct PollerTests {
         let kick = try SocketPair()
         var registration: Poller.Registration?
         defer { registration?.cancel() }
-        try await withCheckedThrowingContinuation { done in
-            do {
-                registration = try Poller.shared.register(kick.near.number, .readable) { _ in
-                    kick.receive()
-                    done.resume(with: Result { try body() })
-                }
-                kick.send()
-            } catch {
-                done.resume(throwing: error)
+        let result = try await firstValue(of: Result<Void, any Error>.self) { done in
+            registration = try Poller.shared.register(kick.near.number, .readable) { _ in
+                kick.receive()
+                done.yield(Result { try body() })
             }
+            kick.send()
         }
+        try result.get()
     }
 
     /// Returns once every event that stands now has been handled: the poller went round twice.
