@@ -20,8 +20,6 @@ public final class Timers {
         public nonisolated let deadline: Duration
         fileprivate nonisolated let serial: UInt64
         fileprivate var handler: (@AgentQueue () -> Void)?
-        /// Whether it stands in the heap still, and a cancellation leaves a dead entry there.
-        fileprivate var isQueued = true
         private unowned let owner: Timers
 
         fileprivate init(
@@ -37,7 +35,8 @@ public final class Timers {
         public func cancel() {
             guard handler != nil else { return }
             handler = nil
-            if isQueued { owner.timerWasCancelled() }
+            // Counted even if it has left the heap to run in this turn: an overcount only sweeps earlier.
+            owner.timerWasCancelled()
         }
     }
 
@@ -60,9 +59,13 @@ public final class Timers {
     /// The kernel's timer; tests look at whether it is set.
     let descriptor: OwnedDescriptor
     private var heap = Heap<Entry>()
+    /// How many of the heap's entries are cancelled ones; or somewhat more.
     private var cancelled = 0
     private var nextSerial: UInt64 = 0
     private var armedFor: Duration?
+
+    /// How many timers are kept, cancelled ones included; tests look at its bound.
+    var count: Int { heap.count }
 
     /// Timers of their own, for tests; the agent has ``shared``.
     init() {
@@ -119,7 +122,6 @@ public final class Timers {
         var due: [Timer] = []
         while let next = heap.min?.timer, next.deadline <= now {
             heap.removeMin()
-            next.isQueued = false
             if next.handler == nil {
                 cancelled -= 1
             } else {
