@@ -10,7 +10,7 @@ public import Platform
 /// What nobody has taken is closed with this value, so that a socket unit with a name the daemon does not know refuses
 /// its clients instead of letting them hang in a queue that is never accepted from.
 public struct PassedDescriptors: ~Copyable {
-    private var remaining: [(name: String, number: CInt)]
+    var remaining: [(name: String, number: CInt)]
 
     /// Takes over all descriptors that were passed to this process, marks them close-on-exec and removes `$LISTEN_FDS`
     /// and its companions from the environment, for children must not take them for theirs.

@@ -7,82 +7,90 @@ import Testing
 @testable import Systemd
 
 struct PassedDescriptorsTests {
-    /// Puts descriptors in the places where the manager does, from 3 on, and says so in the environment. For exit tests.
-    private static func pass(_ descriptors: [(name: String, number: CInt)]) {
-        // Out of the way first: an original may lie where a copy is to go.
-        let copies = descriptors.map { fcntl($0.number, F_DUPFD, 100) }
-        for (index, copy) in copies.enumerated() { dup2(copy, CInt(3 + index)) }
-        setenv("LISTEN_FDS", "\(descriptors.count)", 1)
-        setenv("LISTEN_PID", "\(getpid())", 1)
-        setenv("LISTEN_FDNAMES", descriptors.map(\.name).joined(separator: ":"), 1)
+    /// A descriptor under a number that nobody else in this process is given, so that once it is closed it stays so.
+    private static func reserved(_ number: CInt, at place: CInt) -> CInt {
+        precondition(dup2(number, place) == place)
+        close(number)
+        return place
     }
 
     private static func unixListener() -> CInt {
-        let path = NSTemporaryDirectory() + "listen.\(getpid())"
-        unlink(path)
+        let path = NSTemporaryDirectory() + "listen.\(UUID().uuidString.prefix(8))"
         let number = socket(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0)
         precondition(withUnixAddress(path) { bind(number, $0, $1) } == 0 && listen(number, 8) == 0)
+        unlink(path)
         return number
     }
 
-    private static func take(_ name: String, from passed: inout PassedDescriptors) throws -> CInt? {
-        guard let descriptor = try passed.takeUnixListener(named: name) else { return nil }
+    private static func isOpen(_ number: CInt) -> Bool { fcntl(number, F_GETFD) != -1 }
+
+    /// The number of what is taken, left open; -1 when there is nothing of the name.
+    private static func take(_ name: String, from passed: inout PassedDescriptors) throws -> CInt {
+        guard let descriptor = try passed.takeUnixListener(named: name) else { return -1 }
         return descriptor.release()
     }
 
-    @Test func aListenerIsTakenByItsNameOnce() async {
+    @Test func aListenerIsTakenByItsNameOnce() throws {
+        let listener = Self.reserved(Self.unixListener(), at: 901)
+        var passed = PassedDescriptors(remaining: [("varlink", listener)])
+        #expect(passed.names == ["varlink"])
+        let taken = try ["other", "varlink", "varlink"].map { try Self.take($0, from: &passed) }
+        #expect(taken == [-1, 901, -1])
+        #expect(passed.names.isEmpty)
+        #expect(Self.isOpen(901))
+        close(901)
+    }
+
+    @Test func whatIsNoListenerIsRefusedAndClosed() {
+        let notListening = Self.reserved(socket(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0), at: 902)
+        let noSocket = Self.reserved(open("/dev/null", O_RDWR), at: 903)
+        var passed = PassedDescriptors(remaining: [("varlink", notListening), ("varlink", noSocket)])
+        for number in [notListening, noSocket] {
+            let error = #expect(throws: SystemError.self) { try Self.take("varlink", from: &passed) }
+            #expect(error?.code == ENOTSOCK)
+            #expect(!Self.isOpen(number))
+        }
+    }
+
+    @Test func whatNobodyTakesIsClosed() {
+        do { _ = PassedDescriptors(remaining: [("unknown", Self.reserved(Self.unixListener(), at: 904))]) }
+        #expect(!Self.isOpen(904))
+    }
+
+    // What libsystemd finds starts at descriptor 3, which in a test is somebody else's: it is only looked at, and given
+    // up before it could be closed.
+
+    @Test func theNamesAreThoseOfTheEnvironmentWhichIsThenCleared() async {
         await #expect(processExitsWith: .success) {
-            Self.pass([("varlink", Self.unixListener())])
+            while !Self.isOpen(3) { _ = open("/dev/null", O_RDONLY) }
+            setenv("LISTEN_FDS", "1", 1)
+            setenv("LISTEN_PID", "\(getpid())", 1)
+            setenv("LISTEN_FDNAMES", "varlink", 1)
             var passed = try PassedDescriptors.receive()
+            #expect(passed.remaining.map(\.number) == [3])
             #expect(passed.names == ["varlink"])
-            let other = try Self.take("other", from: &passed)
-            #expect(other == nil)
-            let first = try Self.take("varlink", from: &passed)
-            #expect(first == 3)
+            passed.remaining = []
             #expect(fcntl(3, F_GETFD) == FD_CLOEXEC)
-            let second = try Self.take("varlink", from: &passed)
-            #expect(second == nil)
             for name in ["LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES"] { #expect(getenv(name) == nil, "\(name)") }
-        }
-    }
-
-    @Test func whatIsNoListenerIsRefusedAndClosed() async {
-        await #expect(processExitsWith: .success) {
-            Self.pass([
-                ("varlink", socket(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0)), ("varlink", open("/dev/null", O_RDWR)),
-            ])
-            var passed = try PassedDescriptors.receive()
-            for number in CInt(3)...4 {
-                var refusal: SystemError?
-                do throws(SystemError) {
-                    _ = try passed.takeUnixListener(named: "varlink")
-                } catch {
-                    refusal = error
-                }
-                #expect(refusal?.code == ENOTSOCK)
-                #expect(fcntl(number, F_GETFD) == -1)
-            }
-        }
-    }
-
-    @Test func whatNobodyTakesIsClosed() async {
-        await #expect(processExitsWith: .success) {
-            Self.pass([("unknown", Self.unixListener())])
-            do {
-                let passed = try PassedDescriptors.receive()
-                #expect(passed.names == ["unknown"])
-            }
-            #expect(fcntl(3, F_GETFD) == -1)
         }
     }
 
     @Test func whatWasPassedToAnotherProcessIsNotOurs() async {
         await #expect(processExitsWith: .success) {
-            Self.pass([("varlink", Self.unixListener())])
+            setenv("LISTEN_FDS", "1", 1)
             setenv("LISTEN_PID", "1", 1)
-            let passed = try PassedDescriptors.receive()
-            #expect(passed.names.isEmpty)
-            #expect(fcntl(3, F_GETFD) != -1)
+            let names = try PassedDescriptors.receive().names
+            #expect(names.isEmpty)
+        }
+    }
+
+    @Test func variablesThatMakeNoSenseAreAnError() async {
+        await #expect(processExitsWith: .success) {
+            setenv("LISTEN_FDS", "many", 1)
+            setenv("LISTEN_PID", "\(getpid())", 1)
+            var refusal: SystemError?
+            do throws(SystemError) { _ = try PassedDescriptors.receive() } catch { refusal = error }
+            #expect(refusal?.code == EINVAL)
         }
     }
 }

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Testing
+
+/// The files in `systemd/`, as systemd itself reads them.
+struct UnitFileTests {
+    /// The units as `make install` leaves them, with a program where they expect one.
+    private final class Installation {
+        let directory = NSTemporaryDirectory() + "units.\(UUID().uuidString)"
+        static let sources = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent().appendingPathComponent("systemd")
+
+        init() throws {
+            for folder in ["bin", "user"] {
+                try FileManager.default.createDirectory(
+                    atPath: "\(directory)/\(folder)", withIntermediateDirectories: true)
+            }
+            try Data("#!/bin/sh\n".utf8).write(to: URL(fileURLWithPath: "\(directory)/bin/dialtoned"))
+            chmod("\(directory)/bin/dialtoned", 0o755)
+            for unit in ["dialtoned", "user/dialtoned"] {
+                let service = try String(
+                    contentsOf: Self.sources.appendingPathComponent("\(unit).service.in"), encoding: .utf8)
+                try service.replacingOccurrences(of: "@BINDIR@", with: "\(directory)/bin")
+                    .write(toFile: "\(directory)/\(unit).service", atomically: true, encoding: .utf8)
+                try FileManager.default.copyItem(
+                    atPath: Self.sources.appendingPathComponent("\(unit).socket").path,
+                    toPath: "\(directory)/\(unit).socket")
+            }
+        }
+
+        deinit { try? FileManager.default.removeItem(atPath: directory) }
+
+        /// Runs a tool of systemd's and returns all that it said.
+        func run(_ tool: String, _ arguments: String...) throws -> (status: Int32, output: String) {
+            let paths = ["/usr/bin/\(tool)", "/bin/\(tool)"]
+            guard let path = paths.first(where: FileManager.default.isExecutableFile) else {
+                try Test.cancel("this machine has no \(tool)")
+            }
+            let process = Process()
+            process.executableURL = URL(fileURLWithPath: path)
+            process.arguments = arguments
+            // The analysis of a user's units asks for the session's directory and reads nothing of it.
+            process.environment = [
+                "XDG_RUNTIME_DIR": directory, "HOME": directory, "PATH": "/usr/bin:/bin", "LC_ALL": "C",
+            ]
+            let pipe = Pipe()
+            process.standardOutput = pipe
+            process.standardError = pipe
+            try process.run()
+            let output = String(decoding: pipe.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+            process.waitUntilExit()
+            return (process.terminationStatus, output)
+        }
+    }
+
+    // The manual pages are made by `make install` and need not be there yet.
+
+    @Test func theSystemUnitsVerify() throws {
+        let installed = try Installation()
+        let result = try installed.run(
+            "systemd-analyze", "verify", "--man=no", "\(installed.directory)/dialtoned.service",
+            "\(installed.directory)/dialtoned.socket")
+        #expect(result == (0, ""))
+    }
+
+    @Test func theUnitsOfAUserSessionVerify() throws {
+        let installed = try Installation()
+        let result = try installed.run(
+            "systemd-analyze", "--user", "verify", "--man=no", "\(installed.directory)/user/dialtoned.service",
+            "\(installed.directory)/user/dialtoned.socket")
+        #expect(result == (0, ""))
+    }
+
+    /// A figure of the unit file, not of this machine: 0 is no exposure at all, 10 a service with no sandbox.
+    @Test func theServiceIsHardlyExposed() throws {
+        let installed = try Installation()
+        let result = try installed.run(
+            "systemd-analyze", "security", "--offline=yes", "--no-pager", "\(installed.directory)/dialtoned.service")
+        let overall = try #require(result.output.firstMatch(of: /exposure level for dialtoned\.service: (\d+\.\d+)/))
+        let exposure = try #require(Double(overall.1))
+        #expect(exposure <= 1.5, "\(result.output)")
+    }
+
+    @Test func theUserAndTheDirectoriesAreUnderstood() throws {
+        let installed = try Installation()
+        let user = try installed.run(
+            "systemd-sysusers", "--dry-run", "--root=\(installed.directory)",
+            Installation.sources.appendingPathComponent("dialtone.sysusers").path)
+        #expect(user.status == 0 && user.output.contains("Creating user 'dialtone'"), "\(user.output)")
+        let directories = try installed.run(
+            "systemd-tmpfiles", "--create", "--root=\(installed.directory)",
+            Installation.sources.appendingPathComponent("dialtone.tmpfiles").path)
+        // Giving a directory to root takes root; that it was made shows that the line was read.
+        #expect(FileManager.default.fileExists(atPath: "\(installed.directory)/run/dialtone"), "\(directories.output)")
+    }
+}
