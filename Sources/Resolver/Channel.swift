@@ -33,12 +33,16 @@ final class Channel {
         // Unretained: it is used until `close()`, which the resolver calls before it lets go of the channel.
         options.sock_state_cb_data = Unmanaged.passUnretained(self).toOpaque()
         let mask =
-            ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES | ARES_OPT_UDP_PORT | ARES_OPT_TCP_PORT | ARES_OPT_SOCK_STATE_CB
+            ARES_OPT_LOOKUPS | ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES | ARES_OPT_UDP_PORT | ARES_OPT_TCP_PORT
+            | ARES_OPT_SOCK_STATE_CB
             | ARES_OPT_RESOLVCONF
+        // Both texts are copied before the call returns. "b" asks the servers alone: see `hostsFileEntry(_:)`.
         let status = configurationFile.withCString { path in
-            // Copied by c-ares before it returns.
-            options.resolvconf_path = UnsafeMutablePointer(mutating: path)
-            return ares_init_options(&channel, &options, mask)
+            "b".withCString { lookups in
+                options.resolvconf_path = UnsafeMutablePointer(mutating: path)
+                options.lookups = UnsafeMutablePointer(mutating: lookups)
+                return ares_init_options(&channel, &options, mask)
+            }
         }
         guard status == ARES_SUCCESS else { throw .init(status: status) }
     }
@@ -49,24 +53,22 @@ final class Channel {
         timer = nil
         ares_destroy(channel)
         channel = nil
+        assert(sockets.isEmpty, "c-ares ends the watch of each socket that it closes")
     }
 
-    /// What the hosts file has for the question, or `nil` if the name does not stand in it under either family.
-    func hostsFileAnswer(to question: Query.Question) -> Query.Answer? {
-        let found = [IPAddress.Family.v4, .v6].compactMap { family in
-            hostsFileAddresses(question.name, family).map { (family, $0) }
-        }
-        guard !found.isEmpty else { return nil }
-        guard let (_, addresses) = found.first(where: { $0.0 == question.family }) else {
-            return .failure(.noSuchName("the hosts file has no address of this family"))
-        }
-        return .success(Resolution(addresses: addresses, expires: BootClock.now()))
+    /// What the hosts file has for a name, by family; `nil` if the name does not stand in it at all.
+    func hostsFileEntry(_ name: String) -> [IPAddress.Family: [IPAddress]]? {
+        var entry: [IPAddress.Family: [IPAddress]] = [:]
+        for family in [IPAddress.Family.v4, .v6] { entry[family] = hostsFileAddresses(name, family) }
+        if !entry.isEmpty { return entry }
+        // RFC 6761, section 6.3: this name is the loopback's, in a hosts file or not, and no server is asked for it.
+        return name.lowercased() == "localhost" ? [.v4: [IPAddress(v4: 0x7F00_0001)], .v6: [IPAddress(v6: 1)]] : nil
     }
 
     /// Asks the name servers.
     func ask(_ question: Query.Question) {
         // c-ares would ask for the search domain alone, and for the part before the NUL.
-        guard !question.name.isEmpty, !question.name.utf8.contains(0) else {
+        guard !question.query.name.isEmpty, !question.query.name.utf8.contains(0) else {
             question.query.resolver.receive(.init(status: ARES_EBADNAME, nil), for: question)
             return
         }
@@ -76,7 +78,7 @@ final class Channel {
         hints.ai_flags = ARES_AI_NOSORT
         // Balanced by `answered`, which c-ares calls exactly once, at the latest when the channel is destroyed.
         let argument = Unmanaged.passRetained(question).toOpaque()
-        ares_getaddrinfo(channel, question.name, nil, &hints, answered, argument)
+        ares_getaddrinfo(channel, question.query.name, nil, &hints, answered, argument)
         scheduleTimeout()
     }
 
@@ -126,7 +128,7 @@ final class Channel {
         }
     }
 
-    /// c-ares reads the file anew at each call, as getaddrinfo(3) does: local, small, and a few microseconds.
+    /// c-ares reads the file anew at each call, as getaddrinfo(3) does: local, small, and six microseconds.
     private func hostsFileAddresses(_ name: String, _ family: IPAddress.Family) -> [IPAddress]? {
         var entry: UnsafeMutablePointer<hostent>?
         guard ares_gethostbyname_file(channel, name, family.number, &entry) == ARES_SUCCESS, let entry else {

@@ -18,19 +18,18 @@ public final class Query {
 
     /// One family of the name, as c-ares is asked for it. It keeps its query until it is answered.
     final class Question: Sendable {
-        let name: String
         let family: IPAddress.Family
         let query: Query
 
-        fileprivate init(_ name: String, _ family: IPAddress.Family, _ query: Query) {
-            self.name = name
+        fileprivate init(_ family: IPAddress.Family, _ query: Query) {
             self.family = family
             self.query = query
         }
     }
 
-    private(set) var unanswered: [Question] = []
+    let name: String
     let resolver: Resolver
+    private(set) var unanswered: [Question] = []
     private let families: [IPAddress.Family]
     private var delivery: Delivery?
     private var answers: [IPAddress.Family: Answer] = [:]
@@ -39,10 +38,11 @@ public final class Query {
 
     init(_ name: String, _ families: [IPAddress.Family], of resolver: Resolver, _ delivery: Delivery) {
         precondition(!families.isEmpty, "a query asks for one family at least")
+        self.name = name
         self.resolver = resolver
         self.families = families
         self.delivery = delivery
-        unanswered = families.map { Question(name, $0, self) }
+        unanswered = families.map { Question($0, self) }
         limit = Timers.shared.schedule(after: Resolver.answerLimit) { [self] in
             for question in unanswered {
                 answer(question, .failure(.transient("no answer in \(Resolver.answerLimit)")))

@@ -101,32 +101,36 @@ public final class Resolver {
 
     private func start(_ query: Query) -> Query {
         renewChannelIfConfigurationChanged()
-        for question in query.unanswered {
-            live[ObjectIdentifier(question)] = question
-            ask(question)
+        for question in query.unanswered { live[ObjectIdentifier(question)] = question }
+        withChannel(for: query.unanswered) { channel in
+            if let entry = channel.hostsFileEntry(query.name) {
+                for question in query.unanswered { receive(Self.answer(from: entry, question.family), for: question) }
+            } else {
+                for question in query.unanswered { channel.ask(question) }
+            }
         }
-        deliverLater()
         return query
     }
 
-    /// Gives what was answered at once (from the hosts file, or because no packet could be sent) a turn of its own: the
-    /// caller has the query in hand before its handler runs, and may cancel it.
-    private func deliverLater() {
-        guard !received.isEmpty else { return }
-        AgentQueue.async { self.deliver() }
+    private static func answer(from entry: [IPAddress.Family: [IPAddress]], _ family: IPAddress.Family) -> Query.Answer
+    {
+        guard let addresses = entry[family] else {
+            return .failure(.noSuchName("the hosts file has no address of this family"))
+        }
+        return .success(Resolution(addresses: addresses, expires: BootClock.now()))
     }
 
-    private func ask(_ question: Query.Question) {
+    /// Runs `body` with the channel; where there is none to be had, each question is answered with the reason.
+    ///
+    /// What is answered at once (by the hosts file, or because no packet could be sent) gets a turn of its own: the caller
+    /// has the query in hand before its handler runs, and may cancel it.
+    private func withChannel(for questions: some Sequence<Query.Question>, _ body: (Channel) -> Void) {
         do throws(ResolutionError) {
-            let channel = try openChannel()
-            if let answer = channel.hostsFileAnswer(to: question) {
-                receive(answer, for: question)
-            } else {
-                channel.ask(question)
-            }
+            body(try openChannel())
         } catch {
-            receive(.failure(error), for: question)
+            for question in questions { receive(.failure(error), for: question) }
         }
+        if !received.isEmpty { AgentQueue.async { self.deliver() } }
     }
 
     private func openChannel() throws(ResolutionError) -> Channel {
@@ -152,8 +156,9 @@ public final class Resolver {
 
     private func renewChannel() {
         closeChannel()
-        for question in live.values { ask(question) }
-        deliverLater()
+        withChannel(for: live.values) { channel in
+            for question in live.values { channel.ask(question) }
+        }
     }
 }
 

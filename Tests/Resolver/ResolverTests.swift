@@ -192,6 +192,17 @@ struct ResolverTests {
         }
     }
 
+    @Test(arguments: ["localhost", "LocalHost"]) func localhostIsTheLoopbackAndNoServerIsAskedForIt(name: String)
+        async throws
+    {
+        let server = NameServerStub { _ in .addresses([v4], ttl: 60) }
+        try await with(server) { resolver in
+            let addresses = try #require(await resolver.resolve(name).addresses)
+            #expect(!addresses.isEmpty && addresses.allSatisfy(\.isLoopback))
+            #expect(server.questions.isEmpty)
+        }
+    }
+
     @Test func theHostsFileIsAuthoritativeForBothFamilies() async throws {
         let server = NameServerStub { _ in .addresses([v6], ttl: 60) }
         let hosts = try String(contentsOfFile: "/etc/hosts", encoding: .utf8)

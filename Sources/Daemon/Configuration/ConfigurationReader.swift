@@ -3,20 +3,20 @@
 internal import TOML
 
 /// What a load cannot know by itself.
-public struct ConfigurationChecks {
+public struct ConfigurationChecks: Sendable {
     /// What is wrong with a remote, for the end of a sentence; `nil` if nothing is.
-    public var remoteProblem: (String) -> String?
+    public var remoteProblem: @Sendable (String) -> String?
     /// What is wrong with a connection whose settings are fine one by one: the key, and the problem; `nil` if nothing is.
-    public var policyProblem: (ConnectionSettings) -> (key: String, problem: String)?
+    public var policyProblem: @Sendable (ConnectionSettings) -> (key: String, problem: String)?
     /// A user's number by name; `nil` if there is no such user.
-    public var userNumber: (String) -> UInt32?
+    public var userNumber: @Sendable (String) -> UInt32?
 
     /// The checks of a load. Users are looked up with getpwnam(3) unless told otherwise, which may ask the network:
     /// load off the agent's queue.
     public init(
-        remoteProblem: @escaping (String) -> String?,
-        policyProblem: @escaping (ConnectionSettings) -> (key: String, problem: String)? = { _ in nil },
-        userNumber: @escaping (String) -> UInt32? = systemUserNumber
+        remoteProblem: @escaping @Sendable (String) -> String?,
+        policyProblem: @escaping @Sendable (ConnectionSettings) -> (key: String, problem: String)? = { _ in nil },
+        userNumber: @escaping @Sendable (String) -> UInt32? = systemUserNumber
     ) {
         self.remoteProblem = remoteProblem
         self.policyProblem = policyProblem
