@@ -46,7 +46,7 @@ struct ConfigurationErrorTests {
         ("mark = 0", "4:8: connection.mark: 0 is out of range; from 1 to 4294967295"),
         ("mark = 4_294_967_296", "4:8: connection.mark: 4294967296 is out of range; from 1 to 4294967295"),
         ("mark = true", "4:8: connection.mark: expected an integer, found a boolean"),
-        ("connect_timeout = '2h'", "4:19: connection.connect_timeout: \"2h\" is out of range; from 1s to 1h"),
+        ("connect_timeout = '25h'", "4:19: connection.connect_timeout: \"25h\" is out of range; from 1s to 24h"),
         (
             "user_timeout = 2026-01-31",
             "4:16: connection.user_timeout: expected a duration such as \"90s\", found a date or time"
@@ -113,6 +113,15 @@ struct ConfigurationErrorTests {
     ])
     func aConnectionInTheWrongFormIsTold(text: String, message: String) throws {
         #expect(try ConfigurationBench(["dialtone.toml": text]).errors() == ["dialtone.toml:\(message)"])
+    }
+
+    @Test func whatDoesNotGoTogetherIsToldAtTheConnection() throws {
+        let bench = try ConfigurationBench(["dialtone.toml": "\n" + Self.connection])
+        let checks = ConfigurationChecks(
+            remoteProblem: { _ in nil }, policyProblem: { _ in ("user_timeout", "is too short") })
+        let files = ConfigurationFiles(main: "\(bench.directory)/dialtone.toml")
+        let error = #expect(throws: ConfigurationError.self) { try Configuration.load(files, checks) }
+        #expect(error?.description == "\(bench.directory)/dialtone.toml:2:1: connection.user_timeout: is too short")
     }
 
     @Test func allErrorsOfAllFilesAreToldInTheirOrder() throws {
