@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NetworkPath
+import Platform
+import Supervisor
+
+@testable import Dialer
+
+/// A network whose paths and names the test decides, and who watches or asks right now.
+@AgentQueue
+final class Surroundings: PathSource, NameSource, ConnectionObserver {
+    final class Watch: Ongoing {
+        fileprivate var end: () -> Void = {}
+        func cancel() { end() }
+    }
+
+    var path: Path {
+        didSet { for handler in observers.values { handler(path) } }
+    }
+    /// What names are answered with; `nil` leaves questions open.
+    var answer: Result<[IPAddress], ResolutionFailure>? = .success([.loopback])
+    private(set) var targets: [Target] = []
+    private(set) var names: [String] = []
+    private(set) var openQuestions = 0
+    private var observers: [Int: @AgentQueue (Path) -> Void] = [:]
+    private var nextObserver = 0
+    let events = Inbox<ConnectionEvent>()
+
+    init(_ path: Path) {
+        self.path = path
+    }
+
+    var watchedPaths: Int { observers.count }
+
+    func observePath(to target: Target, _ handler: @escaping @AgentQueue (Path) -> Void) -> any Ongoing {
+        targets.append(target)
+        let number = nextObserver
+        nextObserver += 1
+        observers[number] = handler
+        let watch = Watch()
+        watch.end = { self.observers[number] = nil }
+        handler(path)
+        return watch
+    }
+
+    func resolve(
+        _ name: String, for target: Target,
+        _ completion: @escaping @AgentQueue (Result<[IPAddress], ResolutionFailure>) -> Void
+    ) -> any Ongoing {
+        names.append(name)
+        let watch = Watch()
+        if let answer {
+            completion(answer)
+        } else {
+            openQuestions += 1
+            watch.end = { self.openQuestions -= 1 }
+        }
+        return watch
+    }
+
+    func connection(_ connection: ConnectionDriver, did event: ConnectionEvent) { events.put(event) }
+
+    /// A connection in these surroundings, begun.
+    func connection(to remote: String, _ adjust: (inout ConnectionPolicy) -> Void = { _ in }) throws -> ConnectionDriver
+    {
+        var policy = ConnectionPolicy(remote: try Remote(remote))
+        adjust(&policy)
+        try policy.validate()
+        let driver = ConnectionDriver(
+            policy: policy, context: DialerContext(paths: self, names: self), observer: self)
+        driver.open()
+        return driver
+    }
+
+    /// The next event that enters `state`.
+    func entered(_ state: ConnectionStatus.State) async -> ConnectionEvent? {
+        await events.next { $0.kind == .stateChanged && $0.status.state == state }
+    }
+}
+
+extension Path {
+    /// The way to this machine itself.
+    static func loopback(source: IPAddress = .loopback, supportsDNS: Bool = true) -> Path {
+        Path(
+            status: .satisfied,
+            interface: Interface(
+                index: 1, name: "lo", kind: .loopback, addresses: [InterfaceAddress(source, prefixLength: 8)]),
+            source: source, destination: .loopback, isLocalAddress: true, supportsIPv4: true, supportsDNS: supportsDNS)
+    }
+
+    static let none = Path(status: .unsatisfied, reason: .noRoute, destination: .loopback)
+}
