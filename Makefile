@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# `make` says what there is. Each target installs what it needs first; see scripts/install-dependencies.
+
+PREFIX = /usr/local
+DESTDIR =
+# A connection for `make run` to supervise: make run OPEN=tcp://host:port
+OPEN =
+# What `make run` and `make demo` build. Debug, because after a change it is there in seconds; `make install` and
+# `make bench` build for release.
+CONFIGURATION = debug
+
+export OPEN
+
+BUILT = .build/$(CONFIGURATION)
+RELEASE = --configuration release --static-swift-stdlib
+SWIFT_SOURCES = $(wildcard Sources Tests Benchmarks/Sources Benchmarks/Package.swift) Package.swift
+
+.PHONY: help build run test demo install bench lint deps deps-test
+
+help:
+	@echo 'make run [OPEN=tcp://host:port]  build the agent and run it here, in the foreground'
+	@echo 'make test                        build and run every test'
+	@echo 'make demo                        watch the agent in a network of namespaces: cables pulled, a broker restarted'
+	@echo 'make bench                       measure it, beside its peers'
+	@echo 'make lint                        check format and layering'
+	@echo 'make build                       build everything for debugging'
+	@echo 'make install [PREFIX=/usr/local] [DESTDIR=]'
+	@echo '                                 build for release; install binaries, units, manual pages, completions'
+	@echo 'make deps, make deps-test        install the Debian packages that building, that testing needs'
+
+deps:
+	@scripts/install-dependencies build
+
+deps-test:
+	@scripts/install-dependencies test
+
+build: deps
+	swift build
+
+run: deps
+	swift build --configuration $(CONFIGURATION) --product dialtoned
+	@exec $(BUILT)/dialtoned $${OPEN:+--open "$$OPEN"}
+
+# Built outside, since the sandbox has no network to fetch packages from; run inside, away from this machine's network.
+test: deps-test
+	swift build --build-tests
+	@scripts/python-varlink >/dev/null || echo 'Without PyPI, the tests with foreign Varlink clients are skipped.'
+	@if scripts/in-lab --check; then set -- scripts/in-lab; else set --; fi; \
+	    set -x; "$$@" swift test --skip-build --disable-xctest
+
+demo: deps-test
+	swift build --configuration $(CONFIGURATION)
+	@scripts/in-lab $(BUILT)/dialtone-demo
+
+bench: deps-test
+	swift build $(RELEASE) --product dialtoned
+	swift build --package-path Benchmarks --configuration release
+	@scripts/in-lab Benchmarks/.build/release/bench .build/release/dialtoned
+
+lint: deps
+	swift format lint --strict --recursive $(SWIFT_SOURCES)
+	@for script in scripts/* .ci/run; do \
+	    case $$(head -n 1 $$script) in *sh) echo "sh -n $$script"; sh -n $$script || exit 1 ;; esac; done
+	swift build --build-tests
+	swift test --skip-build --disable-xctest --filter TidyTests
+
+install: deps
+	swift build $(RELEASE) --product dialtoned
+	swift build $(RELEASE) --product dialtone
+	swift package generate-manual --multi-page
+	scripts/install '$(DESTDIR)' '$(PREFIX)'
