@@ -38,7 +38,8 @@ public final class ConnectionDriver {
     /// Makes a new flow now, in place of whatever there is.
     public func redial() { process(.redialRequested) }
 
-    /// Ends the connection for good: when this returns, its socket is closed and nothing of it runs any more.
+    /// Ends the connection for good: when this returns, its socket is closed and nothing of it runs any more. Asked for
+    /// by the observer in the middle of an event, as every request it comes right after that event's actions.
     public func close() { process(.closeRequested) }
 
     /// Goes on under another policy, a valid one, and keeps the flow where that allows it.

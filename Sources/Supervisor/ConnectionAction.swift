@@ -27,7 +27,7 @@ public enum ConnectionAction: Hashable, Sendable {
 }
 
 /// The timers of a connection. Each belongs to one state, and a ready flow has none.
-public enum ConnectionTimer: Int, Hashable, Sendable, CaseIterable {
+public enum ConnectionTimer: Hashable, Sendable, CaseIterable {
     /// When to give up waiting for the resolver's answer.
     case resolution
     /// When to give up connecting to one address.

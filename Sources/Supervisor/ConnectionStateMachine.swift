@@ -188,7 +188,7 @@ extension ConnectionStateMachine {
         }
         if case .backingOff(let deadline) = state, policy.backoff != old.backoff {
             // A wait that was drawn from figures nobody wants any more is not sat out; a shorter one is not drawn out.
-            let sooner = turn.now + policy.backoff.delay(afterFailures: failures, using: &turn.random)
+            let sooner = drawDeadline(policy.backoff, &turn)
             if sooner < deadline {
                 turn.perform(.scheduleTimer(.retry, deadline: sooner))
                 state = .backingOff(until: sooner)

@@ -68,7 +68,7 @@ extension ResolutionFailure: CustomStringConvertible {
         switch self {
         case .noSuchName: "the name does not exist"
         case .noAddress: "the name has no address"
-        case .temporary: "the name server does not answer"
+        case .temporary: "the name server gives no answer"
         }
     }
 }

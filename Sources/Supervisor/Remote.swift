@@ -77,7 +77,7 @@ public struct Remote: Hashable, Sendable, CustomStringConvertible {
     /// The resource of a WebSocket with its leading slash; empty where none was written.
     public let resource: String
 
-    /// A remote from its parts, for callers that hold them apart already.
+    /// A remote from parts that were checked.
     init(scheme: Scheme, host: Target.Host, port: UInt16, resource: String) {
         self.scheme = scheme
         self.host = host
@@ -97,24 +97,5 @@ public struct Remote: Hashable, Sendable, CustomStringConvertible {
         case .address(let address): Endpoint(address: address, port: port).description
         case .name(let name): "\(name):\(port)"
         }
-    }
-}
-
-/// An address and a port.
-public struct Endpoint: Hashable, Sendable, CustomStringConvertible {
-    /// The address.
-    public var address: IPAddress
-    /// The port, in the machine's byte order.
-    public var port: UInt16
-
-    /// An endpoint.
-    public init(address: IPAddress, port: UInt16) {
-        self.address = address
-        self.port = port
-    }
-
-    /// `192.0.2.7:5060`, or with IPv6 `[2001:db8::7]:5060` (RFC 5952, section 6).
-    public var description: String {
-        address.family == .v4 ? "\(address):\(port)" : "[\(address)]:\(port)"
     }
 }

@@ -156,7 +156,7 @@ extension ConnectionStateMachine {
         refusedSince = kind == .refused ? refusedSince ?? turn.now : nil
         let isRefusedForGood = refusedSince.map { turn.now - $0 >= Self.persistentRefusal } ?? false
         guard kind == .permanent || isRefusedForGood else { return backOff(because: cause, &turn) }
-        let deadline = turn.now + BackoffPolicy.slow.delay(afterFailures: failures, using: &turn.random)
+        let deadline = drawDeadline(.slow, &turn)
         turn.perform(.scheduleTimer(.retry, deadline: deadline))
         enter(.failed(until: deadline), because: cause, &turn)
     }
@@ -192,10 +192,13 @@ extension ConnectionStateMachine {
     private mutating func retry(
         _ backoff: BackoffPolicy, because cause: StatusReason, _ turn: inout Turn<some RandomNumberGenerator>
     ) {
-        // Not earlier than the budget allows, or the wait would end in another one.
-        let wait = backoff.delay(afterFailures: failures, using: &turn.random)
-        let deadline = max(turn.now + wait, budget.earliest)
+        let deadline = drawDeadline(backoff, &turn)
         turn.perform(.scheduleTimer(.retry, deadline: deadline))
         enter(.backingOff(until: deadline), because: cause, &turn)
+    }
+
+    /// When to dial again: what chance draws, but not earlier than the budget allows, or the wait would end in another.
+    func drawDeadline(_ backoff: BackoffPolicy, _ turn: inout Turn<some RandomNumberGenerator>) -> Duration {
+        max(turn.now + backoff.delay(afterFailures: failures, using: &turn.random), budget.earliest)
     }
 }

@@ -10,8 +10,9 @@ extension Checker {
     /// Whether the state has what it needs and nothing more, and the last event says what the status says.
     func checkHoldings(_ status: ConnectionStatus, _ now: Duration) throws {
         let needsSocket = status.state == .connecting || status.state == .ready
-        try require((socket != nil) == needsSocket, .stateHoldsWhatItNeeds, "socket in \(status.state)")
-        try require((query != nil) == (status.state == .resolving), .stateHoldsWhatItNeeds, "query in \(status.state)")
+        try require((known.socket != nil) == needsSocket, .stateHoldsWhatItNeeds, "socket in \(status.state)")
+        try require(
+            (known.query != nil) == (status.state == .resolving), .stateHoldsWhatItNeeds, "query in \(status.state)")
         let timer: ConnectionTimer? =
             switch status.state {
             case .resolving: .resolution
@@ -20,14 +21,14 @@ extension Checker {
             case .waiting, .ready, .closed: nil
             }
         try require(
-            Array(timers.keys) == (timer.map { [$0] } ?? []), .stateHoldsWhatItNeeds,
-            "\(timers.keys) in \(status.state)")
+            Array(known.timers.keys) == (timer.map { [$0] } ?? []), .stateHoldsWhatItNeeds,
+            "\(known.timers.keys) in \(status.state)")
         if let timer, timer == .retry {
-            try require(status.nextAttempt == timers[timer], .stateHoldsWhatItNeeds, "nextAttempt")
+            try require(status.nextAttempt == known.timers[timer], .stateHoldsWhatItNeeds, "nextAttempt")
         }
-        if status.state == .waiting { try require(!hasPath, .pathDialledAtOnce, "waits with a path") }
+        if status.state == .waiting { try require(!known.hasPath, .pathDialledAtOnce, "waits with a path") }
         if let local = status.localAddress {
-            try require(local == socket?.local, .eventsTellTheStatus, "local address \(local)")
+            try require(local == known.socket?.local, .eventsTellTheStatus, "local address \(local)")
         }
         guard let told = lastEvent?.status else { return }
         let isTold =
@@ -38,8 +39,8 @@ extension Checker {
     }
 
     /// Whether the answer is what the rules ask for after this input.
-    mutating func checkReaction(
-        to input: ConnectionInput, _ before: Checker, _ actions: [ConnectionAction], _ status: ConnectionStatus,
+    func checkReaction(
+        to input: ConnectionInput, _ before: Knowledge, _ actions: [ConnectionAction], _ status: ConnectionStatus,
         _ now: Duration
     ) throws {
         let wasIdle = before.timers[.retry] != nil
@@ -48,9 +49,9 @@ extension Checker {
             try checkPathReaction(new, before, actions, status, now, wasIdle: wasIdle)
         case .localAddressRemoved(let address):
             try require(status.localAddress?.address != address, .boundToWhatExists, "flow keeps \(address)")
-            try require(socket?.request.source != address, .boundToWhatExists, "dial keeps \(address)")
+            try require(known.socket?.request.source != address, .boundToWhatExists, "dial keeps \(address)")
         case .remoteClosed, .flowFailed:
-            if before.socket != nil, socket == nil { try checkWait(status, now) }
+            if before.socket != nil, known.socket == nil { try checkWait(status, now) }
         case .dialFailed, .resolutionFailed, .dialResolved:
             try checkFailedDial(input, before, status, now)
         case .timerFired(let timer):
@@ -62,42 +63,43 @@ extension Checker {
                 return try require(actions == again, .deadlinesKept, "\(timer) is early: \(actions)")
             }
             if timer != .retry { return try checkFailedDial(input, before, status, now) }
-            try require(isDialling, .stateHoldsWhatItNeeds, "a retry that serves nothing: \(status.reason)")
+            try require(known.isDialling, .stateHoldsWhatItNeeds, "a retry that serves nothing: \(status.reason)")
         case .redialRequested:
             if before.hasPath { try checkDialsNow(status, now) }
             if before.hasPath { (failures, refusedSince) = (0, nil) }
         case .policyChanged:
-            if Self.isElsewhere(policy, before.policy) { (failures, refusedSince) = (0, nil) }
+            if Self.isElsewhere(known.policy, before.policy) { (failures, refusedSince) = (0, nil) }
         case .opened, .dialSucceeded, .closeRequested:
             break
         }
     }
 
-    private mutating func checkPathReaction(
-        _ new: Path, _ before: Checker, _ actions: [ConnectionAction], _ status: ConnectionStatus, _ now: Duration,
+    private func checkPathReaction(
+        _ new: Path, _ before: Knowledge, _ actions: [ConnectionAction], _ status: ConnectionStatus, _ now: Duration,
         wasIdle: Bool
     ) throws {
         guard let old = before.path else { return try checkFirstPath(status, now) }
         if new.changes(from: old).isEmpty {
             try require(actions.isEmpty, .silentWithoutNews, "\(actions)")
         }
-        if !hasPath {
+        if !known.hasPath {
             try require(status.state == .waiting, .flowEndsForCause, "\(status.state) without a path")
-        } else if !before.hasPath || (wasIdle && Self.isNews(new, after: old) && path == new) {
+        } else if !before.hasPath || (wasIdle && Self.isNews(new, after: old) && known.path == new) {
             try checkFirstPath(status, now)
-        } else if before.isDialling, path == new, Self.takesAnotherWay(new, old) {
+        } else if before.isDialling, known.path == new, Self.takesAnotherWay(new, old) {
             // A dial under way is made anew over the way that the path takes now.
             try checkDialsNow(status, now)
             (failures, refusedSince) = (0, nil)
         } else if before.isDialling {
             try require(
-                before.socket?.request.epoch == socket?.request.epoch && before.query == query, .pathDialledAtOnce,
+                before.socket?.request.epoch == known.socket?.request.epoch && before.query == known.query,
+                .pathDialledAtOnce,
                 "a dial is disturbed by news that change nothing for it")
         }
     }
 
-    private mutating func checkFirstPath(_ status: ConnectionStatus, _ now: Duration) throws {
-        guard hasPath else { return }
+    private func checkFirstPath(_ status: ConnectionStatus, _ now: Duration) throws {
+        guard known.hasPath else { return }
         try checkDialsNow(status, now)
         (failures, refusedSince) = (0, nil)
     }
@@ -115,10 +117,10 @@ extension Checker {
     }
 
     /// Whether the dial that failed with this input, if it did, is followed by the wait that its failure asks for.
-    private mutating func checkFailedDial(
-        _ input: ConnectionInput, _ before: Checker, _ status: ConnectionStatus, _ now: Duration
+    private func checkFailedDial(
+        _ input: ConnectionInput, _ before: Knowledge, _ status: ConnectionStatus, _ now: Duration
     ) throws {
-        guard before.isDialling, query == nil, socket == nil else { return }
+        guard before.isDialling, known.query == nil, known.socket == nil else { return }
         let told = misses.first { !$0.isLocal } ?? misses.last
         let (isPermanent, isLocal): (Bool, Bool) =
             switch input {
@@ -153,7 +155,7 @@ extension Checker {
     private func checkWait(_ status: ConnectionStatus, _ now: Duration) throws {
         try require(status.state == .backingOff, .backoffKept, "\(status.state) after a failure")
         let bound = bound(afterFailures: failures)
-        let lowest = policy.backoff.jitter == .half ? bound / 2 : .zero
+        let lowest = known.policy.backoff.jitter == .half ? bound / 2 : .zero
         let wait = (status.nextAttempt ?? .zero) - now
         try require((lowest...atMost(bound)).contains(wait), .backoffKept, "\(wait) after \(failures) failures")
         try require(status.attempt == failures + 1, .backoffKept, "attempt \(status.attempt) of \(failures)")
@@ -166,8 +168,10 @@ extension Checker {
 
     /// The policy's bound in its own words: the base, multiplied once a failure, cut at the ceiling.
     private func bound(afterFailures failures: Int) -> Duration {
-        var bound = policy.backoff.base
-        for _ in 0..<failures where bound < policy.backoff.ceiling { bound = bound * policy.backoff.multiplier }
-        return min(bound, policy.backoff.ceiling)
+        var bound = known.policy.backoff.base
+        for _ in 0..<failures where bound < known.policy.backoff.ceiling {
+            bound = bound * known.policy.backoff.multiplier
+        }
+        return min(bound, known.policy.backoff.ceiling)
     }
 }

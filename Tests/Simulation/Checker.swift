@@ -16,21 +16,29 @@ struct Coverage: Sendable {
 }
 
 /// Follows a machine from outside, by what it is told and what it answers, and knows the rules in its own words.
-struct Checker {
+final class Checker {
     struct Socket {
         let request: FlowRequest
         var local: Endpoint?
         var connectedAt: Duration?
     }
 
-    var policy: ConnectionPolicy
-    /// The path as a believer of the last coherent word sees it.
-    var path: Path?
+    /// What is known of the connection, to compare after an input with before it.
+    struct Knowledge {
+        var policy: ConnectionPolicy
+        /// The path as a believer of the last coherent word sees it.
+        var path: Path?
+        var socket: Socket?
+        var query: UInt64?
+        var timers: [ConnectionTimer: Duration] = [:]
+
+        var hasPath: Bool { path.map(Checker.mayDial) ?? false }
+        var isDialling: Bool { query != nil || (socket != nil && socket?.connectedAt == nil) }
+    }
+
+    var known: Knowledge
     var pathNewsAt: Duration?
-    var socket: Socket?
-    var query: UInt64?
     var answer: [IPAddress] = []
-    var timers: [ConnectionTimer: Duration] = [:]
     var newestEpoch: UInt64 = 0
     var newestQuery: UInt64 = 0
     /// Dials and unstable flows that failed since the count last started over.
@@ -45,17 +53,13 @@ struct Checker {
     var seen = Coverage()
 
     init(policy: ConnectionPolicy) {
-        self.policy = policy
+        known = Knowledge(policy: policy)
     }
-
-    var hasPath: Bool { path.map(Self.mayDial) ?? false }
 
     /// Whether the rules allow a dial over a path: all but an unsatisfied one, unless the name alone is missing.
     static func mayDial(_ path: Path) -> Bool {
         path.status != .unsatisfied || (path.reason == .nameUnresolved && path.supportsDNS)
     }
-
-    var isDialling: Bool { query != nil || (socket != nil && socket?.connectedAt == nil) }
 
     /// Whether packets go another way than before, as far as both paths know theirs.
     static func takesAnotherWay(_ new: Path, _ old: Path) -> Bool {
@@ -65,7 +69,7 @@ struct Checker {
     }
 
     /// Follows one input and its answer.
-    mutating func follow(
+    func follow(
         _ input: ConnectionInput, answeredWith actions: [ConnectionAction], status: ConnectionStatus,
         world: World, now: Duration
     ) throws {
@@ -73,7 +77,7 @@ struct Checker {
             try require(actions.isEmpty, .closedForGood, "\(input) is answered with \(actions)")
             return
         }
-        let before = self
+        let before = known
         noteInput(input, now)
         for action in actions { try apply(action, of: input, before, world, now) }
         try checkHoldings(status, now)
@@ -81,38 +85,37 @@ struct Checker {
         if status.state == .closed { isClosed = true }
     }
 
-    func require(_ condition: Bool, _ invariant: Invariant, _ detail: @autoclosure () -> String) throws {
-        if !condition { throw Violation(invariant: invariant, detail: detail()) }
-    }
-
     /// Takes over what an input says about the world, before its answer is looked at.
-    private mutating func noteInput(_ input: ConnectionInput, _ now: Duration) {
+    private func noteInput(_ input: ConnectionInput, _ now: Duration) {
         switch input {
         case .pathChanged(let new):
-            if new.isCoherent || Self.mayDial(new) || !hasPath {
-                if path.map({ Self.isNews(new, after: $0) }) ?? true { pathNewsAt = now }
-                path = new
+            if new.isCoherent || Self.mayDial(new) || !known.hasPath {
+                if known.path.map({ Self.isNews(new, after: $0) }) ?? true { pathNewsAt = now }
+                known.path = new
             }
-        case .localAddressRemoved(let address) where path?.source == address:
-            path?.source = nil
+        case .localAddressRemoved(let address) where known.path?.source == address:
+            known.path?.source = nil
             pathNewsAt = now
-        case .dialSucceeded(let epoch, let local, _) where epoch == socket?.request.epoch && socket?.local == nil:
-            socket?.local = local
-            socket?.connectedAt = now
+        case .dialSucceeded(let epoch, let local, _)
+        where epoch == known.socket?.request.epoch && known.socket?.local == nil:
+            known.socket?.local = local
+            known.socket?.connectedAt = now
             refusedSince = nil
-        case .dialFailed(let epoch, let failure) where epoch == socket?.request.epoch:
+        case .dialFailed(let epoch, let failure) where epoch == known.socket?.request.epoch:
             misses.append(failure)
         case .timerFired(let timer):
-            if timer == .connect, socket != nil, let due = timers[timer], due <= now { misses.append(.timedOut) }
-            timers[timer] = nil
+            if timer == .connect, known.socket != nil, let due = known.timers[timer], due <= now {
+                misses.append(.timedOut)
+            }
+            known.timers[timer] = nil
         case .policyChanged(let policy):
-            if Self.isElsewhere(policy, self.policy) { path = nil }
-            self.policy = policy
-        case .dialResolved(let query, let addresses) where query == self.query:
+            if Self.isElsewhere(policy, known.policy) { known.path = nil }
+            known.policy = policy
+        case .dialResolved(let query, let addresses) where query == known.query:
             answer = addresses
-            self.query = nil
-        case .resolutionFailed(let query, _) where query == self.query:
-            self.query = nil
+            known.query = nil
+        case .resolutionFailed(let query, _) where query == known.query:
+            known.query = nil
         case .opened, .localAddressRemoved, .dialSucceeded, .dialFailed, .dialResolved, .resolutionFailed,
             .remoteClosed, .flowFailed, .redialRequested, .closeRequested:
             break
@@ -132,41 +135,42 @@ struct Checker {
 
     // MARK: - One action
 
-    private mutating func apply(
-        _ action: ConnectionAction, of input: ConnectionInput, _ before: Checker, _ world: World, _ now: Duration
+    private func apply(
+        _ action: ConnectionAction, of input: ConnectionInput, _ before: Knowledge, _ world: World, _ now: Duration
     ) throws {
         switch action {
         case .observePath, .stopObservingPath, .configureSocket:
             break
         case .resolve(let query, _):
-            try require(hasPath, .noPacketWithoutPath, "asks for the name over \(String(describing: path))")
-            try require(self.query == nil, .oneFlow, "query \(query) beside \(String(describing: self.query))")
+            try require(known.hasPath, .noPacketWithoutPath, "asks for the name over \(String(describing: known.path))")
+            try require(known.query == nil, .oneFlow, "query \(query) beside \(String(describing: known.query))")
             try require(query > newestQuery, .numbersIncrease, "query \(query) after \(newestQuery)")
-            (self.query, newestQuery, answer, misses) = (query, query, [], [])
+            (known.query, newestQuery, answer, misses) = (query, query, [], [])
             try noteDial(now)
         case .cancelResolution(let query):
-            try require(query == self.query, .closesWhatIsOpen, "query \(query) does not run")
-            self.query = nil
+            try require(query == known.query, .closesWhatIsOpen, "query \(query) does not run")
+            known.query = nil
         case .openSocket(let request):
             try noteOpen(request, world, now)
         case .closeSocket(let epoch, let reason):
             try noteClose(epoch, reason, of: input, before, now)
         case .scheduleTimer(let timer, let deadline):
             try require(deadline >= now, .deadlinesAhead, "\(timer) for \(deadline) at \(now)")
-            timers[timer] = deadline
+            known.timers[timer] = deadline
         case .cancelTimer(let timer):
-            try require(timers[timer] != nil, .stateHoldsWhatItNeeds, "\(timer) is cancelled and does not run")
-            timers[timer] = nil
+            try require(known.timers[timer] != nil, .stateHoldsWhatItNeeds, "\(timer) is cancelled and does not run")
+            known.timers[timer] = nil
         case .emit(let event):
             try noteEvent(event, now)
         }
     }
 
-    private mutating func noteOpen(_ request: FlowRequest, _ world: World, _ now: Duration) throws {
-        try require(hasPath, .noPacketWithoutPath, "opens \(request.epoch) over \(String(describing: path))")
-        try require(socket == nil, .oneFlow, "\(request.epoch) beside \(String(describing: socket?.request.epoch))")
+    private func noteOpen(_ request: FlowRequest, _ world: World, _ now: Duration) throws {
+        try require(
+            known.hasPath, .noPacketWithoutPath, "opens \(request.epoch) over \(String(describing: known.path))")
+        try require(known.socket == nil, .oneFlow, "\(request.epoch) beside another")
         try require(request.epoch > newestEpoch, .numbersIncrease, "epoch \(request.epoch) after \(newestEpoch)")
-        if case .address(let address) = policy.remote.host {
+        if case .address(let address) = known.policy.remote.host {
             try require(request.remote.address == address, .dialsTheAnswer, "\(request.remote)")
             misses = []
             try noteDial(now)
@@ -177,26 +181,26 @@ struct Checker {
         if let source = request.source {
             try require(world.isPresent(source), .boundToWhatExists, "opens \(request.epoch) bound to \(source)")
             try require(
-                path?.destination == request.remote.address, .boundToWhatExists, "bound for another destination")
+                known.path?.destination == request.remote.address, .boundToWhatExists, "bound for another destination")
         }
         newestEpoch = request.epoch
-        socket = Socket(request: request)
+        known.socket = Socket(request: request)
     }
 
-    private mutating func noteDial(_ now: Duration) throws {
+    private func noteDial(_ now: Duration) throws {
         dials.removeAll { now - $0 > .seconds(60) }
         dials.append(now)
         let allowed = DialBudget.burst + Int(.seconds(60) / DialBudget.interval)
         try require(dials.count <= allowed, .attemptsBounded, "\(dials.count) dials in a minute")
     }
 
-    private mutating func noteClose(
-        _ epoch: UInt64, _ reason: CloseReason, of input: ConnectionInput, _ before: Checker, _ now: Duration
+    private func noteClose(
+        _ epoch: UInt64, _ reason: CloseReason, of input: ConnectionInput, _ before: Knowledge, _ now: Duration
     ) throws {
-        guard let socket, socket.request.epoch == epoch else {
+        guard let socket = known.socket, socket.request.epoch == epoch else {
             throw Violation(invariant: .closesWhatIsOpen, detail: "\(epoch) is not open")
         }
-        self.socket = nil
+        known.socket = nil
         seen.closings.insert(reason)
         guard let connectedAt = socket.connectedAt else { return }
         let isForCause: Bool =
@@ -219,7 +223,7 @@ struct Checker {
         }
     }
 
-    private mutating func noteEvent(_ event: ConnectionEvent, _ now: Duration) throws {
+    private func noteEvent(_ event: ConnectionEvent, _ now: Duration) throws {
         let says = { (text: String) in "\(text) in \(event)" }
         if let last = lastEvent {
             let since = last.status.since

@@ -59,7 +59,7 @@ extension Simulation {
         case .redialStorm: for _ in 0..<random.below(60) { try tell(.redialRequested) }
         case .policyChanges: try changePolicy()
         case .lateWords: try sayLateWords()
-        case .earlyTimer: if let timer = checker.timers.keys.first { try tell(.timerFired(timer)) }
+        case .earlyTimer: if let timer = checker.known.timers.keys.first { try tell(.timerFired(timer)) }
         case .calm: try run(until: now + .seconds(3600))
         }
     }
@@ -124,7 +124,7 @@ extension Simulation {
     }
 
     private mutating func endFlow(_ input: ConnectionInput) throws {
-        if checker.socket?.connectedAt != nil { try tell(input) }
+        if checker.known.socket?.connectedAt != nil { try tell(input) }
     }
 
     private mutating func sayLateWords() throws {
@@ -138,13 +138,13 @@ extension Simulation {
         try tell(.dialResolved(query: query, addresses: World.hosts))
         try tell(.resolutionFailed(query: query, .noSuchName))
         // A timer that was cancelled when its word was under way already.
-        for timer in ConnectionTimer.allCases where checker.timers[timer] == nil { try tell(.timerFired(timer)) }
+        for timer in ConnectionTimer.allCases where checker.known.timers[timer] == nil { try tell(.timerFired(timer)) }
     }
 
     // MARK: - Users
 
     private mutating func changePolicy() throws {
-        var policy = random.chance(50) ? Simulation.policy(&random) : checker.policy
+        var policy = random.chance(50) ? Simulation.policy(&random) : checker.known.policy
         if random.chance(30) { policy.keepalive = nil }
         if random.chance(30) { policy.mark = UInt32(random.below(3)) }
         try tell(.policyChanged(policy))

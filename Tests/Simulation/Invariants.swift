@@ -49,3 +49,8 @@ struct Violation: Error, CustomStringConvertible {
 
     var description: String { "\(invariant.rawValue): \(detail)" }
 }
+
+/// Ends the run when an invariant does not hold.
+func require(_ condition: Bool, _ invariant: Invariant, _ detail: @autoclosure () -> String) throws {
+    if !condition { throw Violation(invariant: invariant, detail: detail()) }
+}

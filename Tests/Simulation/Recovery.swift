@@ -16,7 +16,7 @@ extension Simulation {
         for host in 0..<3 where random.chance(30) { world.hosts[host] = random.pick([.refuses, .silent]) }
         world.nameServer = .answers
         world.answer = [0, 1, 2, 3].filter { _ in random.chance(60) } + [3]
-        if case .address = checker.policy.remote.host { world.hosts[0] = .accepts }
+        if case .address = checker.known.policy.remote.host { world.hosts[0] = .accepts }
         world.supportsDNS = true
         world.hasAddress = [true, true]
         pending.removeAll { if case .kick = $0.happening { true } else { false } }
@@ -24,8 +24,8 @@ extension Simulation {
         if byPath {
             try move(to: .uplink(random.below(2)))
         } else {
-            if checker.path != world.path() { try tellPath() }
-            if !checker.hasPath { try move(to: .uplink(0)) }
+            if checker.known.path != world.path() { try tellPath() }
+            if !checker.known.hasPath { try move(to: .uplink(0)) }
             bound += waitBound
         }
         try waitUntilReady(within: bound)
@@ -35,14 +35,14 @@ extension Simulation {
     /// How long a dial takes at most once it may begin, and what the budget may put before it.
     private var dialBound: Duration {
         // A flow that stood may be kept alone, so the walk is bounded by the answer's length.
-        DialBudget.interval + .milliseconds(200) + (checker.policy.connectTimeout + .milliseconds(200)) * 5
+        DialBudget.interval + .milliseconds(200) + (checker.known.policy.connectTimeout + .milliseconds(200)) * 5
     }
 
     /// How long a wait that was begun before the world healed may still last, and what the dial that ran may fail of.
     private var waitBound: Duration {
-        let wait = machine.status.state == .failed ? Duration.seconds(1800) : checker.policy.backoff.ceiling
+        let wait = machine.status.state == .failed ? Duration.seconds(1800) : checker.known.policy.backoff.ceiling
         // A query or a connect that was lost in the broken world runs into its deadline first; its failure waits too.
-        return wait + .seconds(15) + dialBound + max(checker.policy.backoff.ceiling, .seconds(1800))
+        return wait + .seconds(15) + dialBound + max(checker.known.policy.backoff.ceiling, .seconds(1800))
     }
 
     private mutating func waitUntilReady(within bound: Duration) throws {
@@ -67,7 +67,7 @@ extension Simulation {
     /// Closes, and says everything once more that could be said.
     mutating func close() throws {
         try tell(.closeRequested)
-        let (timers, isOpen) = (checker.timers, checker.socket != nil || checker.query != nil)
+        let (timers, isOpen) = (checker.known.timers, checker.known.socket != nil || checker.known.query != nil)
         if !timers.isEmpty || isOpen { throw Violation(invariant: .closedForGood, detail: "left: \(timers)") }
         let epoch = checker.newestEpoch
         let local = Endpoint(address: World.source(of: 0), port: 1)

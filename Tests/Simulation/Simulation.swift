@@ -30,7 +30,7 @@ struct Simulation: ~Copyable {
     var now: Duration = .seconds(1_000_000)
     var world = World()
     var machine: ConnectionStateMachine
-    var checker: Checker
+    let checker: Checker
     /// What the world will do, in the order in which it was decided.
     var pending: [Pending] = []
     /// What happened while actions ran, to be told after them.
@@ -76,12 +76,12 @@ struct Simulation: ~Copyable {
 
     func nextDue() -> Duration? {
         let first = pending.lazy.map(\.due).min()
-        guard let timer = checker.timers.values.min() else { return first }
+        guard let timer = checker.known.timers.values.min() else { return first }
         return first.map { min($0, timer) } ?? timer
     }
 
     private mutating func takeNext(due: Duration) throws {
-        if let (timer, _) = checker.timers.first(where: { $0.value == due }) {
+        if let (timer, _) = checker.known.timers.first(where: { $0.value == due }) {
             return try tell(.timerFired(timer))
         }
         guard let position = pending.firstIndex(where: { $0.due == due }) else { return }

@@ -159,10 +159,11 @@ import Testing
         #expect(harness.status.state == .connecting)
     }
 
-    @Test func anUnknownPathIsDialledUnboundAndWithBackoff() {
+    @Test(arguments: [Path.Status.unknown, .requiresConnection])
+    func aPathThatMayBeThereIsDialledUnboundAndWithBackoff(status: Path.Status) {
         var harness = Harness()
         harness.tell(.opened)
-        let actions = harness.tell(.pathChanged(.unknown))
+        let actions = harness.tell(.pathChanged(Path(status: status)))
         #expect(
             actions.first
                 == .openSocket(
