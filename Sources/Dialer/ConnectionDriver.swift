@@ -7,8 +7,8 @@ public import Supervisor
 /// Runs one connection: does with real sockets, timers and names what its ``ConnectionStateMachine`` decides, and tells
 /// it what comes of that. It decides nothing itself.
 ///
-/// A driver lives from ``open()`` until ``close()``, whoever holds it. With a flow that stands it holds no timer and makes
-/// no system call.
+/// A driver lives from ``open()`` until ``close()``, whoever holds it. With a flow that stands it holds no timer and
+/// makes no system call.
 @AgentQueue
 public final class ConnectionDriver {
     private var machine: ConnectionStateMachine
@@ -22,8 +22,8 @@ public final class ConnectionDriver {
     private var backlog: [ConnectionInput] = []
     private var isProcessing = false
 
-    /// A connection that is not at work yet. The policy is valid (``ConnectionPolicy/validate()``); the observer outlives
-    /// the connection.
+    /// A connection that is not at work yet. The policy is valid (``ConnectionPolicy/validate()``); the observer
+    /// outlives the connection.
     public init(policy: ConnectionPolicy, context: DialerContext, observer: any ConnectionObserver) {
         machine = ConnectionStateMachine(policy: policy, now: BootClock.now())
         self.context = context

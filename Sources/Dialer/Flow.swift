@@ -100,7 +100,8 @@ final class Flow {
             setsockopt(
                 descriptor.number, SOL_SOCKET, SO_LINGER, &linger, socklen_t(MemoryLayout.size(ofValue: linger)))
         } else if isConnected {
-            // Closing over bytes that nobody read sends a reset (RFC 1122, 4.2.2.13). Discarded without a copy (tcp(7)).
+            // Closing over bytes that nobody read sends a reset (RFC 1122, 4.2.2.13). Discarded without a copy
+            // (tcp(7)).
             recv(descriptor.number, nil, Int(CInt.max), CInt(MSG_TRUNC | MSG_DONTWAIT))
         }
         descriptor.close()

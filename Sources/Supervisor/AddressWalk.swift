@@ -29,8 +29,8 @@ struct AddressWalk {
         remaining.popFirst()
     }
 
-    /// Notes that an address failed. Of several failures the first that the remote's side caused is kept, else the last:
-    /// "refused" tells more than "no route" for the family that this network does not have.
+    /// Notes that an address failed. Of several failures the first that the remote's side caused is kept, else the
+    /// last: "refused" tells more than "no route" for the family that this network does not have.
     mutating func note(_ failure: FlowFailure, of remote: Endpoint) {
         if let miss, !miss.failure.isLocal { return }
         miss = Miss(failure: failure, remote: remote)

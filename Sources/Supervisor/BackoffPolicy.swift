@@ -2,9 +2,9 @@
 
 /// How long to wait between two dials: capped, growing, and jittered from the first retry on.
 ///
-/// After *n* failures in a row the wait is at most `base` × `multiplier`ⁿ and never above `ceiling`; the part of it that is
-/// left to chance is the ``jitter``. *n* is 0 when a flow ended that had been stable: a server that restarts ends a
-/// thousand of them in the same second, and they must not all come back in the next one.
+/// After *n* failures in a row the wait is at most `base` × `multiplier`ⁿ and never above `ceiling`; the part of it
+/// that is left to chance is the ``jitter``. *n* is 0 when a flow ended that had been stable: a server that restarts
+/// ends a thousand of them in the same second, and they must not all come back in the next one.
 public struct BackoffPolicy: Hashable, Sendable {
     /// Which part of the upper bound chance may choose from.
     public enum Jitter: String, Hashable, Sendable {
@@ -33,8 +33,8 @@ public struct BackoffPolicy: Hashable, Sendable {
         self.jitter = jitter
     }
 
-    /// SIP: RFC 5626, section 4.5. 30 s, since a connection here has one flow and all of its flows have failed when that
-    /// one has; doubling to 1800 s; 50 to 100 % of it. So the retry after the first failure comes in 30 to 60 s.
+    /// SIP: RFC 5626, section 4.5. 30 s, since a connection here has one flow and all of its flows have failed when
+    /// that one has; doubling to 1800 s; 50 to 100 % of it. So the retry after the first failure comes in 30 to 60 s.
     public static let sip = BackoffPolicy(base: .seconds(30), multiplier: 2, ceiling: .seconds(1800), jitter: .half)
 
     /// All others: the figures of gRPC's connection back-off (1 s × 1.6 up to 120 s), with full jitter instead of its
@@ -79,8 +79,8 @@ public struct BackoffPolicy: Hashable, Sendable {
 struct DialBudget: Hashable, Sendable {
     /// Ten changes of the network in a row are answered at once: more than roaming or a dock ever causes.
     static let burst = 10
-    /// Then one dial in two seconds. Just above the rate of ``BackoffPolicy/brief``, so that short retries after a path's
-    /// return do not eat up what the next return needs.
+    /// Then one dial in two seconds. ``BackoffPolicy/brief`` retries a little faster, and in its thirty seconds uses up
+    /// half of the ten, so that the path's next return is still answered at once.
     static let interval = Duration.seconds(2)
 
     /// The instant at which the bucket is full again.

@@ -10,8 +10,8 @@ public struct ConnectionPolicy: Hashable, Sendable {
     public var backoff: BackoffPolicy
     /// The kernel's keepalive; `nil` for none.
     public var keepalive: KeepalivePolicy?
-    /// How long one address has to answer a SYN. 10 s by default: the kernel repeats a SYN after 1, 3 and 7 s, so a radio
-    /// link that is just waking up gets four chances, and a dead address holds up the next one no longer.
+    /// How long one address has to answer a SYN. 10 s by default: the kernel repeats a SYN after 1, 3 and 7 s, so a
+    /// radio link that is just waking up gets four chances, and a dead address holds up the next one no longer.
     public var connectTimeout: Duration
     /// `TCP_USER_TIMEOUT`; `nil` derives it from the keepalive (``KeepalivePolicy/giveUpAfter``).
     public var userTimeout: Duration?
@@ -85,7 +85,8 @@ extension ConnectionPolicy {
         // Below a second not even one repeated SYN fits; above two minutes the kernel has given up by itself.
         try check("connectTimeout", connectTimeout, in: .seconds(1)...(.seconds(120)))
         if let userTimeout { try check("userTimeout", userTimeout, in: .seconds(1)...(.seconds(86_400))) }
-        // Below ten seconds a server that accepts and kicks would count as stable, and be dialled without growing waits.
+        // Below ten seconds a server that accepts and kicks would count as stable, and be dialled without growing
+        // waits.
         try check("stableAfter", stableAfter, in: .seconds(10)...(.seconds(86_400)))
     }
 

@@ -18,8 +18,8 @@ internal import NetworkPath
 ///    or `flowFailed`. The driver closes a socket on `closeSocket` only, and after it says no more of that epoch.
 /// 5. `resolve` is answered once, by `dialResolved` or `resolutionFailed`, unless `cancelResolution` came before.
 /// 6. `now` never goes back. A timer that is told early is scheduled anew.
-/// 7. After ``ConnectionInput/closeRequested`` nothing of the connection is left: no socket, no query, no timer, no path
-///    that is watched. The machine answers everything from then on with no action.
+/// 7. After ``ConnectionInput/closeRequested`` nothing of the connection is left: no socket, no query, no timer, no
+///    path that is watched. The machine answers everything from then on with no action.
 ///
 /// Words that arrive late (an answer to a query that was given up, an epoch that is closed, a timer that was cancelled)
 /// are ignored: queries and epochs are numbered, and no number comes twice.
@@ -41,11 +41,12 @@ public struct ConnectionStateMachine: ~Copyable {
         /// the path goes, itself when the path moves or a user asks, and `closed`.
         case resolving(Resolving)
         /// A socket is connecting. Turns into `ready`, itself with the next address, `backingOff` or `failed` after the
-        /// last one, `waiting` when the path goes, `resolving` or itself when the path moves or a user asks, and `closed`.
-        /// Indirect, because it is the largest and the shortest: a thousand ready connections need not hold room for it.
+        /// last one, `waiting` when the path goes, `resolving` or itself when the path moves or a user asks, and
+        /// `closed`. Indirect, because it is the largest and the shortest: a thousand ready connections need not hold
+        /// room for it.
         indirect case connecting(Connecting)
-        /// A flow stands; there is no timer. Turns into `backingOff` when the remote or the line ends it, `resolving` or
-        /// `connecting` when its address goes or a user asks, `waiting` when the path goes, and `closed`.
+        /// A flow stands; there is no timer. Turns into `backingOff` when the remote or the line ends it, `resolving`
+        /// or `connecting` when its address goes or a user asks, `waiting` when the path goes, and `closed`.
         case ready(Ready)
         /// Waits to dial again. Turns into `resolving` or `connecting` at its time, when the path moves or a user asks;
         /// `waiting` when the path goes, and `closed`.
@@ -83,8 +84,8 @@ public struct ConnectionStateMachine: ~Copyable {
     /// How long a query may take: one round over the three servers that `resolv.conf` can name, at its default of 5 s.
     static let resolutionTimeout = Duration.seconds(15)
 
-    /// How long after a change of the path its failures count as the network settling: addresses still tentative, a name
-    /// server that is not routed to yet. Duplicate address detection, router discovery and DHCP are over by then.
+    /// How long after a change of the path its failures count as the network settling: addresses still tentative, a
+    /// name server that is not routed to yet. Duplicate address detection, router discovery and DHCP are over by then.
     static let settlingTime = Duration.seconds(30)
 
     /// For how long every dial must have been refused until that counts as permanent: longer than a server's upgrade.

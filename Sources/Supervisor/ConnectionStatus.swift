@@ -28,8 +28,8 @@ public struct ConnectionStatus: Hashable, Sendable {
     public var reason: StatusReason
     /// The number of the newest flow; 0 before the first. Each socket is a flow of its own.
     public var epoch: UInt64
-    /// The number of the dial that runs, is waited for or made the flow. 1 after a stable flow, a change of the path or a
-    /// user's request; one more after each failure.
+    /// The number of the dial that runs, is waited for or made the flow. 1 after a stable flow, a change of the path or
+    /// a user's request; one more after each failure.
     public var attempt: Int
     /// When the next dial comes, while ``State/backingOff`` or ``State/failed``.
     public var nextAttempt: Duration?

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Why a socket did not connect or did not stay connected: the kernel's error, sorted by what it means for the next dial.
+/// Why a socket did not connect or did not stay connected: the kernel's error, sorted by what it means for the next
+/// dial.
 public enum FlowFailure: Error, Hashable, Sendable {
     /// The host is there and nothing listens on the port (`ECONNREFUSED`).
     case refused

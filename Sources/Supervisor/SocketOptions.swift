@@ -12,8 +12,8 @@ public struct KeepalivePolicy: Hashable, Sendable {
 
     /// A keepalive; by default a probe after 120 s of silence, then each 10 s, dead after three.
     ///
-    /// 120 s is the longest that RFC 5626, section 4.4.1, lets a SIP client stay silent on TCP, and most NATs that break
-    /// the two hours of RFC 5382 still hold that long. 10 s is what the same section waits for an answer.
+    /// 120 s is the longest that RFC 5626, section 4.4.1, lets a SIP client stay silent on TCP, and 10 s is what it
+    /// waits for an answer.
     public init(idle: Duration = .seconds(120), interval: Duration = .seconds(10), count: Int = 3) {
         self.idle = idle
         self.interval = interval

@@ -2,8 +2,8 @@
 
 internal import NetworkPath
 
-// From the decision to dial to a flow that stands, and from its end to the next decision. TLS goes between `connecting` and
-// `ready` as a state of its own, a probe of the flow between `ready` and `backingOff`.
+// From the decision to dial to a flow that stands, and from its end to the next decision. TLS goes between `connecting`
+// and `ready` as a state of its own, a probe of the flow between `ready` and `backingOff`.
 
 extension ConnectionStateMachine {
     /// Begins a dial. The caller has released what the state held.
