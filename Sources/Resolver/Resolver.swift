@@ -122,8 +122,8 @@ public final class Resolver {
 
     /// Runs `body` with the channel; where there is none to be had, each question is answered with the reason.
     ///
-    /// What is answered at once (by the hosts file, or because no packet could be sent) gets a turn of its own: the caller
-    /// has the query in hand before its handler runs, and may cancel it.
+    /// What is answered at once (by the hosts file, or because no packet could be sent) gets a turn of its own: the
+    /// caller has the query in hand before its handler runs, and may cancel it.
     private func withChannel(for questions: some Sequence<Query.Question>, _ body: (Channel) -> Void) {
         do throws(ResolutionError) {
             body(try openChannel())

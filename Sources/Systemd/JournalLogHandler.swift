@@ -6,7 +6,8 @@ public import Logging
 
 /// Logs to the journal by its own protocol, sd_journal_sendv(3), with a field for each value.
 ///
-/// `journalctl -u dialtoned` shows the message with its values; `journalctl CONNECTION=office` finds the entries by one.
+/// `journalctl -u dialtoned` shows the message with its values; `journalctl CONNECTION=office` finds the entries by
+/// one.
 public struct JournalLogHandler: LogHandler {
     /// Values that every entry gets.
     public var metadata: Logger.Metadata = [:]
@@ -34,11 +35,11 @@ public struct JournalLogHandler: LogHandler {
         set { metadata[key] = newValue }
     }
 
-    /// Sends one entry. If the journal refuses it, it goes to the standard error as a line. (Where there is no journal at
-    /// all, libsystemd drops entries in silence; ``LogOutput/detect()`` does not choose this handler there.)
+    /// Sends one entry. If the journal refuses it, it goes to the standard error as a line. (Where there is no journal
+    /// at all, libsystemd drops entries in silence; ``LogOutput/detect()`` does not choose this handler there.)
     ///
-    /// The send waits while the journal's socket is full. That is meant: journald is supervised by its own watchdog, and
-    /// the lines that are lost otherwise are those that explain a storm.
+    /// The send waits while the journal's socket is full. That is meant: journald is supervised by its own watchdog,
+    /// and the lines that are lost otherwise are those that explain a storm.
     public func log(event: LogEvent) {
         let line = LogLine(event, metadata, metadataProvider)
         if Self.send(entry(event.level, line)) < 0 { writeToStandardError("\(identifier): \(line.text)") }

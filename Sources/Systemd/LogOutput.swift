@@ -10,10 +10,12 @@ public enum LogOutput: Hashable, Sendable {
     /// To the standard error.
     case standardError(hasTime: Bool)
 
-    /// The journal if the standard error leads there anyway, else the standard error, with the time if it is a terminal.
+    /// The journal if the standard error leads there anyway, else the standard error, with the time if it is a
+    /// terminal.
     ///
     /// `$JOURNAL_STREAM` holds the device and inode of the stream that the service manager connected (systemd.exec(5)).
-    /// It is inherited, so it only counts when the standard error still is that stream and no pipe or file of a shell's.
+    /// It is inherited, so it only counts when the standard error still is that stream and no pipe or file of a
+    /// shell's.
     public static func detect() -> LogOutput {
         var status = stat()
         if fstat(STDERR_FILENO, &status) == 0, let stream = getenv("JOURNAL_STREAM"),

@@ -4,8 +4,8 @@ internal import CSystemd
 internal import Glibc
 public import Platform
 
-/// The descriptors that the service manager passed at the start, sd_listen_fds(3): the sockets of socket units, and what
-/// was left in the manager's store by the process before. Each has a name, and is taken by it.
+/// The descriptors that the service manager passed at the start, sd_listen_fds(3): the sockets of socket units, and
+/// what was left in the manager's store by the process before. Each has a name, and is taken by it.
 ///
 /// What nobody has taken is closed with this value, so that a socket unit with a name the daemon does not know refuses
 /// its clients instead of letting them hang in a queue that is never accepted from.

@@ -19,8 +19,8 @@ public enum ServiceManager {
         try notify(["READY=1"] + (status.map { [assignment(status: $0)] } ?? []))
     }
 
-    /// A reload begins; ``notifyReady(status:)`` ends it. The moment lets a manager from version 253 on tell this reload
-    /// from one that it asked for later (`Type=notify-reload`); older ones ignore it.
+    /// A reload begins; ``notifyReady(status:)`` ends it. The moment lets a manager from version 253 on tell this
+    /// reload from one that it asked for later (`Type=notify-reload`); older ones ignore it.
     @discardableResult
     public static func notifyReloading() throws(SystemError) -> Bool {
         var now = timespec()
@@ -46,8 +46,8 @@ public enum ServiceManager {
         try notify(["WATCHDOG=1"])
     }
 
-    /// How long the manager waits for a sign of life before it takes the process for hung, or `nil` if it does not wait.
-    /// From `$WATCHDOG_USEC`, when `$WATCHDOG_PID` is this process.
+    /// How long the manager waits for a sign of life before it takes the process for hung, or `nil` if it does not
+    /// wait. From `$WATCHDOG_USEC`, when `$WATCHDOG_PID` is this process.
     public static var watchdogTimeout: Duration? {
         var microseconds: UInt64 = 0
         guard sd_watchdog_enabled(0, &microseconds) > 0 else { return nil }

@@ -4,8 +4,8 @@ public import Platform
 
 /// Tells the service manager, as long as the agent's queue runs, that it does.
 ///
-/// It is the one timer of an idle agent, and it is there only when the manager asks for it (`WatchdogSec=`). It fires at
-/// half the time the manager waits, as sd_watchdog_enabled(3) advises, so one late ping is forgiven. Nothing is sent
+/// It is the one timer of an idle agent, and it is there only when the manager asks for it (`WatchdogSec=`). It fires
+/// at half the time the manager waits, as sd_watchdog_enabled(3) advises, so one late ping is forgiven. Nothing is sent
 /// from anywhere but the queue: a ping says that the queue, and with it every deadline and every subscriber, is served.
 @AgentQueue
 public final class Watchdog {

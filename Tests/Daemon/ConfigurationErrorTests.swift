@@ -4,6 +4,9 @@ import Testing
 
 @testable import Daemon
 
+private let methods = "one of tcp, crlf, whitespace, xmpp-ping, mqtt, websocket, client, none"
+private let signals = "one of SIGHUP, SIGUSR1, SIGUSR2, SIGCONT, SIGURG, SIGIO"
+
 struct ConfigurationErrorTests {
     /// A connection that is right but for the line that a test adds, which is line 4.
     private static let connection = "[[connection]]\nname = 'office'\nremote = 'tcp://sip.example.com:5060'\n"
@@ -38,7 +41,7 @@ struct ConfigurationErrorTests {
         ),
         (
             "keepalive.protocol = 'smoke'",
-            "4:22: connection.keepalive.protocol: unknown value \"smoke\"; one of tcp, crlf, whitespace, xmpp-ping, mqtt, websocket, client, none"
+            "4:22: connection.keepalive.protocol: unknown value \"smoke\"; \(methods)"
         ),
         ("owner = 'nobody-here'", "4:9: connection.owner: there is no user \"nobody-here\""),
         ("owner = -1", "4:9: connection.owner: -1 is out of range; from 0 to 4294967294"),
@@ -69,7 +72,7 @@ struct ConfigurationErrorTests {
         ("wake.exec = ['/bin/true', 1]", "4:27: connection.wake.exec: expected a string, found an integer"),
         (
             "wake.signal = 'SIGKILL'",
-            "4:15: connection.wake.signal: unknown value \"SIGKILL\"; one of SIGHUP, SIGUSR1, SIGUSR2, SIGCONT, SIGURG, SIGIO"
+            "4:15: connection.wake.signal: unknown value \"SIGKILL\"; \(signals)"
         ),
         ("wake.thaw = 'yes'", "4:13: connection.wake.thaw: expected true or false, found a string"),
         (

@@ -8,31 +8,27 @@ import Testing
 
 /// The manager's end of `$NOTIFY_SOCKET`. It changes the environment, so it is made in exit tests only, each of which
 /// is a process of its own.
-struct ManagerStub {
-    private let descriptor: OwnedDescriptorBox
+final class ManagerStub {
+    private let path = NSTemporaryDirectory() + "notify.\(getpid())"
+    private let descriptor = socket(AF_UNIX, CInt(SOCK_DGRAM.rawValue), 0)
 
     init() {
-        let path = NSTemporaryDirectory() + "notify.\(getpid())"
-        unlink(path)
-        descriptor = OwnedDescriptorBox(socket(AF_UNIX, CInt(SOCK_DGRAM.rawValue), 0))
-        let bound = withUnixAddress(path) { bind(descriptor.number, $0, $1) }
+        let bound = withUnixAddress(path) { bind(descriptor, $0, $1) }
         precondition(bound == 0, "bind: \(errno)")
         setenv("NOTIFY_SOCKET", path, 1)
+    }
+
+    deinit {
+        close(descriptor)
+        unlink(path)
     }
 
     /// The next message, which must be there already.
     func receive() -> String? {
         var buffer = [UInt8](repeating: 0, count: 4096)
-        let count = recv(descriptor.number, &buffer, buffer.count, CInt(MSG_DONTWAIT))
+        let count = recv(descriptor, &buffer, buffer.count, CInt(MSG_DONTWAIT))
         return count < 0 ? nil : String(decoding: buffer[..<count], as: UTF8.self)
     }
-}
-
-/// A descriptor for as long as somebody holds the box.
-final class OwnedDescriptorBox: Sendable {
-    let number: CInt
-    init(_ number: CInt) { self.number = number }
-    deinit { close(number) }
 }
 
 func withUnixAddress<T>(_ path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) -> T) -> T {

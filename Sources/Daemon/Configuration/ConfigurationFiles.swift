@@ -28,7 +28,8 @@ public struct ConfigurationFiles: Hashable, Sendable {
     }
 
     /// The files where nobody named one: in `$CONFIGURATION_DIRECTORY`, which the service manager sets from the unit;
-    /// else in `/etc/dialtone` for root, and for a user in `$XDG_CONFIG_HOME/dialtone`, by default `~/.config/dialtone`.
+    /// else in `/etc/dialtone` for root, and for a user in `$XDG_CONFIG_HOME/dialtone`, by default
+    /// `~/.config/dialtone`.
     ///
     /// - Parameters:
     ///   - user: the effective user of the process.
@@ -58,7 +59,8 @@ public struct LoadedConfiguration: Hashable, Sendable {
 }
 
 extension Configuration {
-    /// Reads and checks all files. It blocks on the file system and on the look-up of users: never on the agent's queue.
+    /// Reads and checks all files. It blocks on the file system and on the look-up of users: never on the agent's
+    /// queue.
     ///
     /// - Throws: every error of every file.
     public static func load(

@@ -6,7 +6,8 @@ internal import TOML
 public struct ConfigurationChecks: Sendable {
     /// What is wrong with a remote, for the end of a sentence; `nil` if nothing is.
     public var remoteProblem: @Sendable (String) -> String?
-    /// What is wrong with a connection whose settings are fine one by one: the key, and the problem; `nil` if nothing is.
+    /// What is wrong with a connection whose settings are fine one by one: the key, and the problem; `nil` if nothing
+    /// is.
     public var policyProblem: @Sendable (ConnectionSettings) -> (key: String, problem: String)?
     /// A user's number by name; `nil` if there is no such user.
     public var userNumber: @Sendable (String) -> UInt32?

@@ -8,7 +8,8 @@ struct Located<Value> {
     var position: TOMLPosition
 }
 
-/// Takes the keys that it knows out of one table and reports every other, every wrong type and every value out of range.
+/// Takes the keys that it knows out of one table and reports every other, every wrong type and every value out of
+/// range.
 ///
 /// Nothing throws: a value that is no good is reported and then treated as absent, so that one load finds all errors.
 struct TableReader {
