@@ -24,6 +24,20 @@ struct Open: AsyncParsableCommand {
     @Option(help: "The firewall mark of its packets, as in 7 or 0x7.", transform: Number.parse)
     var mark: Int?
 
+    /// The longest of either, in seconds: a day. Checked here, since what is longer may not even be a number of
+    /// milliseconds; what the daemon finds too short or too long for the kernel, it says itself.
+    private static let longest = 86_400
+
+    func validate() throws {
+        if let keepalive, !(0...Self.longest).contains(keepalive) {
+            throw ValidationError("--keepalive \(keepalive) is out of range: give seconds from 0 to \(Self.longest)")
+        }
+        if let userTimeout, !(0...Double(Self.longest)).contains(userTimeout) {
+            throw ValidationError(
+                "--user-timeout \(userTimeout) is out of range: give seconds from 0 to \(Self.longest)")
+        }
+    }
+
     func run() async throws {
         let probe = keepalive.map { seconds in
             ConnectionsAPI.Keepalive(
