@@ -37,6 +37,11 @@ public enum DialtoneError: Error, Hashable, Sendable, CustomStringConvertible {
             "The daemon at \(path) does not accept clients. See what it is doing with \"systemctl status dialtoned\"."
         case .unreachable(let error):
             "The daemon cannot be reached: \(error)."
+        case .refused(ConnectionsAPI.Close.name, let failure) where failure.isPermissionDenied:
+            """
+            A configuration file names this connection, and would bring it back. Take it out there, and have the daemon \
+            read its configuration again with "systemctl reload dialtoned".
+            """
         case .refused(let method, let failure):
             failure.inWords ?? "The daemon refused \(method): \(failure)."
         case .interrupted(let method, let error):
@@ -51,7 +56,21 @@ public enum DialtoneError: Error, Hashable, Sendable, CustomStringConvertible {
     }
 }
 
+extension DialtoneError {
+    /// Whether this user, or nobody, may do what was asked; no waiting and no other value of it helps.
+    public var isPermissionDenied: Bool {
+        switch self {
+        case .accessDenied: true
+        case .refused(_, let failure): failure.isPermissionDenied
+        case .notRunning, .busy, .unreachable, .interrupted, .timedOut, .cancelled: false
+        }
+    }
+}
+
 extension VarlinkFailure {
+    /// Whether it is the error that every service has for what is not allowed.
+    fileprivate var isPermissionDenied: Bool { decoded(as: VarlinkService.PermissionDenied.self) != nil }
+
     /// The errors of the daemon's interfaces as sentences.
     fileprivate var inWords: String? {
         if let error: ConnectionsAPI.NoSuchConnection = decoded() {
@@ -90,7 +109,7 @@ extension VarlinkFailure {
             return
                 "What listens there has no interface \(error.interface): it is not a Dialtone daemon, or an older one."
         }
-        if decoded(as: VarlinkService.PermissionDenied.self) != nil {
+        if isPermissionDenied {
             return "The daemon does not allow this user to do that."
         }
         return nil
