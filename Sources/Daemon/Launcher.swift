@@ -121,6 +121,9 @@ private final class Running {
     /// Keeps it alive until the process ends.
     static var shared: Running?
 
+    /// Where files are read. Serial: of two reloads, the later one has the last word.
+    private static let loader = DispatchQueue(label: "org.dialtone.configuration")
+
     private let options: LaunchOptions
     private let agent: Agent
     private let logger: Logger
@@ -201,7 +204,7 @@ private final class Running {
     private func reload() {
         notify { () throws(SystemError) in try ServiceManager.notifyReloading() }
         let (options, logger) = (options, logger)
-        DispatchQueue.global().async {
+        Self.loader.async {
             let result = Result<LoadedConfiguration, ConfigurationError> { () throws(ConfigurationError) in
                 try Launcher.load(options)
             }
