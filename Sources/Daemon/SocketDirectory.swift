@@ -11,8 +11,12 @@ enum SocketDirectory {
     static func make(for socket: String) throws(SystemError) {
         guard let slash = socket.lastIndex(of: "/") else { return }
         let directory = String(socket[..<slash])
-        if mkdir(directory, geteuid() == 0 ? 0o755 : 0o700) != 0, errno != EEXIST {
+        let mode: mode_t = geteuid() == 0 ? 0o755 : 0o700
+        if mkdir(directory, mode) != 0 {
+            if errno == EEXIST { return }
             throw .last("making the socket's directory \(directory)")
         }
+        // The umask of whoever starts the daemon by hand must not shut the users out.
+        if chmod(directory, mode) != 0 { throw .last("setting the mode of the socket's directory \(directory)") }
     }
 }
