@@ -11,6 +11,9 @@ extension Target {
     /// The target that a client asks about, for packets of that client's user.
     init(_ wire: NetworkAPI.Target, user: UInt32) throws(TargetError) {
         guard !wire.host.isEmpty else { throw TargetError("the host is empty: give a name or an address") }
+        let host = Host(wire.host)
+        guard host.isWellFormed else { throw TargetError("“\(wire.host)” is neither a name nor an address") }
+        if wire.interface == "" { throw TargetError("the interface's name is empty: leave it out, or name one") }
         var port: UInt16?
         if let number = wire.port {
             guard let valid = UInt16(exactly: number), valid > 0 else {
@@ -31,7 +34,7 @@ extension Target {
             source = valid
         }
         self.init(
-            Host(wire.host), port: port, transport: wire.protocol.map { $0 == .tcp ? .tcp : .udp }, mark: mark,
+            host, port: port, transport: wire.protocol.map { $0 == .tcp ? .tcp : .udp }, mark: mark,
             user: user, interface: wire.interface, source: source)
     }
 }

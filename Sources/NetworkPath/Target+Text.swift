@@ -22,7 +22,7 @@ extension Target {
         // An IPv6 address without brackets has colons of its own and so no port.
         if IPAddress(text) != nil { return (text, nil) }
         let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
-        guard let host = parts.first, isHost(host) else { return nil }
+        guard let host = parts.first, Host.isName(host) else { return nil }
         guard parts.count == 2 else { return (String(host), nil) }
         guard let port = port(parts[1]) else { return nil }
         return (String(host), port)
@@ -34,9 +34,19 @@ extension Target {
         else { return nil }
         return port
     }
+}
+
+extension Target.Host {
+    /// Whether it is an address, or a name that can be looked up.
+    public var isWellFormed: Bool {
+        switch self {
+        case .address: true
+        case .name(let name): Self.isName(name)
+        }
+    }
 
     /// Letters, digits, dots, hyphens and underscores, 253 at most (RFC 1035, section 2.3.4): what can be looked up.
-    private static func isHost(_ text: Substring) -> Bool {
+    fileprivate static func isName(_ text: some StringProtocol) -> Bool {
         (1...253).contains(text.utf8.count)
             && text.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "-._".contains($0)) }
     }
