@@ -36,7 +36,19 @@ extension ConnectionPolicy {
         } catch {
             throw error.field == "remote"
                 ? VarlinkFailure(ConnectionsAPI.InvalidRemote(remote: wire.remote, reason: error.reason))
-                : VarlinkFailure(VarlinkService.InvalidParameter(parameter: error.field))
+                : VarlinkFailure(VarlinkService.InvalidParameter(parameter: Self.parameter(of: error.field)))
+        }
+    }
+
+    /// The parameter of `Open` for a field of a policy: what the caller can look up in the interface.
+    private static func parameter(of field: String) -> String {
+        switch field {
+        case "userTimeout": "userTimeoutMilliseconds"
+        case "stableAfter": "backoff.stableAfterMilliseconds"
+        case "backoff.base": "backoff.baseMilliseconds"
+        case "backoff.ceiling": "backoff.maximumMilliseconds"
+        case "keepalive.idle": "keepalive.intervalMilliseconds"
+        default: field
         }
     }
 
