@@ -52,7 +52,7 @@ public enum PathText {
         case .noRoute: "no route\(destination)"
         case .noCarrier: interface.map { "\($0) has no carrier" } ?? "no interface has a carrier"
         case .noAddress: "no usable source address\(interface.map { " on \($0)" } ?? "")"
-        case .gatewayUnreachable: "the gateway \(path.gateway ?? "") does not answer"
+        case .gatewayUnreachable: "the gateway \(path.gateway.map { "\($0) " } ?? "")does not answer"
         case .prohibited: "a rule or route prohibits packets\(destination)"
         case .blackhole: "a rule or route swallows packets\(destination)"
         case .unreachable: "a route declares \(path.destination ?? "it") unreachable"

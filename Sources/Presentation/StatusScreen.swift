@@ -19,7 +19,9 @@ public struct StatusScreen: Sendable {
     public func lines(_ style: Style) -> [String] {
         let network = "Network  " + style.paint(PathText.network(path), PathText.tone(path))
         guard !connections.isEmpty else {
-            return [network, "", style.paint("No connections. `dialtone open tcp://HOST:PORT` supervises one.", .faint)]
+            return [
+                network, "", style.paint("No connections. `dialtone open tcp://HOST:PORT` supervises one.", .faint),
+            ]
         }
         return [network, ""] + ConnectionTable(connections, now: now).lines(style)
     }

@@ -50,6 +50,15 @@ public struct WatchLine: Hashable, Sendable {
         self.text = remark.isEmpty ? text : "\(text)   \(remark)"
     }
 
+    /// A gap: changes were missed, and the lines after this one show where things stand.
+    public init(gapAt time: Timestamp) {
+        self.time = time
+        subject = "gap"
+        text = "changes were missed; this is where things stand"
+        detail = ""
+        tone = .warning
+    }
+
     private static func remark(_ event: ConnectionsAPI.Event) -> String {
         let connection = event.connection
         if connection.state == .ready, event.kind == .state {
@@ -71,10 +80,9 @@ public struct WatchLine: Hashable, Sendable {
     ///
     /// - Parameter clock: writes an instant as the local time of day, as in `14:02:11.042`.
     public func line(_ style: Style, clock: (Timestamp) -> String) -> String {
-        let who = subject.padded(to: 8)
-        let what = text.padded(to: 64)
-        let line = "\(style.paint(clock(time), .faint))  \(who)  \(style.paint(what, tone))  \(style.paint(detail, .faint))"
-        return line
+        let line = "\(style.paint(clock(time), .faint))  \(subject.padded(to: 8))  "
+        if detail.isEmpty { return line + style.paint(text, tone) }
+        return line + "\(style.paint(text.padded(to: 64), tone))  \(style.paint(detail, .faint))"
     }
 }
 
