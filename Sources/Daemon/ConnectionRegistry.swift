@@ -232,12 +232,15 @@ final class ConnectionRegistry {
         journal.reserve(max(Self.fewestEvents, Self.eventsPerConnection * connections.count))
     }
 
-    /// A name that nobody has: the remote's host, with a number if need be.
+    /// A name that nobody has: the remote's host, cut where it is longer than a name may be, with a number if need be.
     private func freeName(for remote: Remote) -> String {
         let host = remote.host.description
-        guard connections[host] != nil else { return host }
-        var number = 2
-        while connections["\(host)-\(number)"] != nil { number += 1 }
-        return "\(host)-\(number)"
+        var name = String(host.prefix(ConnectionSettings.longestName))
+        var number = 1
+        while connections[name] != nil {
+            number += 1
+            name = host.prefix(ConnectionSettings.longestName - 1 - "\(number)".count) + "-\(number)"
+        }
+        return name
     }
 }
