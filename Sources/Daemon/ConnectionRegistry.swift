@@ -38,7 +38,7 @@ final class RegisteredConnection {
 
     /// The connection as the socket shows it now; `nil` before it is at work.
     var wire: ConnectionsAPI.Connection? {
-        driver.map { .init(name, $0.policy, $0.status, unreadBytes: $0.unreadBytes) }
+        driver.map { .init(name, $0.policy, $0.status, unreadBytes: $0.unreadBytes, at: .now()) }
     }
 
     fileprivate func start(_ policy: ConnectionPolicy, in context: DialerContext) {
@@ -61,13 +61,13 @@ final class RegisteredConnection {
 
 extension RegisteredConnection: ConnectionObserver {
     func connection(_ connection: ConnectionDriver, did event: ConnectionEvent) {
-        record(RecordedEvent(time: .now(), name: name, owner: owner, policy: connection.policy, event: event))
+        record(RecordedEvent(clocks: .now(), name: name, owner: owner, policy: connection.policy, event: event))
     }
 }
 
 /// An event of a connection, as the journal keeps it.
 struct RecordedEvent {
-    let time: Timestamp
+    let clocks: ClockReading
     let name: String
     let owner: UInt32
     let policy: ConnectionPolicy

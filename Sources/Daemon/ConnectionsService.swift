@@ -188,11 +188,12 @@ extension ConnectionsAPI.Monitor.Reply {
     fileprivate init(_ entry: EventJournal<RecordedEvent>.Entry) {
         let recorded = entry.event
         let event = recorded.event
-        let connection = ConnectionsAPI.Connection(recorded.name, recorded.policy, event.status, unreadBytes: nil)
+        let connection = ConnectionsAPI.Connection(
+            recorded.name, recorded.policy, event.status, unreadBytes: nil, at: recorded.clocks)
         self.init(
             sequence: Int(clamping: entry.sequence), kind: .change, connections: [connection],
             event: .init(
-                sequence: Int(clamping: entry.sequence), time: recorded.time, kind: event.wireKind,
+                sequence: Int(clamping: entry.sequence), time: recorded.clocks.wall, kind: event.wireKind,
                 connection: connection, reason: event.reason.description,
                 previousState: .init(event.previousState),
                 previousDurationMilliseconds: Int(clamping: event.previousDuration.milliseconds)))

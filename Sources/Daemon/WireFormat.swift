@@ -46,23 +46,36 @@ struct TargetError: Error {
     init(_ reason: String) { self.reason = reason }
 }
 
-extension Timestamp {
-    /// The wall clock's reading at an instant of the boot clock, as far as one can be told from the present of both.
-    init(boot instant: Duration) {
-        self.init(milliseconds: Timestamp.now().milliseconds + (instant - BootClock.now()).milliseconds)
+/// Both clocks, read together: what turns instants of the boot clock into times of day.
+///
+/// An event keeps the reading of its moment, so that it says the same to whoever hears of it later, also when the wall
+/// clock was set in between.
+struct ClockReading {
+    let wall: Timestamp
+    let boot: Duration
+
+    /// The present.
+    static func now() -> ClockReading { ClockReading(wall: .now(), boot: BootClock.now()) }
+
+    /// What the wall clock shows at an instant of the boot clock, as far as it can be told from this reading.
+    func wall(at instant: Duration) -> Timestamp {
+        Timestamp(milliseconds: wall.milliseconds + (instant - boot).milliseconds)
     }
 }
 
 extension ConnectionsAPI.Connection {
-    init(_ name: String, _ policy: ConnectionPolicy, _ status: ConnectionStatus, unreadBytes: Int?) {
+    init(
+        _ name: String, _ policy: ConnectionPolicy, _ status: ConnectionStatus, unreadBytes: Int?,
+        at clocks: ClockReading
+    ) {
         self.init(
             name: name, remote: policy.remote.description, epoch: Int(clamping: status.epoch),
             state: State(status.state), reason: status.reason.description,
-            holder: .daemon, session: status.state == .ready ? .unknown : .none, since: Timestamp(boot: status.since),
+            holder: .daemon, session: status.state == .ready ? .unknown : .none, since: clocks.wall(at: status.since),
             localAddress: status.localAddress?.description, remoteAddress: status.remoteAddress?.description,
             interface: status.interface, attempt: status.attempt,
-            nextAttemptAt: status.nextAttempt.map { Timestamp(boot: $0) },
-            lastProof: status.lastProof.map { Timestamp(boot: $0) }, unreadBytes: unreadBytes)
+            nextAttemptAt: status.nextAttempt.map(clocks.wall),
+            lastProof: status.lastProof.map(clocks.wall), unreadBytes: unreadBytes)
     }
 }
 
