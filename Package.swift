@@ -105,7 +105,9 @@ let package = Package(
         .executableTarget(name: "dialtoned", dependencies: ["Daemon", arguments], swiftSettings: strict),
         .executableTarget(
             name: "dialtone",
-            dependencies: ["DialtoneAPI", "DialtoneClient", "NetworkPath", "Presentation", "Reachability", "Varlink", arguments],
+            dependencies: [
+                "DialtoneAPI", "DialtoneClient", "NetworkPath", "Platform", "Presentation", "Reachability", "Varlink", arguments,
+            ],
             swiftSettings: strict),
 
         tests("Varlink", ["Platform", "Varlink"]),

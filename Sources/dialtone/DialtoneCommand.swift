@@ -23,6 +23,8 @@ struct DialtoneCommand: AsyncParsableCommand {
 
     /// Runs the command. The daemon's refusals end it with their own words and exit status.
     static func main() async {
+        // A reader that is gone is an error of the next write, and no reason to die of a signal.
+        signal(SIGPIPE, SIG_IGN)
         do {
             var command = try parseAsRoot()
             if var command = command as? any AsyncParsableCommand {
@@ -42,7 +44,8 @@ struct DialtoneCommand: AsyncParsableCommand {
 extension DialtoneError {
     /// The exit status, after sysexits.h.
     fileprivate var exitStatus: CInt {
-        switch self {
+        if isPermissionDenied { return EX_NOPERM }
+        return switch self {
         case .notRunning, .busy, .unreachable, .interrupted, .timedOut: EX_UNAVAILABLE
         case .accessDenied: EX_NOPERM
         case .refused, .cancelled: EXIT_FAILURE

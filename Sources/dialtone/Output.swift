@@ -3,6 +3,7 @@
 internal import DialtoneAPI
 internal import FoundationEssentials
 internal import Glibc
+internal import Platform
 internal import Presentation
 
 /// Standard output: text for people, one JSON object a line for scripts.
@@ -29,6 +30,18 @@ enum Output {
     static func fail(_ line: String) {
         let bytes = Array("dialtone: \(line)\n".utf8)
         _ = Glibc.write(STDERR_FILENO, bytes, bytes.count)
+    }
+
+    /// Ends the process as soon as nobody reads its output any more (`dialtone watch | head -1`), not only when there is
+    /// a next line to write: on a quiet network that may be hours away.
+    @AgentQueue
+    static func endWithReader() throws {
+        do throws(SystemError) {
+            _ = try Poller.shared.register(STDOUT_FILENO, []) { _ in exit(EXIT_SUCCESS) }
+        } catch {
+            // A file has no reader to lose, and epoll will not have it (EPERM).
+            if error.code != EPERM { throw error }
+        }
     }
 
     private static func write(bytes: [UInt8]) {

@@ -17,6 +17,7 @@ struct Watch: AsyncParsableCommand {
     var json = false
 
     func run() async throws {
+        try await Output.endWithReader()
         // A connection of the socket for each stream: one holds its connection until it ends.
         let (names, json) = (names, json)
         try await withThrowingTaskGroup(of: Void.self) { group in
@@ -48,6 +49,7 @@ struct Watch: AsyncParsableCommand {
             } else if let event = reply.event {
                 write(WatchLine(event))
             } else {
+                if reply.kind == .gap { write(WatchLine(gapAt: .now())) }
                 for connection in reply.connections { write(WatchLine(connection, at: .now())) }
             }
         }
