@@ -86,6 +86,7 @@ let package = Package(
 
         // What values look like to a person.
         .target(name: "Presentation", dependencies: ["DialtoneAPI"], swiftSettings: strict),
+        tests("Presentation", ["DialtoneAPI", "Presentation"]),
 
         // The daemon and the command line.
         .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),

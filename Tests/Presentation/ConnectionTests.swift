@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DialtoneAPI
+import Testing
+
+@testable import Presentation
+
+@Suite("Connections in words")
+struct ConnectionTests {
+    @Test func `the status is the network's line and a row for each connection`() {
+        let connections = [
+            Sample.connection("office", .ready, since: 11_520) {
+                ($0.interface, $0.lastProof) = ("wlan0", Sample.noon.advanced(by: -41_000))
+                $0.unreadBytes = 17
+            },
+            Sample.connection("doorbell", .backingOff, since: 130) {
+                ($0.reason, $0.attempt) = ("refused by 10.7.0.9:5060", 4)
+                $0.nextAttemptAt = Sample.noon.advanced(by: 12_000)
+            },
+            Sample.connection("van", .waiting, since: 18) { $0.reason = "no route to 198.51.100.0" },
+        ]
+        let screen = StatusScreen(path: Sample.path(), connections: connections, now: Sample.noon)
+        #expect(
+            screen.lines(Sample.plain) == [
+                "Network  satisfied over wlan0 (wifi) via 192.168.1.1, IPv4 DNS",
+                "",
+                "NAME      STATE        REMOTE                      VIA    FOR       PROOF     HOLDER",
+                "office    ready        tcp://sip.example.com:5060  wlan0  3 h 12 m  41 s ago  daemon  17 bytes unread",
+                "doorbell  backing off  tcp://sip.example.com:5060  –      2 m 10 s  –         daemon  "
+                    + "refused by 10.7.0.9:5060, 4th try in 12 s",
+                "van       waiting      tcp://sip.example.com:5060  –      18 s      –         daemon  "
+                    + "no route to 198.51.100.0",
+            ])
+        #expect(screen.lines(Sample.colour).map(withoutEscapes) == screen.lines(Sample.plain))
+        #expect(screen.lines(Sample.colour)[0].contains("\u{1B}[32msatisfied"))
+    }
+
+    @Test func `without connections the status says how to have one`() {
+        let lines = StatusScreen(path: Sample.path(), connections: [], now: Sample.noon).lines(Sample.plain)
+        #expect(lines.count == 3)
+        #expect(lines.last == "No connections. `dialtone open tcp://HOST:PORT` supervises one.")
+    }
+
+    @Test(arguments: ConnectionsAPI.Connection.State.allCases)
+    func `each state has its words and its colour`(state: ConnectionsAPI.Connection.State) {
+        let connection = Sample.connection("a", state)
+        #expect(ConnectionText.state(state) == (state == .backingOff ? "backing off" : state.rawValue))
+        let tone = ConnectionText.tone(connection)
+        switch state {
+        case .ready: #expect(tone == .good)
+        case .failed, .closed: #expect(tone == .bad)
+        case .waiting, .resolving, .connecting, .securing, .verifying, .backingOff: #expect(tone == .warning)
+        }
+    }
+
+    @Test func `a connection that is ready does not say why, nor that nothing waits`() {
+        let ready = Sample.connection { ($0.reason, $0.unreadBytes) = ("connected", 0) }
+        #expect(ConnectionText.remark(ready, now: Sample.noon) == "")
+    }
+
+    @Test func `a time that has passed is no time away`() {
+        let late = Sample.connection("a", .backingOff) { $0.nextAttemptAt = Sample.noon.advanced(by: -5) }
+        #expect(ConnectionText.remark(late, now: Sample.noon) == "1st try in 0 ms")
+    }
+
+    @Test(arguments: [
+        (1, "1st"), (2, "2nd"), (3, "3rd"), (4, "4th"), (10, "10th"), (11, "11th"), (12, "12th"), (13, "13th"),
+        (21, "21st"), (22, "22nd"), (101, "101st"), (111, "111th"), (112, "112th"), (123, "123rd"), (0, "0th"),
+    ])
+    func `numbers of attempts are ordinals`(number: Int, text: String) {
+        #expect(ConnectionText.ordinal(number) == text)
+    }
+}

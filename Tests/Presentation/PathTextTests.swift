@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DialtoneAPI
+import Testing
+
+@testable import Presentation
+
+@Suite("Paths in words")
+struct PathTextTests {
+    @Test func `a satisfied network says over what, via whom, and what it carries`() {
+        #expect(PathText.network(Sample.path()) == "satisfied over wlan0 (wifi) via 192.168.1.1, IPv4 DNS")
+        let everything = Sample.path(interface: Sample.interface("wwan0", .cellular), gateway: nil) {
+            ($0.supportsIPv6, $0.expensive, $0.constrained) = (true, true, true)
+        }
+        #expect(
+            PathText.network(everything) == "satisfied over wwan0 (cellular, expensive, constrained), IPv4 IPv6 DNS")
+        let little = Sample.path(interface: Sample.interface("x0", .other)) {
+            ($0.supportsIPv4, $0.supportsDNS) = (false, false)
+        }
+        #expect(PathText.network(little) == "satisfied over x0 via 192.168.1.1")
+        #expect(PathText.network(Sample.path(interface: nil, gateway: nil)) == "satisfied, IPv4 DNS")
+    }
+
+    @Test func `what is not satisfied says why, in every status`() {
+        #expect(PathText.network(Sample.path(.unsatisfied, .noRoute, interface: nil)) == "unsatisfied: no route")
+        #expect(PathText.network(Sample.path(.unsatisfied, interface: nil)) == "unsatisfied")
+        #expect(PathText.network(Sample.path(.requiresConnection)) == "requires a connection")
+        #expect(PathText.network(Sample.path(.unknown, interface: nil)) == "unknown: the kernel cannot be asked")
+    }
+
+    @Test func `a state that is being read anew says so, unless there is none`() {
+        func incoherent(_ status: NetworkAPI.Path.Status, _ reason: NetworkAPI.Path.Reason? = nil) -> String {
+            PathText.network(Sample.path(status, reason, interface: nil, gateway: nil) { $0.coherent = false })
+        }
+        #expect(incoherent(.satisfied) == "satisfied, IPv4 DNS (being read anew)")
+        #expect(incoherent(.unsatisfied, .noCarrier) == "unsatisfied: no interface has a carrier (being read anew)")
+        #expect(incoherent(.unknown) == "unknown: the kernel cannot be asked")
+    }
+
+    /// Each reason, with everything that can be said and with nothing.
+    @Test(arguments: [
+        (NetworkAPI.Path.Reason.noRoute, "no route to 192.0.2.7", "no route"),
+        (.noCarrier, "wlan0 has no carrier", "no interface has a carrier"),
+        (.noAddress, "no usable source address on wlan0", "no usable source address"),
+        (.gatewayUnreachable, "the gateway 192.168.1.1 does not answer", "the gateway does not answer"),
+        (.prohibited, "a rule or route prohibits packets to 192.0.2.7", "a rule or route prohibits packets"),
+        (.blackhole, "a rule or route swallows packets to 192.0.2.7", "a rule or route swallows packets"),
+        (.unreachable, "a route declares 192.0.2.7 unreachable", "a route declares it unreachable"),
+        (
+            .nameUnresolved, "the name has no address, or nobody could be asked for it",
+            "the name has no address, or nobody could be asked for it"
+        ),
+    ])
+    func `each reason is a sentence with what is known`(
+        reason: NetworkAPI.Path.Reason, full: String, bare: String
+    ) {
+        let known = Sample.path(.unsatisfied, reason) { $0.destination = "192.0.2.7" }
+        #expect(PathText.reason(reason, known) == full)
+        #expect(PathText.check(known, target: "sip.example.com:5060") == "Not reachable: \(full).")
+        let unknown = Sample.path(.unsatisfied, reason, interface: nil, gateway: nil)
+        #expect(PathText.reason(reason, unknown) == bare)
+    }
+
+    @Test func `no reason was forgotten`() {
+        for reason in NetworkAPI.Path.Reason.allCases {
+            let text = PathText.reason(reason, Sample.path(.unsatisfied, reason, interface: nil, gateway: nil))
+            #expect(!text.isEmpty && !text.contains("  ") && !text.hasSuffix(" "), "\(reason): “\(text)”")
+        }
+    }
+
+    @Test func `the answer to a check names the address, the way and the source`() {
+        let routed = Sample.path { $0.destination = "198.51.100.7" }
+        #expect(
+            PathText.check(routed, target: "sip.example.com:5061")
+                == "Reachable: sip.example.com:5061 is 198.51.100.7, over wlan0 (wifi) via 192.168.1.1 from 192.168.1.23."
+        )
+        #expect(
+            PathText.check(routed, target: "198.51.100.7:5061")
+                == "Reachable: 198.51.100.7:5061 over wlan0 (wifi) via 192.168.1.1 from 192.168.1.23.")
+        let direct = Sample.path(gateway: nil) { ($0.destination, $0.isDirect) = ("192.168.1.40", true) }
+        #expect(
+            PathText.check(direct, target: "printer")
+                == "Reachable: printer is 192.168.1.40, over wlan0 (wifi) from 192.168.1.23, on the link itself.")
+        let local = Sample.path { ($0.destination, $0.isLocalAddress) = ("127.0.0.1", true) }
+        #expect(PathText.check(local, target: "localhost") == "Reachable: localhost is 127.0.0.1, on this machine.")
+        #expect(PathText.check(local, target: "127.0.0.1") == "Reachable: 127.0.0.1 on this machine.")
+    }
+
+    @Test func `a check that cannot say yes says what there is`() {
+        #expect(
+            PathText.check(Sample.path(.unsatisfied, interface: nil), target: "h")
+                == "Not reachable: no reason is known.")
+        #expect(
+            PathText.check(Sample.path(.requiresConnection, gateway: nil), target: "h")
+                == "Reachable once a connection is brought up: h over wlan0 (wifi).")
+        let unknown = PathText.check(Sample.path(.unknown, interface: nil), target: "h:1")
+        #expect(unknown == "Unknown: the kernel cannot be asked for the route to h:1. Is netlink to be had here?")
+        #expect(!unknown.contains("Not reachable"))
+    }
+
+    @Test(arguments: [
+        (NetworkAPI.Path.Status.satisfied, Style.Tone.good), (.unsatisfied, .bad), (.requiresConnection, .warning),
+        (.unknown, .warning),
+    ])
+    func `only what is known to fail is red`(status: NetworkAPI.Path.Status, tone: Style.Tone) {
+        #expect(PathText.tone(Sample.path(status)) == tone)
+    }
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DialtoneAPI
+
+@testable import Presentation
+
+/// Values to be shown, right in every field but those that a test is about.
+enum Sample {
+    static let plain = Style(hasColour: false)
+    static let colour = Style(hasColour: true)
+
+    /// The instant that counts as now: noon, so that no date changes near it.
+    static let noon = Timestamp(milliseconds: 1_800_000_000_000)
+
+    static func interface(
+        _ name: String = "wlan0", _ kind: NetworkAPI.Interface.Kind = .wifi
+    ) -> NetworkAPI.Interface {
+        .init(
+            index: 3, name: name, kind: kind, up: true, carrier: true, addresses: ["192.168.1.23/24"],
+            expensive: false, constrained: false)
+    }
+
+    static func path(
+        _ status: NetworkAPI.Path.Status = .satisfied, _ reason: NetworkAPI.Path.Reason? = nil,
+        interface: NetworkAPI.Interface? = interface(), gateway: String? = "192.168.1.1",
+        _ change: (inout NetworkAPI.Path) -> Void = { _ in }
+    ) -> NetworkAPI.Path {
+        var path = NetworkAPI.Path(
+            generation: 7, status: status, reason: reason, coherent: true, interface: interface, gateway: gateway,
+            source: interface == nil ? nil : "192.168.1.23", isDirect: false, isLocalAddress: false,
+            supportsIPv4: true, supportsIPv6: false, supportsDNS: true, expensive: false, constrained: false)
+        change(&path)
+        return path
+    }
+
+    static func connection(
+        _ name: String = "office", _ state: ConnectionsAPI.Connection.State = .ready, since seconds: Int64 = 10,
+        _ change: (inout ConnectionsAPI.Connection) -> Void = { _ in }
+    ) -> ConnectionsAPI.Connection {
+        var connection = ConnectionsAPI.Connection(
+            name: name, remote: "tcp://sip.example.com:5060", epoch: 8, state: state, holder: .daemon, session: .none,
+            since: noon.advanced(by: -seconds * 1000), attempt: 1)
+        change(&connection)
+        return connection
+    }
+
+    static func event(
+        _ kind: ConnectionsAPI.Event.Kind, _ connection: ConnectionsAPI.Connection, reason: String? = nil,
+        from previous: ConnectionsAPI.Connection.State? = nil, lasting milliseconds: Int? = nil
+    ) -> ConnectionsAPI.Event {
+        .init(
+            sequence: 1, time: noon, kind: kind, connection: connection, reason: reason, previousState: previous,
+            previousDurationMilliseconds: milliseconds)
+    }
+}
+
+extension Timestamp {
+    func advanced(by milliseconds: Int64) -> Timestamp {
+        Timestamp(milliseconds: self.milliseconds + milliseconds)
+    }
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DialtoneAPI
+import Testing
+
+@testable import Presentation
+
+@Suite("Lines of watch")
+struct WatchLineTests {
+    private func text(_ line: WatchLine, _ style: Style = Sample.plain) -> String {
+        line.line(style) { _ in "14:02:11.042" }
+    }
+
+    @Test func `a change of the network names what changed`() {
+        let line = WatchLine(
+            network: Sample.path(.unsatisfied, .noCarrier), changes: ["status", "interface"], at: Sample.noon)
+        #expect(line.subject == "network")
+        #expect(line.text == "unsatisfied: wlan0 has no carrier")
+        #expect(line.detail == "status, interface")
+        #expect(line.time == Sample.noon)
+        #expect(
+            text(line) == "14:02:11.042  network   "
+                + "unsatisfied: wlan0 has no carrier                                 status, interface")
+    }
+
+    @Test func `a line without a detail does not end in blanks`() {
+        let line = WatchLine(network: Sample.path(.unsatisfied, .noRoute, interface: nil), changes: [], at: Sample.noon)
+        #expect(text(line) == "14:02:11.042  network   unsatisfied: no route")
+        #expect(withoutEscapes(text(line, Sample.colour)) == text(line))
+    }
+
+    @Test func `a connection comes up over an interface, in a time, with a new epoch`() {
+        let ready = Sample.connection("office", .ready) { ($0.interface, $0.reason) = ("wwan0", "connected") }
+        let line = WatchLine(Sample.event(.state, ready, reason: "connected", from: .connecting, lasting: 75))
+        #expect(line.subject == "office")
+        #expect(line.text == "connecting -> ready   over wwan0 in 75 ms")
+        #expect(line.detail == "epoch 8")
+    }
+
+    @Test func `a connection goes down for a reason, and says when it is tried again`() {
+        let backingOff = Sample.connection("office", .backingOff) {
+            ($0.attempt, $0.nextAttemptAt) = (2, Sample.noon.advanced(by: 1600))
+        }
+        let line = WatchLine(Sample.event(.state, backingOff, reason: "closed by the remote", from: .ready))
+        #expect(line.text == "ready -> backing off   closed by the remote, 2nd try in 1.6 s")
+    }
+
+    @Test func `what leaves the state as it is shows no arrow`() {
+        let ready = Sample.connection("office", .ready) { $0.interface = "wlan0" }
+        let moved = WatchLine(Sample.event(.pathChanged, ready, reason: "the path leads another way", from: .ready))
+        #expect(moved.text == "ready   the path leads another way")
+        let opened = WatchLine(Sample.event(.opened, Sample.connection("office", .waiting), reason: "opened"))
+        #expect(opened.text == "waiting   opened")
+        let bare = WatchLine(Sample.event(.closed, Sample.connection("office", .closed)))
+        #expect(bare.text == "closed")
+    }
+
+    @Test func `a kind of event that this version does not know is shown like any other`() {
+        let event = Sample.event(.init(rawValue: "parked"), Sample.connection("office", .ready), reason: "by a client")
+        #expect(WatchLine(event).text == "ready   by a client")
+    }
+
+    @Test func `a connection of a snapshot shows where it stands`() {
+        let ready = Sample.connection("office", .ready) { $0.interface = "wlan0" }
+        #expect(WatchLine(ready, at: Sample.noon).text == "ready over wlan0")
+        let waiting = Sample.connection("van", .waiting) { $0.reason = "no route" }
+        let line = WatchLine(waiting, at: Sample.noon)
+        #expect(line.text == "waiting: no route")
+        #expect(line.detail == "epoch 8")
+    }
+
+    @Test func `a gap is told, not passed over`() {
+        let line = WatchLine(gapAt: Sample.noon)
+        #expect(line.text.contains("were missed"))
+        #expect(!text(line).hasSuffix(" "))
+    }
+
+    @Test func `a long line pushes the columns and cuts nothing`() {
+        let path = Sample.path(.unsatisfied, .noRoute) { $0.destination = String(repeating: "2001:db8::", count: 9) }
+        let line = WatchLine(network: path, changes: ["status"], at: Sample.noon)
+        #expect(text(line).hasSuffix("2001:db8::  status"))
+    }
+}
