@@ -102,7 +102,12 @@ let package = Package(
                 "Varlink", collections, logging,
             ],
             swiftSettings: strict),
-        tests("Daemon", ["Daemon"]),
+        tests(
+            "Daemon",
+            [
+                "CLabSupport", "Daemon", "Dialer", "DialtoneAPI", "NetworkPath", "Platform", "Reachability", "Supervisor",
+                "Varlink",
+            ]),
         .executableTarget(name: "dialtoned", dependencies: ["Daemon", arguments], swiftSettings: strict),
         .executableTarget(
             name: "dialtone",

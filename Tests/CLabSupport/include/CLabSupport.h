@@ -29,3 +29,7 @@ int pipe2(int descriptors[2], int flags);
 
 // A descriptor that becomes readable when the child `pid` ends.
 int clab_watch_exit(pid_t pid);
+
+// A pair of connected Unix sockets whose ends take each other for processes of `user` (SO_PEERCRED notes the effective
+// user of the caller). Only for root; EINVAL where the user does not exist in the caller's user namespace.
+int clab_socket_pair_as(uid_t user, int pair[2]);

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DialtoneAPI
+import Glibc
+import Platform
+import Testing
+import Varlink
+
+@testable import Daemon
+
+@Suite("org.dialtone.Connections", .timeLimit(.minutes(2))) @AgentQueue
+struct ConnectionsServiceTests {
+    @Test func `a connection is opened, listed, dialled and closed`() async throws {
+        let bench = ServiceBench()
+        let client = try bench.client()
+        let name = try await client.ask(
+            ConnectionsAPI.Open.self, .init(remote: "TCP://192.0.2.7:05060/", name: "office")
+        ).name
+        #expect(name == "office")
+        let listed = try await client.ask(ConnectionsAPI.List.self, .init()).connections
+        #expect(listed.map(\.name) == ["office"])
+        let office = try #require(listed.first)
+        #expect(office.remote == "tcp://192.0.2.7:5060", "in its canonical form")
+        #expect(office.state == .waiting)
+        #expect(office.epoch == 0)
+        #expect(office.holder == .daemon)
+        #expect(office.session == .none)
+        #expect(office.attempt == 1)
+        #expect(office.localAddress == nil && office.lastProof == nil && office.unreadBytes == nil)
+        _ = try await client.ask(ConnectionsAPI.Redial.self, .init(name: "office"))
+        _ = try await client.ask(ConnectionsAPI.Close.self, .init(name: "office"))
+        #expect(try await client.ask(ConnectionsAPI.List.self, .init()).connections.isEmpty)
+    }
+
+    @Test func `a flow that stands shows its ends, its proof and what nobody read`() async throws {
+        let (bench, server) = (ServiceBench(), try LoopbackListener())
+        bench.network.becomeReachable()
+        let client = try bench.client()
+        let events = try bench.client().monitor()
+        _ = try await events.one()
+        _ = try await client.ask(
+            ConnectionsAPI.Open.self, .init(remote: "tcp://127.0.0.1:\(server.port)", name: "loop"))
+        var state = ConnectionsAPI.Connection.State.waiting
+        while state != .ready { state = try #require(try await events.one().connections.first).state }
+        let loop = try #require(try await client.ask(ConnectionsAPI.List.self, .init()).connections.first)
+        #expect(loop.state == .ready)
+        #expect(loop.epoch == 1)
+        #expect(loop.remoteAddress == "127.0.0.1:\(server.port)")
+        #expect(loop.localAddress?.hasPrefix("127.0.0.1:") == true)
+        #expect(loop.lastProof != nil)
+        #expect(loop.unreadBytes == 0)
+        #expect(loop.session == .unknown)
+    }
+
+    @Test(arguments: [
+        ("tcp://192.0.2.7", "the port is missing"), ("192.0.2.7:1", "the scheme is missing"),
+        ("tcp://192.0.2.7:0", "“0” is not a port"), ("tcp://192.0.2.7:65536", "“65536” is not a port"),
+        ("tls://192.0.2.7:1", "needs TLS"), ("tcp://user@192.0.2.7:1", "password"), ("", "scheme"),
+        ("tcp://300.1.1.1:1", "not a complete IPv4 address"),
+    ])
+    func `a remote that cannot be dialled is refused with the reason`(remote: String, reason: String) async throws {
+        let bench = ServiceBench()
+        let error: ConnectionsAPI.InvalidRemote = try await bench.client().refusal(
+            of: ConnectionsAPI.Open.self, .init(remote: remote))
+        #expect(error.remote == remote)
+        #expect(error.reason.contains(reason), "\(error.reason)")
+        #expect(bench.registry.count == 0)
+    }
+
+    /// The parameter is named as the interface has it, since that is what the caller can look up.
+    @Test(arguments: [
+        (ConnectionsAPI.Open.Parameters(remote: "tcp://h:1", name: "a b"), "name"),
+        (.init(remote: "tcp://h:1", mark: -1), "mark"),
+        (.init(remote: "tcp://h:1", mark: 4_294_967_296), "mark"),
+        (.init(remote: "tcp://h:1", userTimeoutMilliseconds: 0), "userTimeoutMilliseconds"),
+        (.init(remote: "tcp://h:1", userTimeoutMilliseconds: .max), "userTimeoutMilliseconds"),
+        (.init(remote: "tcp://h:1", keepalive: .init(protocol: "smoke")), "keepalive.protocol"),
+        (
+            .init(remote: "tcp://h:1", keepalive: .init(protocol: "tcp", intervalMilliseconds: 1)),
+            "keepalive.intervalMilliseconds"
+        ),
+        (
+            .init(remote: "tcp://h:1", keepalive: .init(protocol: "tcp", intervalMilliseconds: -.max)),
+            "keepalive.intervalMilliseconds"
+        ),
+        (.init(remote: "tcp://h:1", backoff: .init(baseMilliseconds: 0)), "backoff.baseMilliseconds"),
+        (
+            .init(remote: "tcp://h:1", backoff: .init(baseMilliseconds: 500, maximumMilliseconds: 499)),
+            "backoff.maximumMilliseconds"
+        ),
+        (.init(remote: "tcp://h:1", backoff: .init(multiplier: 0.5)), "backoff.multiplier"),
+        (.init(remote: "tcp://h:1", backoff: .init(stableAfterMilliseconds: 1)), "backoff.stableAfterMilliseconds"),
+    ])
+    func `a figure that makes no sense is refused by its name`(
+        parameters: ConnectionsAPI.Open.Parameters, name: String
+    ) async throws {
+        let bench = ServiceBench()
+        let error: VarlinkService.InvalidParameter = try await bench.client().refusal(
+            of: ConnectionsAPI.Open.self, parameters)
+        #expect(error.parameter == name)
+        #expect(bench.registry.count == 0)
+    }
+
+    @Test func `each refusal is the interface's error with the name`() async throws {
+        let bench = ServiceBench()
+        try await bench.open("office")
+        let client = try bench.client()
+        let taken: ConnectionsAPI.NameTaken = try await client.refusal(
+            of: ConnectionsAPI.Open.self, .init(remote: "tcp://192.0.2.7:1", name: "office"))
+        #expect(taken.name == "office")
+        let missing: ConnectionsAPI.NoSuchConnection = try await client.refusal(
+            of: ConnectionsAPI.Close.self, .init(name: "nobody"))
+        #expect(missing.name == "nobody")
+        let alsoMissing: ConnectionsAPI.NoSuchConnection = try await client.refusal(
+            of: ConnectionsAPI.Redial.self, .init(name: "nobody"))
+        #expect(alsoMissing.name == "nobody")
+    }
+
+    @Test func `a connection of a file is not a client's to close`() async throws {
+        let bench = ServiceBench()
+        let policy = try RegistryBench().policy()
+        _ = bench.registry.reconcile(with: [.init(name: "office", policy: policy, owner: geteuid())])
+        let _: VarlinkService.PermissionDenied = try await bench.client().refusal(
+            of: ConnectionsAPI.Close.self, .init(name: "office"))
+        _ = try await bench.client().ask(ConnectionsAPI.Redial.self, .init(name: "office"))
+        #expect(bench.registry.count == 1)
+    }
+
+    @Test func `a connection outlives its client`() async throws {
+        let bench = ServiceBench()
+        let client = try bench.client()
+        _ = try await client.ask(ConnectionsAPI.Open.self, .init(remote: "tcp://192.0.2.7:1", name: "office"))
+        client.close()
+        #expect(try await bench.client().ask(ConnectionsAPI.List.self, .init()).connections.map(\.name) == ["office"])
+    }
+}
+
+/// What one user may know and do of another's.
+@Suite(
+    "Connections of several users", .timeLimit(.minutes(2)),
+    .enabled(if: Client.obstacle == nil, Client.obstacle ?? "there are two users")) @AgentQueue
+struct SeveralUsersTests {
+    @Test func `another's connection does not exist, and root sees all`() async throws {
+        let bench = ServiceBench()
+        try await bench.open("roots")
+        try await bench.open("nobodys", for: .nobody)
+        let (root, nobody) = (try bench.client(), try bench.client(.nobody))
+        #expect(try await root.ask(ConnectionsAPI.List.self, .init()).connections.map(\.name) == ["roots", "nobodys"])
+        #expect(try await nobody.ask(ConnectionsAPI.List.self, .init()).connections.map(\.name) == ["nobodys"])
+        let closing: ConnectionsAPI.NoSuchConnection = try await nobody.refusal(
+            of: ConnectionsAPI.Close.self, .init(name: "roots"))
+        #expect(closing.name == "roots")
+        let _: ConnectionsAPI.NoSuchConnection = try await nobody.refusal(
+            of: ConnectionsAPI.Redial.self, .init(name: "roots"))
+        _ = try await root.ask(ConnectionsAPI.Close.self, .init(name: "nobodys"))
+        #expect(bench.registry.count == 1)
+    }
+
+    @Test func `a monitor tells of one's own, and its numbers have holes where others' were`() async throws {
+        let bench = ServiceBench()
+        try await bench.open("roots")
+        let events = try bench.client(.nobody).monitor()
+        let snapshot = try await events.one()
+        #expect(snapshot.kind == .snapshot)
+        #expect(snapshot.connections.isEmpty)
+        bench.network.change()
+        bench.network.change()
+        try await bench.open("nobodys", for: .nobody)
+        let opened = try await events.one()
+        #expect(opened.event?.kind == .opened)
+        #expect(opened.connections.map(\.name) == ["nobodys"])
+        #expect(opened.sequence == snapshot.sequence + 3)
+    }
+
+    @Test func `others' events are no gap for one who resumes`() async throws {
+        let bench = ServiceBench()
+        try await bench.open("roots")
+        try await bench.open("nobodys", for: .nobody)
+        let sequence = try await bench.client(.nobody).monitor().one().sequence
+        _ = try await bench.client().ask(ConnectionsAPI.Close.self, .init(name: "roots"))
+        bench.network.change()
+        let resumed = try await bench.client(.nobody).monitor(after: sequence).one()
+        #expect(resumed.kind == .change)
+        #expect(resumed.connections.map(\.name) == ["nobodys"])
+    }
+
+    @Test func `a user has so many connections and monitors, and root as many as it likes`() async throws {
+        let bench = ServiceBench(connectionsPerUser: 1, subscriptionsPerUser: 2)
+        try await bench.open("a", for: .nobody)
+        let full: ConnectionsAPI.QuotaExceeded = try await bench.client(.nobody).refusal(
+            of: ConnectionsAPI.Open.self, .init(remote: "tcp://192.0.2.7:1"))
+        #expect(full.limit == 1)
+        for _ in 1...3 { try await bench.open() }
+
+        let clients = try (1...3).map { _ in try bench.client(.nobody) }
+        let first = clients[0].monitor()
+        _ = try await first.one()
+        _ = try await clients[1].monitor().one()
+        let refused: ConnectionsAPI.QuotaExceeded = try await clients[2].monitor().refusal()
+        #expect(refused.limit == 2)
+        for _ in 1...3 { _ = try await bench.client().monitor().one() }
+        // Hanging up gives it back.
+        try await bench.hangUp(clients[0])
+        _ = try await clients[2].monitor().one()
+    }
+
+    @Test func `a path is monitored so many times, too`() async throws {
+        let bench = ServiceBench(subscriptionsPerUser: 1)
+        let first = try bench.client(.nobody)
+        _ = try await first.stream(NetworkAPI.MonitorPath.self, .init()).one()
+        let second = try bench.client(.nobody)
+        let refused: NetworkAPI.QuotaExceeded = try await second.stream(NetworkAPI.MonitorPath.self, .init()).refusal()
+        #expect(refused.limit == 1)
+        try await bench.hangUp(first)
+        _ = try await second.stream(NetworkAPI.MonitorPath.self, .init()).one()
+    }
+}
