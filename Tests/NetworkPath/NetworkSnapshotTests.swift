@@ -37,9 +37,26 @@ struct NetworkSnapshotTests {
         wired.addresses = []
         apply(.interfacePresent(wired), to: &snapshot, [])
         wired.hasCarrier = false
-        apply(.interfacePresent(wired), to: &snapshot, .interfaces)
+        apply(
+            .interfacePresent(wired), to: &snapshot, .interfaces, lost: [Sample.own4, Sample.own6, Sample.linkLocal6])
         #expect(snapshot.interfaces[2]?.addresses == Sample.wired.addresses)
         #expect(snapshot.interfaces[2]?.hasCarrier == false)
+    }
+
+    /// Linux keeps them, and packets from them leave by another link: a flow bound to one of them is dead.
+    @Test(arguments: [\Interface.isUp, \Interface.hasCarrier])
+    func theAddressesOfALinkThatGoesDownAreLostUnlessAnotherHasThem(
+        property: any WritableKeyPath<Interface, Bool> & Sendable
+    ) {
+        var snapshot = Sample.network
+        _ = snapshot.apply(.addressPresent(InterfaceAddress(Sample.own4, prefixLength: 24), interfaceIndex: 1))
+        var wired = Sample.wired
+        wired[keyPath: property] = false
+        apply(.interfacePresent(wired), to: &snapshot, .interfaces, lost: [Sample.own6, Sample.linkLocal6])
+        #expect(!snapshot.hasUsable(Sample.own6))
+        #expect(snapshot.hasUsable(Sample.own4))
+        // They were lost with the link; that they are removed now is no news for any flow.
+        apply(.addressRemoved(Sample.own6, interfaceIndex: 2), to: &snapshot, .addresses)
     }
 
     @Test func aRemovedInterfaceTakesItsAddressesAndNeighboursAlong() {
@@ -164,7 +181,8 @@ struct NetworkSnapshotTests {
         var snapshot = Sample.network
         var wired = Sample.wired
         wired.hasCarrier = false
-        apply(.interfacePresent(wired), to: &snapshot, .interfaces)
+        apply(
+            .interfacePresent(wired), to: &snapshot, .interfaces, lost: [Sample.own4, Sample.own6, Sample.linkLocal6])
         apply(.interfacePresent(Sample.wired), to: &snapshot, .interfaces)
         #expect(snapshot.interfaces == Sample.network.interfaces)
         #expect(snapshot.generation == Sample.network.generation + 2)
@@ -199,7 +217,7 @@ struct NetworkSnapshotTests {
     @Test func aRereadThatFindsTheSameStillCounts() {
         var snapshot = Sample.network
         let change = snapshot.replace(with: Sample.network)
-        #expect(change == KernelChange(.all))
+        #expect(change == .everything)
         #expect(snapshot.generation == Sample.network.generation + 1)
     }
 
