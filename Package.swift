@@ -41,7 +41,7 @@ let package = Package(
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.5.0"),
         .package(url: "https://github.com/apple/swift-collections", from: "1.1.0"),
-        .package(url: "https://github.com/apple/swift-log", from: "1.6.0"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
     ],
     targets: [
         // Ground: the one queue, the boot clock, descriptors, kernel errors.
@@ -126,6 +126,10 @@ let package = Package(
         .target(
             name: "LabSupport", dependencies: ["CLabSupport", "DialtoneAPI", "DialtoneClient", "Platform"], path: "Tests/LabSupport",
             swiftSettings: strict),
+        .executableTarget(
+            name: "dialtone-demo",
+            dependencies: ["DialtoneAPI", "DialtoneClient", "LabSupport", "Platform", "Presentation", "dialtoned"],
+            path: "Demo", swiftSettings: strict),
         tests(
             "Lab",
             [

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DialtoneAPI
+import DialtoneClient
+import LabSupport
+
+/// One thing that happens, and what the agent is expected to make of it.
+struct Scene: Sendable {
+    /// What happens, as the heading says it.
+    let title: String
+    /// Makes it happen.
+    let action: @Sendable (Stage) async throws -> Void
+    /// The event of the connection that ends the scene.
+    let ending: @Sendable (ConnectionsAPI.Event) -> Bool
+
+    private static func isReady(on interface: String) -> @Sendable (ConnectionsAPI.Event) -> Bool {
+        { $0.connection.state == .ready && $0.connection.interface == interface && $0.previousState != .ready }
+    }
+
+    /// The scenes in their order; each begins where the one before ended.
+    static let all = [
+        Scene(title: "The cable of wan0 is pulled; wan1 is there") {
+            try await $0.lab.cut(.wan0)
+        } ending: {
+            isReady(on: "wan1")($0)
+        },
+        Scene(title: "The cable is plugged in again: a better path, the flow stays") {
+            try await $0.lab.plug(.wan0)
+        } ending: {
+            $0.kind == .pathChanged && $0.connection.state == .ready
+        },
+        Scene(title: "The address of wan1 changes under the flow") {
+            try await $0.lab.replaceAddress(.v4, on: .wan1, with: "198.51.100.77/24")
+        } ending: {
+            isReady(on: "wan0")($0)
+        },
+        Scene(title: "The default route moves to wan1: the flow on wan0 still works, and stays") {
+            try await $0.lab.preferDefaultRoute(via: .wan1, families: [.v4])
+        } ending: {
+            $0.kind == .pathChanged && $0.connection.state == .ready
+        },
+        Scene(title: "An operator redials: the new flow takes the new way") {
+            try await $0.agent.client.redial(Stage.connection)
+        } ending: {
+            isReady(on: "wan1")($0)
+        },
+        Scene(title: "Both cables are pulled: no path, no packet, no timer") {
+            try await $0.lab.cut(.wan0)
+            try await $0.lab.cut(.wan1)
+        } ending: {
+            $0.connection.state == .waiting
+        },
+        Scene(title: "One cable is plugged in again") {
+            try await $0.lab.plug(.wan1)
+        } ending: {
+            isReady(on: "wan1")($0)
+        },
+        Scene(title: "The broker is killed: refused, so the agent backs off") {
+            try await $0.broker.kill()
+        } ending: {
+            $0.connection.state == .backingOff && $0.connection.attempt > 2
+        },
+        Scene(title: "The broker is started again") {
+            try await $0.broker.restart()
+        } ending: {
+            isReady(on: "wan1")($0)
+        },
+    ]
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DialtoneAPI
+import DialtoneClient
+import Glibc
+import LabSupport
+import Platform
+import Presentation
+import Synchronization
+
+/// Plays scenes, narrates them from the agent's event stream, and keeps the time.
+final class Stage: Sendable {
+    static let connection = "office"
+
+    let lab: LabNetwork
+    let broker: Broker
+    let agent: LabAgent
+
+    private struct Performance {
+        let title: String
+        let firstWord: Duration
+        let end: Duration
+    }
+
+    private struct State {
+        /// When the action of the scene began, on `BootClock`.
+        var start = BootClock.now()
+        var firstWord: Duration?
+        /// Told of the scene's connection, in order.
+        var events: [(event: ConnectionsAPI.Event, time: Duration)] = []
+        var performances: [Performance] = []
+    }
+
+    private let state = Mutex(State())
+    private let changes = ChangeSignal()
+    private let style = Style(
+        isTerminal: isatty(STDOUT_FILENO) == 1,
+        environment: getenv("NO_COLOR").map { ["NO_COLOR": String(cString: $0)] } ?? [:])
+
+    init(lab: LabNetwork, broker: Broker, agent: LabAgent) {
+        self.lab = lab
+        self.broker = broker
+        self.agent = agent
+    }
+
+    /// Begins to listen to the agent, and has it open the connection.
+    func open() async throws {
+        let client = agent.client
+        Task { [weak self] in
+            for try await reply in client.stream(NetworkAPI.MonitorPath.self, .init()) {
+                self?.narrate(WatchLine(network: reply.path, changes: reply.changes, at: .now()))
+            }
+        }
+        Task { [weak self] in
+            for try await reply in client.stream(ConnectionsAPI.Monitor.self, .init()) {
+                if let event = reply.event { self?.take(event) }
+            }
+        }
+        try await play(
+            Scene(title: "A connection to the broker is opened") { stage in
+                _ = try await stage.agent.client.open(
+                    .init(
+                        remote: "mqtt://\(LabNetwork.serverAddress(.v4))", name: Self.connection,
+                        // A tenth of the usual waits, so that the scene with the dead broker is over soon.
+                        backoff: .init(baseMilliseconds: 100, maximumMilliseconds: 1000)))
+            } ending: {
+                $0.connection.state == .ready
+            })
+    }
+
+    /// Plays one scene to its end.
+    func play(_ scene: Scene) async throws {
+        Demo.write("\n" + style.paint(scene.title, .strong))
+        let seen = state.withLock { state in
+            state.start = BootClock.now()
+            state.firstWord = nil
+            return state.events.count
+        }
+        try await scene.action(self)
+        let end = try await changes.wait(for: "the end of the scene \"\(scene.title)\"") {
+            state.withLock { $0.events.dropFirst(seen).first { scene.ending($0.event) }?.time }
+        }
+        state.withLock { state in
+            state.performances.append(
+                Performance(
+                    title: scene.title, firstWord: (state.firstWord ?? end) - state.start, end: end - state.start))
+        }
+        // A breath, so that a person can follow; nothing depends on it.
+        try await Task.sleep(for: .milliseconds(700))
+    }
+
+    /// Writes the table.
+    func summarize() {
+        var table = Table(["SCENE", "FIRST WORD", "SETTLED"])
+        for performance in state.withLock(\.performances) {
+            table.add([
+                .init(performance.title), .init(Self.milliseconds(performance.firstWord)),
+                .init(Self.milliseconds(performance.end), .good),
+            ])
+        }
+        Demo.write("\n" + table.lines(style).joined(separator: "\n"))
+        Demo.write(
+            """
+
+            Both times run from the start of the command that made it happen (ip, kill, a call), which itself takes some
+            milliseconds, to the moment when a subscriber on the agent's socket had read of it. "make bench" measures \
+            the agent by itself.
+            """)
+    }
+
+    private func take(_ event: ConnectionsAPI.Event) {
+        let time = BootClock.now()
+        narrate(WatchLine(event))
+        state.withLock { $0.events.append((event, time)) }
+        changes.notify()
+    }
+
+    private func narrate(_ line: WatchLine) {
+        let now = BootClock.now()
+        let start = state.withLock { state in
+            state.firstWord = state.firstWord ?? now
+            return state.start
+        }
+        let elapsed = Self.milliseconds(now - start)
+        let padding = String(repeating: " ", count: max(0, 9 - elapsed.count))
+        Demo.write("  \(padding)+\(elapsed)  \(line.line(style) { _ in "" })")
+    }
+
+    private static func milliseconds(_ duration: Duration) -> String {
+        let tenths = (duration * 10).milliseconds
+        return "\(tenths / 10).\(tenths % 10) ms"
+    }
+}
