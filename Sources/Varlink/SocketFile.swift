@@ -66,6 +66,12 @@ struct SocketFile: ~Copyable {
         return socket
     }
 
+    deinit {
+        // Not left to the closing: a child process that has been forked and has not reached its exec yet has a copy of
+        // the descriptor, and would keep the claim.
+        flock(lock.number, LOCK_UN)
+    }
+
     /// Removes the name and gives the claim up.
     consuming func remove() {
         // Ours, unless somebody moved it away by hand: the lock kept every other service off.

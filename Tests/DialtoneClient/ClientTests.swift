@@ -8,7 +8,7 @@ import Synchronization
 import Testing
 import Varlink
 
-@Suite struct ClientTests {
+@Suite(.timeLimit(.minutes(3))) struct ClientTests {
     @Test func callsAreAnsweredAndLeaveNoConnectionBehind() async throws {
         let daemon = try await FakeDaemon()
         let client = DialtoneClient(path: daemon.path)
@@ -194,6 +194,25 @@ import Varlink
         try await eventually("over") { daemon.places.map(\.isOver) == [true] }
         queue.sync {}
         #expect(sequences.withLock { $0 } == Array(0...50))
+    }
+
+    @Test func aCallbackThatIsUnderWayDoesNotOvertakeTheCancellation() async throws {
+        let daemon = try await FakeDaemon()
+        let queue = DispatchQueue(label: "caller")
+        let called = Mutex(false)
+        let subscription = Mutex<DialtoneSubscription?>(nil)
+        queue.suspend()
+        queue.async { subscription.withLock { $0?.cancel() } }
+        let stream = DialtoneClient(path: daemon.path)
+            .stream(ConnectionsAPI.Monitor.self, .init(), on: queue) { _ in called.withLock { $0 = true } }
+        subscription.withLock { $0 = stream }
+        // The reply is sent, and what follows it on the agent's queue has brought it as far as the suspended one.
+        try await eventually("sent") { daemon.places.first?.after == 0 }
+        for _ in 0..<100 { await onQueue {} }
+        queue.resume()
+        try await eventually("over") { daemon.places.map(\.isOver) == [true] }
+        queue.sync {}
+        #expect(!called.withLock { $0 })
     }
 
     @Test func aDroppedSubscriptionHangsUp() async throws {

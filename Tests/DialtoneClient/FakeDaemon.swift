@@ -27,7 +27,7 @@ final class FakeDaemon {
     final class Place: VarlinkSubscription {
         private let daemon: FakeDaemon
         private let stream: VarlinkStream
-        private var after: Int?
+        private(set) var after: Int?
         private(set) var isOver = false
 
         init(_ daemon: FakeDaemon, _ stream: VarlinkStream, after: Int?) {

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Varlink
 
-@Suite struct ClientTests {
+@Suite(.timeLimit(.minutes(3))) struct ClientTests {
     typealias Ping = TestService.Ping
     typealias Count = TestService.Count
 

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Varlink
 
-@Suite struct ServerTests {
+@Suite(.timeLimit(.minutes(3))) struct ServerTests {
     @Test(arguments: [
         "hello\0", "\0", "[]\0", "{}\0", "{\"method\":1}\0",
         "{\"method\":\"org.example.Test.Ping\",\"more\":\"yes\"}\0",
@@ -191,6 +191,39 @@ import Testing
         let answered = await onQueue { test.pings.count }
         #expect(answered < 100)
         for _ in 0..<answered { #expect(await client.receive() != nil) }
+    }
+
+    /// Calls with bytes changed, dropped, doubled and cut: whatever becomes of their connections, the others stay.
+    @Test func noBytesBringTheServerDown() async throws {
+        let seed = UInt64.random(in: 0 ... .max)
+        var random = SplitMix(state: seed)
+        let test = await TestService()
+        let other = try await test.client()
+        let honest = [
+            ping("x"), call("Refuse"), call("Later"), call("Count", #","more":true"#), ping("x", #","oneway":true"#),
+            #"{"method":"org.varlink.service.GetInfo"}"#,
+        ]
+        for round in 0..<300 {
+            let client = try await test.client()
+            for _ in 0..<Int.random(in: 1...4, using: &random) {
+                var bytes = Array(honest.randomElement(using: &random).map { $0.utf8 + [0] } ?? [])
+                for _ in 0..<Int.random(in: 0...3, using: &random) where !bytes.isEmpty {
+                    let index = Int.random(in: 0..<bytes.count, using: &random)
+                    switch Int.random(in: 0..<4, using: &random) {
+                    case 0: bytes[index] = UInt8.random(in: 0...255, using: &random)
+                    case 1: bytes.remove(at: index)
+                    case 2: bytes.insert(contentsOf: bytes[index...].prefix(20), at: index)
+                    default: bytes.removeSubrange(index...)
+                    }
+                }
+                client.send(bytes: bytes)
+            }
+            if round % 50 == 0 {
+                other.send(ping("\(round)"))
+                #expect(await other.receive() == pong("\(round)"), "seed \(seed)")
+            }
+        }
+        try await eventually("all but one gone, seed \(seed)") { test.server.connectionCount == 1 }
     }
 
     @Test func descriptorsThatNobodyAskedForAreClosed() async throws {

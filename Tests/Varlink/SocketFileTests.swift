@@ -2,11 +2,12 @@
 
 import Foundation
 import Platform
+import Synchronization
 import Testing
 
 @testable import Varlink
 
-@Suite struct SocketFileTests {
+@Suite(.timeLimit(.minutes(3))) struct SocketFileTests {
     private let directory = TemporaryDirectory()
     private var path: String { directory.path + "/test.sock" }
 
@@ -64,25 +65,40 @@ import Testing
         #expect(await client.receive() == pong("still there"))
     }
 
-    @Test func ofTwoThatStartTogetherOneGetsThePath() async throws {
-        _ = try UnixSocket.bind(to: path)
-        let claimed = await withTaskGroup(of: Bool.self) { group in
-            for _ in 0..<8 {
-                group.addTask {
-                    let test = await TestService()
-                    let listens = await onQueue { (try? test.server.listen(at: path, mode: 0o666)) != nil }
-                    // Kept until all have tried.
-                    await onQueue { SocketFileTests.kept.append(test) }
-                    return listens
-                }
+    @Test func ofTwoServicesThatStartTogetherOneGetsThePath() async throws {
+        for _ in 0..<100 {
+            unlink(path)
+            _ = try UnixSocket.bind(to: path)
+            let listening = Mutex<[Listening]>([])
+            let ready = Atomic(0)
+            let start: @Sendable () -> Void = {
+                // Side by side from the first step on.
+                ready.add(1, ordering: .relaxed)
+                while ready.load(ordering: .relaxed) < 2 { sched_yield() }
+                guard let file = try? SocketFile(claiming: path),
+                    let socket = try? file.listen(mode: 0o600, backlog: 1)
+                else { return }
+                let winner = Listening(socket, file)
+                listening.withLock { $0.append(winner) }
             }
-            return await group.reduce(0) { $0 + ($1 ? 1 : 0) }
+            // A queue each, since two turns of one could share a thread.
+            let group = DispatchGroup()
+            for name in ["one", "other"] { DispatchQueue(label: name).async(group: group, execute: start) }
+            await withCheckedContinuation { done in group.notify(queue: .global()) { done.resume() } }
+            #expect(listening.withLock { $0.count } == 1)
         }
-        await onQueue { SocketFileTests.kept = [] }
-        #expect(claimed == 1)
     }
 
-    @AgentQueue private static var kept: [TestService] = []
+    /// Keeps what it has until all have tried.
+    private final class Listening: Sendable {
+        private let socket: OwnedDescriptor
+        private let file: SocketFile
+
+        init(_ socket: consuming OwnedDescriptor, _ file: consuming SocketFile) {
+            self.socket = socket
+            self.file = file
+        }
+    }
 
     @Test func whatIsNoSocketIsRefusedAndLeftAlone() async throws {
         try Data("precious".utf8).write(to: URL(fileURLWithPath: path))
@@ -145,20 +161,30 @@ import Testing
             let directory = TemporaryDirectory()
             let path = directory.path + "/test.sock"
             let test = await TestService()
-            try await onQueue { try test.server.listen(at: path, mode: 0o666) }
-            let client = RawClient(try UnixSocket.connect(to: path))
+            // Dispatch makes the descriptor of its timers at the first sleep, and does not survive a refusal.
+            try await Task.sleep(for: .milliseconds(1))
             var limit = rlimit()
-            getrlimit(__rlimit_resource_t(7), &limit)
-            limit.rlim_cur = rlim_t(client.number + 1)
-            setrlimit(__rlimit_resource_t(7), &limit)
+            let resource = __rlimit_resource_t(7)  // RLIMIT_NOFILE, an enumeration that Swift does not import by name
+            getrlimit(resource, &limit)
+            let client = try await onQueue {
+                try test.server.listen(at: path, mode: 0o666)
+                // On the queue, so that nobody is accepted before there are no descriptors left: the lowest number that
+                // is free is the one that accepting would take.
+                let client = RawClient(try UnixSocket.connect(to: path))
+                let lowest = open("/dev/null", O_RDONLY)
+                close(lowest)
+                var none = limit
+                none.rlim_cur = rlim_t(lowest)
+                setrlimit(resource, &none)
+                return client
+            }
             client.send(ping("patient"))
             try await eventually("the shortage is reported") { !test.incidents.isEmpty }
             let reported = await onQueue { test.incidents }
             guard case .refused(let error) = reported.first, error.code == EMFILE else { exit(2) }
             // One report, not one for each turn of a spinning queue.
             guard reported.count == 1 else { exit(3) }
-            limit.rlim_cur = limit.rlim_max
-            setrlimit(__rlimit_resource_t(7), &limit)
+            setrlimit(resource, &limit)
             guard await client.receive() == pong("patient") else { exit(4) }
         }
     }

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Varlink
 
-@Suite struct StreamTests {
+@Suite(.timeLimit(.minutes(3))) struct StreamTests {
     private static let subscribe = call("Count", #","more":true"#)
 
     private static func number(_ number: Int, continues: Bool = true) -> String {
