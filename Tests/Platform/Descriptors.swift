@@ -3,25 +3,28 @@
 import Glibc
 import Platform
 
-/// A pipe, whose read end tells whether the write end is still open.
-final class Pipe: Sendable {
-    let reader: OwnedDescriptor
-    /// The number of the write end; its owner is whom the test makes it.
-    let writer: CInt
+/// A descriptor to own, and its other end, which tells whether it is still open.
+final class WatchedDescriptor: Sendable {
+    /// The number of the watched end; its owner is whom the test makes it.
+    let number: CInt
+    private let other: OwnedDescriptor
 
     init() throws {
-        var ends: [CInt] = [0, 0]
-        try retryingInterrupts("making a pipe") { pipe(&ends) }
-        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
-        _ = fcntl(ends[0], F_SETFL, O_NONBLOCK)
-        reader = OwnedDescriptor(ends[0])
-        writer = ends[1]
+        let ends = try connectedSockets()
+        number = ends.0
+        other = OwnedDescriptor(ends.1)
     }
 
-    /// Whether some descriptor of the write end is open.
-    var isWriterOpen: Bool {
-        var byte: UInt8 = 0
-        return read(reader.number, &byte, 1) != 0
+    /// Whether some descriptor of the watched end is open.
+    var isOpen: Bool { !isClosed(within: 0) }
+
+    /// Whether no descriptor of the watched end is open any more. Waits for it: a process that another test is just
+    /// starting has a copy of every descriptor until it begins its own program.
+    var isClosed: Bool { isClosed(within: 30_000) }
+
+    private func isClosed(within milliseconds: CInt) -> Bool {
+        var request = pollfd(fd: other.number, events: 0, revents: 0)
+        return poll(&request, 1, milliseconds) == 1 && CInt(request.revents) & POLLHUP != 0
     }
 }
 
@@ -31,11 +34,9 @@ final class SocketPair: Sendable {
     let far: OwnedDescriptor
 
     init() throws {
-        var ends: [CInt] = [0, 0]
-        let type = CInt(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
-        try retryingInterrupts("making a socket pair") { socketpair(AF_UNIX, type, 0, &ends) }
-        near = OwnedDescriptor(ends[0])
-        far = OwnedDescriptor(ends[1])
+        let ends = try connectedSockets()
+        near = OwnedDescriptor(ends.0)
+        far = OwnedDescriptor(ends.1)
     }
 
     /// Makes the near end readable.
@@ -54,4 +55,11 @@ final class Log<Entry: Sendable> {
     private(set) var entries: [Entry] = []
 
     func append(_ entry: Entry) { entries.append(entry) }
+}
+
+private func connectedSockets() throws -> (CInt, CInt) {
+    var ends: [CInt] = [0, 0]
+    let type = CInt(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
+    try retryingInterrupts("making a socket pair") { socketpair(AF_UNIX, type, 0, &ends) }
+    return (ends[0], ends[1])
 }

@@ -4,47 +4,47 @@ import Glibc
 import Platform
 import Testing
 
-/// Whether a descriptor is closed is asked of the pipe's other end: numbers are reused by whatever runs beside a test.
+/// Whether a descriptor is closed is asked of its other end: numbers are reused by whatever runs beside a test.
 struct OwnedDescriptorTests {
     @Test func theEndOfItsScopeClosesIt() throws {
-        let pipe = try Pipe()
+        let descriptor = try WatchedDescriptor()
         do {
-            let owner = OwnedDescriptor(pipe.writer)
-            #expect(owner.number == pipe.writer)
-            #expect(pipe.isWriterOpen)
+            let owner = OwnedDescriptor(descriptor.number)
+            #expect(owner.number == descriptor.number)
+            #expect(descriptor.isOpen)
         }
-        #expect(!pipe.isWriterOpen)
+        #expect(descriptor.isClosed)
     }
 
     @Test func closeClosesItAtOnce() throws {
-        let pipe = try Pipe()
-        let owner = OwnedDescriptor(pipe.writer)
-        #expect(pipe.isWriterOpen)
+        let descriptor = try WatchedDescriptor()
+        let owner = OwnedDescriptor(descriptor.number)
+        #expect(descriptor.isOpen)
         owner.close()
-        #expect(!pipe.isWriterOpen)
+        #expect(descriptor.isClosed)
     }
 
     @Test func aReleasedDescriptorStaysOpen() throws {
-        let pipe = try Pipe()
+        let descriptor = try WatchedDescriptor()
         do {
-            let number = OwnedDescriptor(pipe.writer).release()
-            #expect(number == pipe.writer)
+            let number = OwnedDescriptor(descriptor.number).release()
+            #expect(number == descriptor.number)
         }
-        #expect(pipe.isWriterOpen)
-        close(pipe.writer)
-        #expect(!pipe.isWriterOpen)
+        #expect(descriptor.isOpen)
+        close(descriptor.number)
+        #expect(descriptor.isClosed)
     }
 
     @Test func aDuplicateOutlivesItsOriginal() throws {
-        let pipe = try Pipe()
-        let owner = OwnedDescriptor(pipe.writer)
+        let descriptor = try WatchedDescriptor()
+        let owner = OwnedDescriptor(descriptor.number)
         let duplicate = try owner.duplicate()
         #expect(duplicate.number != owner.number)
         #expect(fcntl(duplicate.number, F_GETFD) & FD_CLOEXEC != 0)
         owner.close()
-        #expect(pipe.isWriterOpen)
+        #expect(descriptor.isOpen)
         duplicate.close()
-        #expect(!pipe.isWriterOpen)
+        #expect(descriptor.isClosed)
     }
 
     @Test func whatCannotBeDuplicatedThrows() {

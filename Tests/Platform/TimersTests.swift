@@ -99,6 +99,14 @@ struct TimersTests {
         #expect(log.entries == ["the other due one", "what was queued before", "the new timer"])
     }
 
+    @Test func aHandlerSchedulesForTheVeryInstantThatItRanFor() async throws {
+        let timers = timers
+        let past = BootClock.now()
+        try await firstValue(of: Void.self) { done in
+            _ = timers.schedule(at: past) { _ = timers.schedule(at: past) { done.yield() } }
+        }
+    }
+
     @Test func aHandlerReschedulesItselfManyTimes() async throws {
         let log = Log<Int>()
         let timers = timers
