@@ -40,7 +40,8 @@ build: deps
 
 run: deps
 	swift build --configuration $(CONFIGURATION) --product dialtoned
-	@exec $(BUILT)/dialtoned $${OPEN:+--open "$$OPEN"}
+	swift build --configuration $(CONFIGURATION) --product dialtone
+	@exec scripts/run $(BUILT) $(if $(OPEN),'$(OPEN)')
 
 # Built outside, since the sandbox has no network to fetch packages from; run inside, away from this machine's network.
 # The simulation computes on every core for a while, and would starve tests that wait for the kernel: it runs by itself.
