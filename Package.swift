@@ -23,9 +23,9 @@ func tests(_ name: String, _ dependencies: [Target.Dependency], resources: [Reso
     )
 }
 
-let collections = Target.Dependency.product(name: "Collections", package: "swift-collections")
 let deque = Target.Dependency.product(name: "DequeModule", package: "swift-collections")
 let heap = Target.Dependency.product(name: "HeapModule", package: "swift-collections")
+let ordered = Target.Dependency.product(name: "OrderedCollections", package: "swift-collections")
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 let arguments = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
 
@@ -47,34 +47,25 @@ let package = Package(
         // Ground: the one queue, the boot clock, descriptors, kernel errors.
         .systemLibrary(name: "CPlatform"),
         .target(name: "Platform", dependencies: ["CPlatform", "NetworkPath", heap], swiftSettings: strict),
-        tests("Platform", ["NetworkPath", "Platform"]),
 
         // The network: pure verdicts, the kernel's word, names, and the public library.
         .target(name: "NetworkPath", swiftSettings: strict),
-        tests("NetworkPath", ["NetworkPath", "TestSupport"]),
         .systemLibrary(
             name: "CNetlink", pkgConfig: "libnl-route-3.0", providers: [.apt(["libnl-3-dev", "libnl-route-3-dev"])]),
         .target(name: "Netlink", dependencies: ["CNetlink", "NetworkPath", "Platform"], swiftSettings: strict),
-        tests("Netlink", ["CNetlink", "Netlink", "NetworkPath", "Platform", "TestSupport"]),
         .systemLibrary(name: "CAres", pkgConfig: "libcares", providers: [.apt(["libc-ares-dev"])]),
         .target(name: "Resolver", dependencies: ["CAres", "NetworkPath", "Platform"], swiftSettings: strict),
         .target(
             name: "Reachability", dependencies: ["Netlink", "NetworkPath", "Platform", "Resolver"],
             swiftSettings: strict),
 
-        tests("Resolver", ["NetworkPath", "Platform", "Resolver"]),
-
         // Connections: the pure state machine and its driver.
         .target(name: "Supervisor", dependencies: ["NetworkPath"], swiftSettings: strict),
-        tests("Supervisor", ["NetworkPath", "Supervisor"]),
-        tests("Simulation", ["NetworkPath", "Supervisor"]),
         .target(
-            name: "Dialer",
-            dependencies: ["NetworkPath", "Platform", "Reachability", "Resolver", "Supervisor", logging],
+            name: "Dialer", dependencies: ["NetworkPath", "Platform", "Reachability", "Resolver", "Supervisor"],
             swiftSettings: strict),
-        tests("Dialer", ["Dialer", "NetworkPath", "Platform", "Supervisor"]),
 
-        // The socket: protocol, typed interface, client.
+        // The socket: protocol, typed interface, client; and what its values look like to a person.
         .target(name: "Varlink", dependencies: ["CPlatform", "Platform", deque], swiftSettings: strict),
         .target(
             name: "DialtoneAPI", dependencies: ["NetworkPath", "Varlink"],
@@ -83,59 +74,68 @@ let package = Package(
             ],
             swiftSettings: strict),
         .target(name: "DialtoneClient", dependencies: ["DialtoneAPI", "Platform", "Varlink"], swiftSettings: strict),
-
-        // What values look like to a person.
         .target(name: "Presentation", dependencies: ["DialtoneAPI"], swiftSettings: strict),
-        tests("Presentation", ["DialtoneAPI", "Presentation"]),
 
         // The daemon and the command line.
         .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
         .target(name: "Systemd", dependencies: ["CSystemd", "Platform", logging], swiftSettings: strict),
-        tests("Systemd", ["Platform", "Systemd", logging]),
         .target(name: "CTOML", cxxSettings: [.define("TOML_EXCEPTIONS", to: "0")]),
         .target(name: "TOML", dependencies: ["CTOML"], swiftSettings: strict),
-        tests("TOML", ["TOML"]),
         .target(
             name: "Daemon",
             dependencies: [
                 "Dialer", "DialtoneAPI", "NetworkPath", "Platform", "Reachability", "Supervisor", "Systemd", "TOML",
-                "Varlink", collections, logging,
+                "Varlink", deque, logging, ordered,
             ],
             swiftSettings: strict),
-        tests(
-            "Daemon",
-            [
-                "CLabSupport", "Daemon", "Dialer", "DialtoneAPI", "NetworkPath", "Platform", "Reachability", "Supervisor",
-                "Varlink",
-            ]),
-        .executableTarget(name: "dialtoned", dependencies: ["Daemon", arguments], swiftSettings: strict),
+        .executableTarget(name: "dialtoned", dependencies: ["Daemon", arguments, logging], swiftSettings: strict),
         .executableTarget(
             name: "dialtone",
             dependencies: [
-                "DialtoneAPI", "DialtoneClient", "NetworkPath", "Platform", "Presentation", "Reachability", "Varlink", arguments,
+                "DialtoneAPI", "DialtoneClient", "NetworkPath", "Platform", "Presentation", "Reachability", "Varlink",
+                arguments,
             ],
             swiftSettings: strict),
 
-        tests("Varlink", ["Platform", "Varlink"]),
-        tests("DialtoneAPI", ["DialtoneAPI", "Platform", "Varlink"], resources: [.copy("strict.py")]),
-        tests("DialtoneClient", ["DialtoneAPI", "DialtoneClient", "Platform", "Varlink"]),
-        // What several test targets need.
-        .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: strict),
-        // Tests: one folder per target, the Lab (network namespaces) and what keeps the house tidy.
+        // Networks of namespaces, for tests, the demo and benchmarks.
         .target(name: "CLabSupport", path: "Tests/CLabSupport"),
         .target(
-            name: "LabSupport", dependencies: ["CLabSupport", "DialtoneAPI", "DialtoneClient", "Platform"], path: "Tests/LabSupport",
-            swiftSettings: strict),
+            name: "LabSupport", dependencies: ["CLabSupport", "DialtoneAPI", "DialtoneClient", "Platform"],
+            path: "Tests/LabSupport", swiftSettings: strict),
         .executableTarget(
             name: "dialtone-demo",
             dependencies: ["DialtoneAPI", "DialtoneClient", "LabSupport", "Platform", "Presentation", "dialtoned"],
             path: "Demo", swiftSettings: strict),
+
+        // Tests: one folder per target, and what they share.
+        .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: strict),
+        tests("Platform", ["NetworkPath", "Platform"]),
+        tests("NetworkPath", ["NetworkPath", "TestSupport"]),
+        tests("Netlink", ["CNetlink", "Netlink", "NetworkPath", "Platform", "TestSupport"]),
+        tests("Resolver", ["NetworkPath", "Platform", "Resolver"]),
+        tests("Supervisor", ["NetworkPath", "Supervisor"]),
+        tests("Dialer", ["Dialer", "NetworkPath", "Platform", "Supervisor"]),
+        tests("Varlink", ["Platform", "Varlink"]),
+        tests("DialtoneAPI", ["DialtoneAPI", "Platform", "Varlink"], resources: [.copy("strict.py")]),
+        tests("DialtoneClient", ["DialtoneAPI", "DialtoneClient", "Platform", "Varlink"]),
+        tests("Presentation", ["DialtoneAPI", "Presentation"]),
+        tests("Systemd", ["Platform", "Systemd", logging]),
+        tests("TOML", ["TOML"]),
+        tests(
+            "Daemon",
+            [
+                "CLabSupport", "Daemon", "Dialer", "DialtoneAPI", "NetworkPath", "Platform", "Reachability",
+                "Supervisor", "Varlink",
+            ]),
+        // The state machine in virtual time; the whole on a real kernel; the house rules.
+        tests("Simulation", ["NetworkPath", "Supervisor"]),
         tests(
             "Lab",
             [
                 "DialtoneAPI", "DialtoneClient", "LabSupport", "Netlink", "NetworkPath", "Platform", "Reachability",
                 "dialtone", "dialtoned",
             ]),
+        tests("Tidy", []),
     ],
     cxxLanguageStandard: .cxx17
 )

@@ -55,6 +55,7 @@ public enum Launcher {
     public static func run(_ options: LaunchOptions) -> Never {
         signal(SIGPIPE, SIG_IGN)
         SignalWatch.block(signals)
+        raiseDescriptorLimit()
         let logger = Logger(label: "dialtoned") { label in
             LogOutput.detect().handler(identifier: "dialtoned", label: label, level: options.logLevel)
         }
@@ -84,6 +85,16 @@ public enum Launcher {
         // Not dispatchMain(): it makes this thread take signals that are blocked everywhere else, with their default
         // action (libdispatch's _dispatch_sig_thread).
         while true { pause() }
+    }
+
+    /// Takes as many descriptors as this process may have: each connection and each client is one, and the soft limit of
+    /// 1,024 is there for programs that use select(2) (https://0pointer.net/blog/file-descriptor-limits.html).
+    private static func raiseDescriptorLimit() {
+        var limit = rlimit()
+        guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return }
+        limit.rlim_cur = limit.rlim_max
+        // A refusal leaves the old limit, and connections beyond it are refused one by one, with the reason.
+        _ = setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
     }
 
     /// The listening sockets that the service manager passed, for the caller to close. Called before there is a second

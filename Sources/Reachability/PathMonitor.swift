@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 public import Dispatch
-public import NetworkPath
+// Whoever monitors paths reads them: `import Reachability` brings the value types along.
+@_exported public import NetworkPath
 internal import Platform
 internal import Synchronization
 
