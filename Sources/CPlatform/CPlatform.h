@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/inotify.h>
+#include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
@@ -48,3 +49,6 @@ static inline int platform_received_descriptors(struct msghdr *message, int *des
     }
     return count;
 }
+
+// malloc_trim(3): gives free pages of the heap back to the kernel.
+extern int malloc_trim(size_t pad);

@@ -23,6 +23,7 @@ final class RegisteredConnection {
     nonisolated let origin: Origin
     private let record: @AgentQueue (RecordedEvent) -> Void
     private var driver: ConnectionDriver?
+    private var remoteText: (remote: Remote, text: String)?
 
     fileprivate init(
         name: String, owner: UInt32, origin: Origin, record: @escaping @AgentQueue (RecordedEvent) -> Void
@@ -38,7 +39,7 @@ final class RegisteredConnection {
 
     /// The connection as the socket shows it now; `nil` before it is at work.
     var wire: ConnectionsAPI.Connection? {
-        driver.map { .init(name, $0.policy, $0.status, unreadBytes: $0.unreadBytes, at: .now()) }
+        driver.map { .init(name, remote: remote(of: $0), $0.status, unreadBytes: $0.unreadBytes, at: .now()) }
     }
 
     fileprivate func start(_ policy: ConnectionPolicy, in context: DialerContext) {
@@ -61,17 +62,36 @@ final class RegisteredConnection {
 
 extension RegisteredConnection: ConnectionObserver {
     func connection(_ connection: ConnectionDriver, did event: ConnectionEvent) {
-        record(RecordedEvent(clocks: .now(), name: name, owner: owner, policy: connection.policy, event: event))
+        record(RecordedEvent(clocks: .now(), name: name, owner: owner, remote: remote(of: connection), event: event))
+    }
+
+    /// The remote's text, made once for as long as it stays: every event of the connection shares it.
+    private func remote(of connection: ConnectionDriver) -> String {
+        let remote = connection.policy.remote
+        if let known = remoteText, known.remote == remote { return known.text }
+        let text = remote.description
+        remoteText = (remote, text)
+        return text
     }
 }
 
-/// An event of a connection, as the journal keeps it.
+/// An event of a connection, as the journal keeps it: without the path, which is most of an event and is not told.
 struct RecordedEvent {
     let clocks: ClockReading
     let name: String
     let owner: UInt32
-    let policy: ConnectionPolicy
+    let remote: String
     let event: ConnectionEvent
+
+    init(clocks: ClockReading, name: String, owner: UInt32, remote: String, event: ConnectionEvent) {
+        self.clocks = clocks
+        self.name = name
+        self.owner = owner
+        self.remote = remote
+        var event = event
+        event.status.path = nil
+        self.event = event
+    }
 }
 
 /// A connection that the configuration names.

@@ -189,7 +189,7 @@ extension ConnectionsAPI.Monitor.Reply {
         let recorded = entry.event
         let event = recorded.event
         let connection = ConnectionsAPI.Connection(
-            recorded.name, recorded.policy, event.status, unreadBytes: nil, at: recorded.clocks)
+            recorded.name, remote: recorded.remote, event.status, unreadBytes: nil, at: recorded.clocks)
         self.init(
             sequence: Int(clamping: entry.sequence), kind: .change, connections: [connection],
             event: .init(

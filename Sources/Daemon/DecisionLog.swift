@@ -35,7 +35,7 @@ final class DecisionLog {
         let event = recorded.event
         var metadata: Logger.Metadata = [
             "connection": "\(recorded.name)",
-            "remote": "\(recorded.policy.remote)",
+            "remote": "\(recorded.remote)",
             "from": "\(event.previousState.rawValue)",
             "to": "\(event.status.state.rawValue)",
             "epoch": "\(event.status.epoch)",

@@ -157,6 +157,7 @@ private final class Running {
         agent.apply(configuration, defaultOwner: geteuid())
         // Not earlier: who waits for this may connect at once, and gets the network's path, not a guess.
         notify { () throws(SystemError) in try ServiceManager.notifyReady(status: status) }
+        ResidentMemory.release()
         if let timeout = ServiceManager.watchdogTimeout {
             watchdog = Watchdog(timeout: timeout) { [weak self] in
                 self?.notify { () throws(SystemError) in try ServiceManager.notifyWatchdog() }

@@ -65,11 +65,11 @@ struct ClockReading {
 
 extension ConnectionsAPI.Connection {
     init(
-        _ name: String, _ policy: ConnectionPolicy, _ status: ConnectionStatus, unreadBytes: Int?,
+        _ name: String, remote: String, _ status: ConnectionStatus, unreadBytes: Int?,
         at clocks: ClockReading
     ) {
         self.init(
-            name: name, remote: policy.remote.description, epoch: Int(clamping: status.epoch),
+            name: name, remote: remote, epoch: Int(clamping: status.epoch),
             state: State(status.state), reason: status.reason.description,
             holder: .daemon, session: status.state == .ready ? .unknown : .none, since: clocks.wall(at: status.since),
             localAddress: status.localAddress?.description, remoteAddress: status.remoteAddress?.description,

@@ -15,6 +15,10 @@ public final class KernelMonitor {
     /// ten dumps a second bound what that may cost, and the last overrun always gets its re-read.
     private static let rereadInterval = Duration.milliseconds(100)
 
+    /// The longest wait after re-reads that the kernel refused: whatever keeps it from answering, asking ten times a
+    /// second for as long as that lasts would be a busy loop.
+    private static let longestRereadDelay = Duration.seconds(10)
+
     /// Datagrams read in one turn of the queue. The queue's other work (a flow to be closed for the change just read)
     /// comes in between; the source fires again for the rest.
     private static let datagramsPerTurn = 256
@@ -29,6 +33,7 @@ public final class KernelMonitor {
     private var kinds = InterfaceKinds()
     private var registrations: [Poller.Registration] = []
     private var lastReread: Duration
+    private var rereadDelay = rereadInterval
     private var needsReread = false
     private var rereadTimer: Timers.Timer?
     private var deliver: (@AgentQueue (KernelChange) -> Void)?
@@ -118,12 +123,14 @@ public final class KernelMonitor {
         // Not before the queue is empty: what is still in it is older than the re-read and would be laid over it, and
         // the message that took it back may be among the lost.
         if needsReread {
-            if end.isEmpty, lastReread + Self.rereadInterval <= BootClock.now() {
+            if end.isEmpty, lastReread + rereadDelay <= BootClock.now() {
                 change.merge(reread())
             } else {
                 change.merge(markIncoherent())
             }
         }
+        // One that went and came back within this turn is there: its flows go on.
+        change.lostAddresses = change.lostAddresses.filter { !snapshot.hasUsable($0) }
         if !change.isEmpty { deliver?(change) }
     }
 
@@ -164,7 +171,7 @@ public final class KernelMonitor {
     /// Says that the snapshot may be wrong, and sets the time at which it will be right again.
     private func markIncoherent() -> KernelChange {
         if rereadTimer == nil {
-            let due = max(lastReread + Self.rereadInterval, BootClock.now())
+            let due = max(lastReread + rereadDelay, BootClock.now())
             rereadTimer = Timers.shared.schedule(at: due) { [weak self] in
                 self?.rereadTimer = nil
                 // Reads what is queued first, then everything.
@@ -178,7 +185,11 @@ public final class KernelMonitor {
 
     private func reread() -> KernelChange {
         lastReread = BootClock.now()
-        guard var fresh = try? KernelDump(on: requests).read(kinds: &kinds) else { return markIncoherent() }
+        guard var fresh = try? KernelDump(on: requests).read(kinds: &kinds) else {
+            rereadDelay = min(rereadDelay * 2, Self.longestRereadDelay)
+            return markIncoherent()
+        }
+        rereadDelay = Self.rereadInterval
         needsReread = !fresh.isCoherent
         fresh.failedNeighbours = snapshot.failedNeighbours
         var change = snapshot.replace(with: fresh)

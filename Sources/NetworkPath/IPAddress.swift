@@ -15,19 +15,25 @@ public struct IPAddress: Hashable, Sendable {
 
     /// Which family the address is of.
     public let family: Family
+    // In two halves: a UInt128 is aligned to sixteen bytes, and an agent keeps many addresses in many structures.
+    private let high: UInt64
+    private let low: UInt64
+
     /// The address as a number; an IPv4 address fills the low 32 bits.
-    let bits: UInt128
+    var bits: UInt128 { UInt128(high) << 64 | UInt128(low) }
 
     /// An IPv4 address from its number: `0xC000_0201` is 192.0.2.1.
     public init(v4 bits: UInt32) {
-        self.family = .v4
-        self.bits = UInt128(bits)
+        family = .v4
+        high = 0
+        low = UInt64(bits)
     }
 
     /// An IPv6 address from its number.
     public init(v6 bits: UInt128) {
-        self.family = .v6
-        self.bits = bits
+        family = .v6
+        high = UInt64(truncatingIfNeeded: bits >> 64)
+        low = UInt64(truncatingIfNeeded: bits)
     }
 
     /// An address from its bytes in network order: four for IPv4, sixteen for IPv6, `nil` for any other count.

@@ -42,10 +42,20 @@ public struct ConnectionStatus: Hashable, Sendable {
     /// The name of the interface that had the flow's local address when it was made, while ``State/ready``.
     public var interface: String?
     /// The newest path to the remote; `nil` before one was heard of.
-    public var path: Path?
+    public var path: Path? {
+        get { boxedPath.map { box in switch box { case .path(let path): path } } }
+        set { boxedPath = newValue.map { .path($0) } }
+    }
     /// When a round trip that the remote answered was last seen to end, while ``State/ready``. The machine knows of the
     /// connect alone; the driver may know a later one.
     public var lastProof: Duration?
+
+    // Out of line: a path is most of a status's size, and events are kept by the thousand without theirs.
+    private var boxedPath: BoxedPath?
+
+    private indirect enum BoxedPath: Hashable, Sendable {
+        case path(Path)
+    }
 
     /// A status; what is left out does not apply.
     public init(
