@@ -14,7 +14,7 @@ export OPEN
 
 BUILT = .build/$(CONFIGURATION)
 RELEASE = --configuration release --static-swift-stdlib
-SWIFT_SOURCES = $(wildcard Sources Tests Benchmarks/Sources Benchmarks/Package.swift) Package.swift
+SWIFT_SOURCES = $(wildcard Sources Tests Demo Benchmarks/Sources Benchmarks/Package.swift) Package.swift
 
 .PHONY: help build run test demo install bench lint deps deps-test
 
@@ -68,8 +68,10 @@ lint: deps
 	swift build --build-tests
 	swift test --skip-build --disable-xctest --filter TidyTests
 
+# The manual is made by debug builds: its plugin links Swift's libraries dynamically, and would leave such a program
+# where the release is to be.
 install: deps
+	swift package generate-manual --multi-page --configuration debug
 	swift build $(RELEASE) --product dialtoned
 	swift build $(RELEASE) --product dialtone
-	swift package generate-manual --multi-page
 	scripts/install '$(DESTDIR)' '$(PREFIX)'

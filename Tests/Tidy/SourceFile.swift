@@ -34,8 +34,8 @@ enum Repository {
     static let sources = Result { try swiftFiles(below: "Sources") }
     /// The Swift files of the tests.
     static let tests = Result { try swiftFiles(below: "Tests") }
-    /// The Swift files of the benchmarks.
-    static let benchmarks = Result { try swiftFiles(below: "Benchmarks") }
+    /// The Swift files of what is neither shipped nor run by `make test`.
+    static let extras = Result { try swiftFiles(below: "Benchmarks") + swiftFiles(below: "Demo") }
 
     private static func swiftFiles(below folder: String) throws -> [SourceFile] {
         try files(below: folder) { $0.hasSuffix(".swift") }

@@ -12,7 +12,7 @@ struct StyleTests {
 
     /// Every Swift file of the project.
     private static func allFiles() throws -> [SourceFile] {
-        try Repository.sources.get() + Repository.tests.get() + Repository.benchmarks.get()
+        try Repository.sources.get() + Repository.tests.get() + Repository.extras.get()
             + [Repository.read("Package.swift")]
     }
 
