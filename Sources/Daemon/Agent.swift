@@ -45,7 +45,7 @@ final class Agent {
         engine.onLostAddresses { [registry] in registry.addressesLost($0) }
         if let failure = engine.failure {
             logger.error(
-                "the kernel's network cannot be followed; every path is unknown, connections are dialled without a verdict",
+                "the kernel's network cannot be followed: paths are unknown, connections are dialled without one",
                 metadata: ["error": "\(failure)"])
         }
     }
@@ -82,7 +82,7 @@ final class Agent {
         }
         for name in registry.reconcile(with: wanted) {
             logger.warning(
-                "a client has opened a connection of this name; the configured one waits for a reload after it is closed",
+                "a client's connection has this name; the configured one waits for a reload after its end",
                 metadata: ["connection": "\(name)"])
         }
     }

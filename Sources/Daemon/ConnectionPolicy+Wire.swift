@@ -61,7 +61,8 @@ extension KeepalivePolicy {
     /// The kernel's keepalive that stands for a keepalive by `protocol`; `nil` for none.
     ///
     /// The protocols' own pings are not spoken yet (docs/limitations.md): the kernel's probes at the same interval keep
-    /// the NATs' mappings and find a dead peer just as well; what they do not find is a live kernel under a dead server.
+    /// the NATs' mappings and find a dead peer just as well; what they do not find is a live kernel under a dead
+    /// server.
     static func make(protocol: String, interval: Duration?) throws(VarlinkFailure) -> KeepalivePolicy? {
         switch `protocol` {
         case "none": return nil

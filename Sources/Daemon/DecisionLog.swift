@@ -49,8 +49,8 @@ final class DecisionLog {
         }
     }
 
-    /// What an operator wants to see without asking for more: a connection that came up, went down, or failed. The steps
-    /// in between are for who looks closer.
+    /// What an operator wants to see without asking for more: a connection that came up, went down, or failed. The
+    /// steps in between are for who looks closer.
     private static func level(of event: ConnectionEvent) -> Logger.Level {
         switch event.status.state {
         case .failed: .warning

@@ -51,7 +51,8 @@ public enum Launcher {
         }
     }
 
-    /// Runs the daemon; ends the process with an exit status of sysexits.h. To be called by `main`, before it starts a thread.
+    /// Runs the daemon; ends the process with an exit status of sysexits.h. To be called by `main`, before it starts a
+    /// thread.
     public static func run(_ options: LaunchOptions) -> Never {
         signal(SIGPIPE, SIG_IGN)
         SignalWatch.block(signals)
@@ -87,8 +88,8 @@ public enum Launcher {
         while true { pause() }
     }
 
-    /// Takes as many descriptors as this process may have: each connection and each client is one, and the soft limit of
-    /// 1,024 is there for programs that use select(2) (https://0pointer.net/blog/file-descriptor-limits.html).
+    /// Takes as many descriptors as this process may have: each connection and each client is one, and the soft limit
+    /// of 1,024 is there for programs that use select(2) (https://0pointer.net/blog/file-descriptor-limits.html).
     private static func raiseDescriptorLimit() {
         var limit = rlimit()
         guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return }

@@ -5,7 +5,8 @@ internal import Platform
 
 /// The directory of the daemon's socket.
 enum SocketDirectory {
-    /// Makes the directory of `socket` if it is not there. Its parent (`/run`, `$XDG_RUNTIME_DIR`) is the system's to make.
+    /// Makes the directory of `socket` if it is not there. Its parent (`/run`, `$XDG_RUNTIME_DIR`) is the system's to
+    /// make.
     ///
     /// For root it is open to all, since the socket is; for a user it is that user's alone.
     static func make(for socket: String) throws(SystemError) {

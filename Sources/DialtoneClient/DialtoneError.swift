@@ -39,7 +39,8 @@ public enum DialtoneError: Error, Hashable, Sendable, CustomStringConvertible {
             "The daemon cannot be reached: \(error)."
         case .refused(ConnectionsAPI.Close.name, let failure) where failure.isPermissionDenied:
             """
-            A configuration file names this connection, and would bring it back. Take it out there, and have the daemon \
+            A configuration file names this connection, and would bring it back. Take it out there, and have the \
+            daemon \
             read its configuration again with "systemctl reload dialtoned".
             """
         case .refused(let method, let failure):
@@ -49,7 +50,10 @@ public enum DialtoneError: Error, Hashable, Sendable, CustomStringConvertible {
             The daemon did not answer \(method): \(error). See why with "journalctl -u dialtoned".
             """
         case .timedOut(let method, let limit):
-            "The daemon did not answer \(method) within \(limit). See what it is doing with \"systemctl status dialtoned\"."
+            """
+            The daemon did not answer \(method) within \(limit). See what it is doing with "systemctl status \
+            dialtoned".
+            """
         case .cancelled:
             "The request was cancelled."
         }

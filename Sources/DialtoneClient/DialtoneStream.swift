@@ -6,7 +6,8 @@ public import Varlink
 /// The replies of a stream, each read from the socket when it is asked for: a consumer that is slow makes the daemon
 /// conflate or count a gap, not this process grow.
 ///
-/// Each iteration makes a connection of its own; ending the loop, dropping the iterator or cancelling the task hangs up.
+/// Each iteration makes a connection of its own; ending the loop, dropping the iterator or cancelling the task hangs
+/// up.
 public struct DialtoneStream<M: VarlinkMethod>: AsyncSequence, Sendable {
     /// One reply.
     public typealias Element = M.Reply

@@ -7,8 +7,8 @@ public import Platform
 /// Follows the kernel's network state: a snapshot of links and addresses that is always current, a callback for each
 /// change, and answers to route lookups.
 ///
-/// The state lives on ``AgentQueue``. An overrun of the socket's buffer is not an end: what is queued is still read, the
-/// snapshot is marked not coherent, everything is read anew, and it is coherent again.
+/// The state lives on ``AgentQueue``. An overrun of the socket's buffer is not an end: what is queued is still read,
+/// the snapshot is marked not coherent, everything is read anew, and it is coherent again.
 @AgentQueue
 public final class KernelMonitor {
     /// The least time between two re-reads after overruns. A storm that overruns an 8 MiB buffer does so again at once;

@@ -9,7 +9,8 @@ public import Platform
 /// monitor is pointed at another namespace. Subscribed first, so that nothing is missed before the first dump.
 public struct KernelSockets: ~Copyable, Sendable {
     /// Room for notices that come faster than they are read. A change costs about 1 KiB of accounting, so this holds a
-    /// burst of eight thousand. networkd asks for 128 MiB, NetworkManager for 8; the kernel charges only what is queued.
+    /// burst of eight thousand. networkd asks for 128 MiB, NetworkManager for 8; the kernel charges only what is
+    /// queued.
     public static let defaultReceiveBuffer = 8 << 20
 
     // A socket is used on the agent's queue alone once the monitor has it; until then, by the thread that opens it.

@@ -20,8 +20,8 @@ struct NeighbourFilter {
     ///
     /// - Parameter awaitsRecovery: whether one of them is failed, so that good news counts too.
     init(for addresses: Set<IPAddress>, awaitsRecovery: Bool) {
-        // struct nlmsghdr: length 4, type 2 at 4; struct ndmsg from 16: family at 16, state at 24; first attribute at 28,
-        // its value at 32. The kernel puts NDA_DST first (neigh_fill_info in net/core/neighbour.c).
+        // struct nlmsghdr: length 4, type 2 at 4; struct ndmsg from 16: family at 16, state at 24; first attribute at
+        // 28, its value at 32. The kernel puts NDA_DST first (neigh_fill_info in net/core/neighbour.c).
         if awaitsRecovery {
             let valid = NUD_PERMANENT | NUD_NOARP | NUD_REACHABLE | NUD_PROBE | NUD_STALE | NUD_DELAY
             load(BPF_H, at: 4)

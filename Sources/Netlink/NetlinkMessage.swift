@@ -12,8 +12,9 @@ struct NetlinkMessage {
     /// Whether the dump that this message belongs to was interrupted by a change and may be inconsistent.
     var isInterruptedDump: Bool { CInt(header.pointee.nlmsg_flags) & NLM_F_DUMP_INTR != 0 }
 
-    /// The error number of an `NLMSG_ERROR`, positive; zero for an acknowledgement. A dump that fails on its way has its
-    /// error in the `NLMSG_DONE` at its end (`netlink_dump_done` in net/netlink/af_netlink.c). `nil` for any other message.
+    /// The error number of an `NLMSG_ERROR`, positive; zero for an acknowledgement. A dump that fails on its way has
+    /// its error in the `NLMSG_DONE` at its end (`netlink_dump_done` in net/netlink/af_netlink.c). `nil` for any other
+    /// message.
     var errorCode: CInt? {
         // Negated without a trap: what arrives is not to be trusted with one.
         switch CInt(type) {

@@ -2,8 +2,8 @@
 
 internal import CNetlink
 
-/// The bytes of a request, ready to send. Built once by libnl and kept, since a watched target asks the same question at
-/// every change of the network; only the sequence number is set anew.
+/// The bytes of a request, ready to send. Built once by libnl and kept, since a watched target asks the same question
+/// at every change of the network; only the sequence number is set anew.
 struct NetlinkRequest: Sendable {
     /// Largest request built here: the headers and seven small attributes stay well below.
     private static let capacity = 256

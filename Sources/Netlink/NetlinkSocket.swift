@@ -6,8 +6,8 @@ internal import Platform
 
 /// One rtnetlink socket: libnl opens and joins it; receiving is our own.
 ///
-/// libnl's receive path turns `ENOBUFS` into `NLE_NOMEM`, the errors of a route lookup into `NLE_FAILURE`, and allocates
-/// for each message. Here a message is read into one buffer and the kernel's own numbers are kept.
+/// libnl's receive path turns `ENOBUFS` into `NLE_NOMEM`, the errors of a route lookup into `NLE_FAILURE`, and
+/// allocates for each message. Here a message is read into one buffer and the kernel's own numbers are kept.
 final class NetlinkSocket {
     /// What one `recvmsg` brought.
     enum Reception {
@@ -29,8 +29,8 @@ final class NetlinkSocket {
 
     /// Opens a socket of the network namespace that the calling thread is in, and joins `groups`.
     ///
-    /// - Parameter receiveBuffer: bytes the kernel may queue; `nil` for the system's default. Without `CAP_NET_ADMIN` it is
-    ///   cut to `net.core.rmem_max`.
+    /// - Parameter receiveBuffer: bytes the kernel may queue; `nil` for the system's default. Without `CAP_NET_ADMIN`
+    ///   it is cut to `net.core.rmem_max`.
     init(groups: [rtnetlink_groups] = [], receiveBuffer: Int? = nil) throws(SystemError) {
         guard let handle = nl_socket_alloc() else { throw SystemError("allocating a netlink socket", code: ENOMEM) }
         self.handle = handle

@@ -8,7 +8,8 @@ internal import Platform
 /// Asks the kernel for routes (`RTM_GETROUTE`), many questions to one system call.
 struct RouteLookup {
     /// Questions sent at once. The kernel answers each into the socket's buffer before `sendto` returns, at most about
-    /// 1 KiB of accounting each, and the default buffer holds 208 KiB: 64 leave room for refusals, which quote the question.
+    /// 1 KiB of accounting each, and the default buffer holds 208 KiB: 64 leave room for refusals, which quote the
+    /// question.
     static let batchSize = 64
 
     private let socket: NetlinkSocket
@@ -62,7 +63,8 @@ struct RouteLookup {
     }
 }
 
-/// A query in the form in which the kernel takes it. Made once for a watched target, which asks the same at each change.
+/// A query in the form in which the kernel takes it. Made once for a watched target, which asks the same at each
+/// change.
 public struct PreparedQuery: Sendable {
     /// What is asked.
     public let query: RouteQuery
@@ -82,8 +84,8 @@ extension NetlinkRequest {
         header.rtm_family = UInt8(query.destination.family == .v4 ? AF_INET : AF_INET6)
         header.rtm_dst_len = UInt8(query.destination.family.bitWidth)
         header.rtm_src_len = UInt8(query.source == nil ? 0 : query.destination.family.bitWidth)
-        // Without the flag the answer claims the main table, whichever one a rule led to. IPv6 always tells the table, and
-        // refuses the flag as invalid (inet6_rtm_valid_getroute_req in net/ipv6/route.c).
+        // Without the flag the answer claims the main table, whichever one a rule led to. IPv6 always tells the table,
+        // and refuses the flag as invalid (inet6_rtm_valid_getroute_req in net/ipv6/route.c).
         if query.destination.family == .v4 { header.rtm_flags = UInt32(RTM_F_LOOKUP_TABLE) }
         self.init(type: RTM_GETROUTE, flags: NLM_F_REQUEST, header: header) { message in
             func put(_ type: rtattr_type_t, _ bytes: [UInt8]) {

@@ -3,8 +3,8 @@
 /// Decides when a change of the network is evaluated: at once, unless changes come in a storm.
 ///
 /// A token bucket. The first events of a burst each find a token and are evaluated immediately: a carrier, then an
-/// address, then a route, each may be the one that makes the path usable. A storm empties the bucket, and from then on an
-/// evaluation waits for the next token, taking everything with it that came meanwhile. The wait never restarts on a
+/// address, then a route, each may be the one that makes the path usable. A storm empties the bucket, and from then on
+/// an evaluation waits for the next token, taking everything with it that came meanwhile. The wait never restarts on a
 /// further event, so a verdict is never staler than ``refill``.
 public struct EvaluationPacer: Sendable {
     /// What to do about a change.

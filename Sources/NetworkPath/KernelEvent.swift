@@ -52,8 +52,8 @@ public struct KernelChange: Hashable, Sendable {
 
     /// What changed.
     public var subjects: Subjects
-    /// Addresses that packets could carry as their source and now cannot, from any interface: removed, or on a link that
-    /// went down or lost its carrier. Flows bound to them are dead.
+    /// Addresses that packets could carry as their source and now cannot, from any interface: removed, or on a link
+    /// that went down or lost its carrier. Flows bound to them are dead.
     public var lostAddresses: Set<IPAddress>
     /// The destinations of the routes that changed.
     public var routes: Destinations

@@ -45,9 +45,9 @@ public struct NetworkSnapshot: Hashable, Sendable {
         self.isCoherent = isCoherent
     }
 
-    /// Whether packets may carry `address` as their source: some interface has it in a usable state, and is itself up with
-    /// a carrier. Linux keeps the IPv4 addresses of a link that is down; packets from them leave by another link, and
-    /// nobody can answer.
+    /// Whether packets may carry `address` as their source: some interface has it in a usable state, and is itself up
+    /// with a carrier. Linux keeps the IPv4 addresses of a link that is down; packets from them leave by another link,
+    /// and nobody can answer.
     public func hasUsable(_ address: IPAddress) -> Bool {
         interfaces.values.contains { interface in
             interface.isOperational && interface.addresses.contains { $0.address == address && $0.isUsable }

@@ -6,11 +6,11 @@ internal import Glibc
 
 /// Readiness of all the agent's descriptors: one epoll set, and one thread that waits on it.
 ///
-/// Not Dispatch sources, for three reasons. A source's descriptor may be closed only after an asynchronous cancel handler
-/// ran, while "its address is gone" means close *now*. A source reports neither hang-up without readability nor edges. And
-/// a source's event crosses two threads before its handler runs (Dispatch's manager, then a worker), each a wake-up of
-/// tens of microseconds. Here the thread that the kernel woke enters the queue by `sync`, which runs on the calling
-/// thread: the handlers are on ``AgentQueue`` like everything else, with no thread switched since the event.
+/// Not Dispatch sources, for three reasons. A source's descriptor may be closed only after an asynchronous cancel
+/// handler ran, while "its address is gone" means close *now*. A source reports neither hang-up without readability nor
+/// edges. And a source's event crosses two threads before its handler runs (Dispatch's manager, then a worker), each a
+/// wake-up of tens of microseconds. Here the thread that the kernel woke enters the queue by `sync`, which runs on the
+/// calling thread: the handlers are on ``AgentQueue`` like everything else, with no thread switched since the event.
 @AgentQueue
 public final class Poller {
     /// The agent's descriptors.

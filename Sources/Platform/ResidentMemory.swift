@@ -7,10 +7,11 @@ internal import Glibc
 public enum ResidentMemory {
     /// Lets go of the program's text and of the heap's free pages, once the start is over.
     ///
-    /// Starting up touches code that never runs again (relocation, the option parser, the configuration), and the kernel
-    /// maps the pages around each as well: two thirds of the resident set of an idle daemon are such pages. They are clean
-    /// pages of files, so giving them back (`MADV_DONTNEED`, madvise(2)) loses nothing; what is needed again is mapped
-    /// again from the page cache, at a microsecond a page. Only executable mappings: the others hold relocated data.
+    /// Starting up touches code that never runs again (relocation, the option parser, the configuration), and the
+    /// kernel maps the pages around each as well: two thirds of the resident set of an idle daemon are such pages. They
+    /// are clean pages of files, so giving them back (`MADV_DONTNEED`, madvise(2)) loses nothing; what is needed again
+    /// is mapped again from the page cache, at a microsecond a page. Only executable mappings: the others hold
+    /// relocated data.
     public static func release() {
         for line in maps().split(separator: "\n") {
             // "start-end perms offset device inode path", as in proc_pid_maps(5).

@@ -70,7 +70,8 @@ public final class Timers {
     /// Timers of their own, for tests; the agent has ``shared``.
     init() {
         let number = timerfd_create(CLOCK_BOOTTIME, CInt(TFD_NONBLOCK) | CInt(TFD_CLOEXEC))
-        // Without a timer no deadline of the agent can be kept; ENFILE at the first line of a process is not survivable.
+        // Without a timer no deadline of the agent can be kept; ENFILE at the first line of a process is not
+        // survivable.
         precondition(number >= 0, "\(SystemError.last("creating the agent's timer"))")
         descriptor = OwnedDescriptor(number)
         do throws(SystemError) {

@@ -2,7 +2,8 @@
 
 /// Durations as people say them: the two largest units that matter, no more.
 public enum DurationText {
-    /// `75 ms`, `41 s`, `2 m 10 s`, `3 h 12 m`, `5 d 4 h`. Negative durations (a clock that was set back) count as none.
+    /// `75 ms`, `41 s`, `2 m 10 s`, `3 h 12 m`, `5 d 4 h`. Negative durations (a clock that was set back) count as
+    /// none.
     public static func short(milliseconds: Int64) -> String {
         let milliseconds = max(0, milliseconds)
         if milliseconds < 1000 { return "\(milliseconds) ms" }

@@ -6,9 +6,9 @@ internal import Glibc
 /// Delivers values to a user's queue until it is shut, and not once after.
 ///
 /// ``shut()`` may be called from any thread. When it returns, no callback is running and none will start: it waits for
-/// one that runs on another thread, and it may be called from within the callback itself, where there is nothing to wait
-/// for. That promise needs a lock held across the callback, and a recursive one; a flag alone leaves the moment between
-/// the look at the flag and the call.
+/// one that runs on another thread, and it may be called from within the callback itself, where there is nothing to
+/// wait for. That promise needs a lock held across the callback, and a recursive one; a flag alone leaves the moment
+/// between the look at the flag and the call.
 final class CallbackGate: @unchecked Sendable {
     // `isShut` and the callbacks themselves are guarded by `mutex`.
     private let mutex: UnsafeMutablePointer<pthread_mutex_t>

@@ -31,8 +31,8 @@ final class FactFinder {
     /// A finder; `serversChanged` is called when the machine is configured with other name servers.
     init(serversChanged: @escaping @AgentQueue () -> Void) {
         internet = Inquiry(network: .any, in: NetworkSnapshot())
-        // Without inotify (a user's instances are limited) the servers stay those of the start: the verdicts on hosts do
-        // not depend on them, so this is no reason to have none.
+        // Without inotify (a user's instances are limited) the servers stay those of the start: the verdicts on hosts
+        // do not depend on them, so this is no reason to have none.
         watch = try? NameServerWatch { [weak self] servers in
             self?.use(servers)
             serversChanged()

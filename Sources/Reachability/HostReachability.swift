@@ -12,8 +12,8 @@ internal import Synchronization
 /// host.setCallback(on: queue) { path, changes in … }
 /// ```
 ///
-/// The verdict is the kernel's own: its rules, tables and routes are asked for exactly this packet. No packet is sent to
-/// the host. A name is resolved asynchronously; its path is that to the first of its addresses that can be reached.
+/// The verdict is the kernel's own: its rules, tables and routes are asked for exactly this packet. No packet is sent
+/// to the host. A name is resolved asynchronously; its path is that to the first of its addresses that can be reached.
 ///
 /// Any thread may call any method.
 public final class HostReachability: Sendable {
@@ -76,8 +76,8 @@ public final class HostReachability: Sendable {
 
     /// The present reachability as flags under the names that `SCNetworkReachabilityGetFlags` gives them.
     ///
-    /// Like its model it blocks until the verdict is there: at once for an address; for a name as long as the resolver takes,
-    /// ten seconds at most. Not to be called on a queue or thread that must not wait.
+    /// Like its model it blocks until the verdict is there: at once for an address; for a name as long as the resolver
+    /// takes, ten seconds at most. Not to be called on a queue or thread that must not wait.
     ///
     /// - Throws: ``ReachabilityError/unknown(_:)`` when the kernel cannot be asked.
     public func flags() throws(ReachabilityError) -> ReachabilityFlags {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import NetworkPath
 internal import Netlink
+internal import NetworkPath
 
 /// "The Internet", as an address to look up: no packet is ever sent to it.
 ///
-/// A default route is neither necessary (`0/1` with `128/1`, a rule to another table) nor sufficient (in a table that no
-/// rule names), so the kernel is asked about an address that every working network routes. A root name server's is that,
-/// by definition of what the Internet is: a.root-servers.net, from https://www.internic.net/domain/named.root.
+/// A default route is neither necessary (`0/1` with `128/1`, a rule to another table) nor sufficient (in a table that
+/// no rule names), so the kernel is asked about an address that every working network routes. A root name server's is
+/// that, by definition of what the Internet is: a.root-servers.net, from https://www.internic.net/domain/named.root.
 enum Internet {
     static let v4 = IPAddress(v4: 0xC629_0004)  // 198.41.0.4
     static let v6 = IPAddress(v6: 0x2001_0503_BA3E_0000_0000_0000_0002_0030)  // 2001:503:ba3e::2:30

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import NetworkPath
 internal import Netlink
+internal import NetworkPath
 internal import Platform
 
 /// Inquiries whose lookups go to the kernel together, and what it answered.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import NetworkPath
 package import Netlink
+package import NetworkPath
 package import Platform
 package import Resolver
 

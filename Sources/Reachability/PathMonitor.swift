@@ -62,8 +62,8 @@ public final class PathMonitor: Sendable {
 
     deinit { cancel() }
 
-    /// Called with the present path once the monitor is started, then at each change. May be set at any time; a change of
-    /// handler takes effect with the next call.
+    /// Called with the present path once the monitor is started, then at each change. May be set at any time; a change
+    /// of handler takes effect with the next call.
     public var pathUpdateHandler: Handler? {
         get { state.withLock { $0.handler } }
         set { state.withLock { $0.handler = newValue } }
@@ -108,8 +108,8 @@ public final class PathMonitor: Sendable {
 }
 
 extension PathMonitor: AsyncSequence {
-    /// Paths, the present one first. A consumer that is slower than the network gets the latest and misses those between;
-    /// ``Path/generation`` tells that there were some.
+    /// Paths, the present one first. A consumer that is slower than the network gets the latest and misses those
+    /// between; ``Path/generation`` tells that there were some.
     public struct AsyncIterator: AsyncIteratorProtocol {
         fileprivate var updates: PathUpdates.AsyncIterator
 

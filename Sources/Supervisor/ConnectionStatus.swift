@@ -43,7 +43,13 @@ public struct ConnectionStatus: Hashable, Sendable {
     public var interface: String?
     /// The newest path to the remote; `nil` before one was heard of.
     public var path: Path? {
-        get { boxedPath.map { box in switch box { case .path(let path): path } } }
+        get {
+            boxedPath.map { box in
+                switch box {
+                case .path(let path): path
+                }
+            }
+        }
         set { boxedPath = newValue.map { .path($0) } }
     }
     /// When a round trip that the remote answered was last seen to end, while ``State/ready``. The machine knows of the

@@ -22,8 +22,8 @@ public final class VarlinkConnection {
 
     /// Connects to the service that listens on `path`. It does not block: the kernel connects at once or not at all.
     ///
-    /// - Throws: `ENOENT` or `ECONNREFUSED` if nobody is there, `EACCES` without permission, `EAGAIN` if the service has
-    ///   as many clients waiting as it allows.
+    /// - Throws: `ENOENT` or `ECONNREFUSED` if nobody is there, `EACCES` without permission, `EAGAIN` if the service
+    ///   has as many clients waiting as it allows.
     public static func connect(
         to path: String, messageLimit: Int = defaultMessageLimit
     ) throws(SystemError) -> VarlinkConnection {

@@ -41,7 +41,8 @@ public struct VarlinkFramer: Sendable {
 
     /// The next complete message without its NUL; `nil` until more bytes come.
     ///
-    /// - Throws: ``VarlinkViolation/messageTooLong(limit:)``, as soon as it is certain and not only at the message's end.
+    /// - Throws: ``VarlinkViolation/messageTooLong(limit:)``, as soon as it is certain and not only at the message's
+    ///   end.
     public mutating func next() throws(VarlinkViolation) -> [UInt8]? {
         let end = bytes.withUnsafeBytes { buffer -> Int? in
             guard searched < buffer.count, let base = buffer.baseAddress else { return nil }

@@ -7,8 +7,8 @@ public import Platform
 /// Serves a ``VarlinkService`` on Unix sockets.
 ///
 /// Each connection's calls are answered strictly in order. A call with `oneway` is never answered. A stream holds its
-/// connection until it ends; the client ends it by hanging up, and hanging up also cancels a call that is answered later.
-/// A client that closes only its sending side gets what it has asked for. A message that is not Varlink ends the
+/// connection until it ends; the client ends it by hanging up, and hanging up also cancels a call that is answered
+/// later. A client that closes only its sending side gets what it has asked for. A message that is not Varlink ends the
 /// connection it came on. Idle connections cost no timer and no system call.
 @AgentQueue
 public final class VarlinkServer {

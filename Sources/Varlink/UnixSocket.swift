@@ -17,8 +17,8 @@ enum UnixSocket {
 
     /// A connection to the service at `path`. The kernel connects Unix sockets at once or not at all.
     ///
-    /// - Throws: `ENOENT` or `ECONNREFUSED` if nobody is there, `EACCES` without permission, `EAGAIN` if the service has
-    ///   as many waiting clients as it allows.
+    /// - Throws: `ENOENT` or `ECONNREFUSED` if nobody is there, `EACCES` without permission, `EAGAIN` if the service
+    ///   has as many waiting clients as it allows.
     static func connect(to path: String) throws(SystemError) -> OwnedDescriptor {
         let socket = try make()
         try withAddress(of: path, "connecting to \(path)") { address, length in

@@ -10,7 +10,8 @@ struct Check: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Say whether a host can be reached, and over what.",
         discussion: """
-            Asks the kernel for the route that packets of this user would take; sends none, and needs no agent. A name is \
+            Asks the kernel for the route that packets of this user would take; sends none, and needs no agent. A name \
+            is \
             resolved first. Exit status: 0 it can be reached, 1 it cannot, 69 the kernel cannot be asked.
             """)
 

@@ -57,7 +57,7 @@ enum Number {
     static func parse(_ text: String) throws -> Int {
         let number = text.hasPrefix("0x") ? Int(text.dropFirst(2), radix: 16) : Int(text)
         guard let number, (0...Int(UInt32.max)).contains(number) else {
-            throw ValidationError("“\(text)” is not a mark: give a number from 0 to 4294967295, or 0x and hexadecimal")
+            throw ValidationError("“\(text)” is not a mark: a number from 0 to 4294967295 is, or 0x and hexadecimal")
         }
         return number
     }

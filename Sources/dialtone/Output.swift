@@ -32,8 +32,8 @@ enum Output {
         _ = Glibc.write(STDERR_FILENO, bytes, bytes.count)
     }
 
-    /// Ends the process as soon as nobody reads its output any more (`dialtone watch | head -1`), not only when there is
-    /// a next line to write: on a quiet network that may be hours away.
+    /// Ends the process as soon as nobody reads its output any more (`dialtone watch | head -1`), not only when there
+    /// is a next line to write: on a quiet network that may be hours away.
     @AgentQueue
     static func endWithReader() throws {
         do throws(SystemError) {

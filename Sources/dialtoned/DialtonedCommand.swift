@@ -13,7 +13,8 @@ struct DialtonedCommand: ParsableCommand {
             Watches the kernel's network, supervises signaling connections, and tells subscribers on a Unix socket. \
             SIGHUP reloads the configuration, SIGTERM ends it. `dialtone` is its command line.
 
-            Exit status as in sysexits.h: 0 after SIGTERM, 64 bad usage, 69 another agent serves the socket, 71 the system \
+            Exit status as in sysexits.h: 0 after SIGTERM, 64 bad usage, 69 another agent serves the socket, 71 the \
+            system \
             refuses, 73 the socket cannot be made, 78 the configuration is wrong.
             """,
         version: Launcher.version)

@@ -75,7 +75,7 @@ struct ConnectionStories {
         }
     }
 
-    @Test func `the address changes: the old flow is closed at once and the new one has the new address`() async throws {
+    @Test func `the address changes: the old flow is closed at once, the new one has the new address`() async throws {
         try await Story.tell { story in
             let before = story.now
             try await story.lab.replaceAddress(.v4, on: .wan0, with: "192.0.2.77/24")
@@ -87,7 +87,7 @@ struct ConnectionStories {
         }
     }
 
-    @Test func `the default route moves while the old uplink still works: the flow stays, and is told of`() async throws {
+    @Test func `the default route moves while the old uplink works: the flow stays, and is told of it`() async throws {
         try await Story.tell { story in
             let epoch = try await story.agent.client.connections().first?.epoch
             let before = story.now

@@ -2,8 +2,8 @@
 
 import Dispatch
 import LabSupport
-import NetworkPath
 import Netlink
+import NetworkPath
 import Platform
 import Reachability
 import Synchronization

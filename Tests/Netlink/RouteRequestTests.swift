@@ -82,7 +82,9 @@ struct RouteRequestTests {
         let attributes: [UInt16: [UInt8]]
 
         init?(_ query: RouteQuery) {
-            let parts = decoding(RouteRequestTests.encoded(NetlinkRequest(query), sequence: 0)) { message -> (rtmsg, CInt, [UInt16: [UInt8]])? in
+            typealias Parts = (rtmsg, CInt, [UInt16: [UInt8]])
+            let bytes = RouteRequestTests.encoded(NetlinkRequest(query), sequence: 0)
+            let parts = decoding(bytes) { message -> Parts? in
                 guard message.type == RTM_GETROUTE, let header = message.payload(rtmsg.self) else { return nil }
                 let attributes = message.attributes(after: rtmsg.self).map { (UInt16($0.type), Array($0.bytes)) }
                 return (header, CInt(message.header.pointee.nlmsg_flags), Dictionary(attributes) { first, _ in first })

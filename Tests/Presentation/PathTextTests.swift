@@ -72,7 +72,8 @@ struct PathTextTests {
         let routed = Sample.path { $0.destination = "198.51.100.7" }
         #expect(
             PathText.check(routed, target: "sip.example.com:5061")
-                == "Reachable: sip.example.com:5061 is 198.51.100.7, over wlan0 (wifi) via 192.168.1.1 from 192.168.1.23."
+                == "Reachable: sip.example.com:5061 is 198.51.100.7, over wlan0 (wifi) "
+                + "via 192.168.1.1 from 192.168.1.23."
         )
         #expect(
             PathText.check(routed, target: "198.51.100.7:5061")
