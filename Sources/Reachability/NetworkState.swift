@@ -35,6 +35,7 @@ package final class NetworkState {
     private var names: [String: NameTracker] = [:]
     private var nextObserver: UInt64 = 0
     private var isIndexStale = false
+    private var retry: Timers.Timer?
     private var lostAddressHandlers: [@AgentQueue (Set<IPAddress>) -> Void] = []
 
     /// An engine on given sockets, as for another network namespace.
@@ -53,11 +54,12 @@ package final class NetworkState {
     private func start(_ sockets: borrowing KernelSockets) {
         do throws(SystemError) {
             let kernel = try KernelMonitor(sockets)
-            self.kernel = kernel
-            facts = FactFinder { [weak self] in self?.evaluate(.everything) }
             try kernel.start(on: AgentQueue.queue) { [weak self] change, _ in
                 AgentQueue.assumeIsolated { self?.kernelChanged(change) }
             }
+            // Only one that is followed: verdicts of another would stand for ever.
+            self.kernel = kernel
+            facts = FactFinder { [weak self] in self?.evaluate(.everything) }
             evaluate(.everything)
         } catch {
             failure = error
@@ -139,6 +141,8 @@ package final class NetworkState {
     }
 
     private func evaluatePending() {
+        // Lost addresses were evaluated at once, and took what was due along.
+        guard !pending.isEmpty else { return }
         let change = pending
         pending = KernelChange()
         evaluate(change)
@@ -201,21 +205,29 @@ package final class NetworkState {
                 prober.probe(kernel.snapshot.failedNeighbours)
                 path = batch.path(slot, in: kernel.snapshot)
             } catch {
-                failure = error
                 path = .unknown(generation: kernel.snapshot.generation, destination: nil)
+                tryAgain(after: error)
             }
         }
         if let path { deliver([(watched, finished(path, for: watched))]) }
     }
 
     private func fail(with error: SystemError) {
-        failure = error
+        tryAgain(after: error)
         let unknown = Path.unknown(generation: snapshot.generation, destination: nil)
         facts?.fail(with: unknown)
         deliver(watched.values.map { ($0, unknown) })
-        // Whatever kept the kernel from answering (a full buffer, no memory), the verdicts must come back without
-        // another change: the next one may be hours away.
-        _ = Timers.shared.schedule(after: .seconds(1)) { [weak self] in self?.evaluate(.everything) }
+    }
+
+    /// Whatever kept the kernel from answering (a full buffer, no memory), the verdicts must come back without another
+    /// change: the next one may be hours away. One timer, however many questions failed.
+    private func tryAgain(after error: SystemError) {
+        failure = error
+        guard retry == nil else { return }
+        retry = Timers.shared.schedule(after: .seconds(1)) { [weak self] in
+            self?.retry = nil
+            self?.evaluate(.everything)
+        }
     }
 
     private func networkChanged(from earlier: Path, to path: Path) {
@@ -243,11 +255,14 @@ package final class NetworkState {
     }
 
     private func deliver(_ verdicts: [(WatchedQuestion, Path)]) {
-        var calls: [(key: UInt64, observation: PathObservation, path: Path)] = []
+        var calls: [(key: UInt64, observation: PathObservation, watched: WatchedQuestion)] = []
         for (watched, path) in verdicts {
-            calls += watched.take(path).map { ($0.key, $0.observation, path) }
+            calls += watched.take(path).map { ($0.key, $0.observation, watched) }
         }
-        for call in calls.sorted(by: { $0.key < $1.key }) { call.observation.deliver(call.path) }
+        for call in calls.sorted(by: { $0.key < $1.key }) {
+            // Asked for now: one called before may have caused a newer verdict, which must not be overtaken by this.
+            if let path = call.watched.path { call.observation.deliver(path) }
+        }
     }
 
     // MARK: Watching

@@ -35,9 +35,19 @@ final class WatchedQuestion {
         observers.removeAll { $0.key == key }
     }
 
-    /// Takes a new verdict, and returns whom to tell: nobody when no one's knowledge differs from it.
+    /// Takes a new verdict, and returns whom to tell: nobody when it differs from the last in its generation alone.
     func take(_ path: Path) -> [(key: UInt64, observation: PathObservation)] {
+        let earlier = self.path
         self.path = path
-        return observers
+        return earlier?.differsOnlyInGeneration(from: path) == true ? [] : observers
+    }
+}
+
+extension Path {
+    /// Whether nothing changed by the verdict of this path; without the list of names that ``changes(from:)`` makes.
+    fileprivate func differsOnlyInGeneration(from other: Path) -> Bool {
+        var other = other
+        other.generation = generation
+        return self == other
     }
 }
