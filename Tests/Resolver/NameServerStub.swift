@@ -37,6 +37,7 @@ final class NameServerStub: Sendable {
     nonisolated(unsafe) private let sources: [any DispatchSourceRead]
     private let reply: @Sendable (Question) -> Reply
     private let log = Mutex<[Question]>([])
+    private let senders = Mutex<[String: Set<UInt16>]>([:])
 
     /// Listens on `address`; port 0 takes any that is free for both protocols.
     init(_ address: String = "127.0.0.1", port: UInt16 = 0, reply: @escaping @Sendable (Question) -> Reply) {
@@ -50,6 +51,11 @@ final class NameServerStub: Sendable {
 
     /// Every question that came, in order.
     var questions: [Question] { log.withLock { $0 } }
+
+    /// The ports that a name was asked for from, over UDP: one for each socket, however often it repeated the question.
+    func ports(askingFor name: String) -> Set<UInt16> {
+        senders.withLock { $0[name] ?? [] }
+    }
 
     /// Stops listening; the port then refuses.
     func stop() {
@@ -97,7 +103,10 @@ final class NameServerStub: Sendable {
         withUnsafeMutablePointer(to: &peer) {
             $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { peer in
                 let count = recvfrom(udp, &packet, packet.count, 0, peer, &length)
-                guard count > 0, let response = respond(to: Array(packet.prefix(count)), overTCP: false) else { return }
+                let port = peer.withMemoryRebound(to: sockaddr_in.self, capacity: 1) {
+                    UInt16(bigEndian: $0.pointee.sin_port)
+                }
+                guard count > 0, let response = respond(to: Array(packet.prefix(count)), fromUDP: port) else { return }
                 sendto(udp, response, response.count, 0, peer, length)
             }
         }
@@ -108,12 +117,12 @@ final class NameServerStub: Sendable {
         defer { close(peer) }
         var packet = [UInt8](repeating: 0, count: 514)
         let count = recv(peer, &packet, packet.count, 0)
-        guard count > 2, let response = respond(to: Array(packet[2..<count]), overTCP: true) else { return }
+        guard count > 2, let response = respond(to: Array(packet[2..<count]), fromUDP: nil) else { return }
         let framed = bigEndian(UInt16(response.count)) + response
         send(peer, framed, framed.count, CInt(MSG_NOSIGNAL))
     }
 
-    private func respond(to packet: [UInt8], overTCP: Bool) -> [UInt8]? {
+    private func respond(to packet: [UInt8], fromUDP port: UInt16?) -> [UInt8]? {
         var position = 12
         var labels: [String] = []
         while packet[position] != 0 {
@@ -124,8 +133,9 @@ final class NameServerStub: Sendable {
         let type = UInt16(packet[position + 1]) << 8 | UInt16(packet[position + 2])
         let question = Question(name: labels.joined(separator: "."), type: type)
         log.withLock { $0.append(question) }
+        if let port { senders.withLock { _ = $0[question.name, default: []].insert(port) } }
         let asked = Array(packet[12..<position + 5])
-        return response(packet, asked, reply(question), type, overTCP)
+        return response(packet, asked, reply(question), type, port == nil)
     }
 
     private func response(

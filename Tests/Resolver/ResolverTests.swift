@@ -131,9 +131,12 @@ struct ResolverTests {
         let server = NameServerStub { _ in .silence }
         server.stop()
         try await with(server) { resolver in
-            // Of two questions on one socket the kernel tells only one of the refusal; c-ares times the other out.
             let answer = await resolver.resolve("sip.example.com", [.v4])
-            #expect(answer == .failure(.transient("Could not contact DNS servers")))
+            // On a busy machine c-ares' timer may come before the kernel's refusal, and its words are others then.
+            guard case .failure(.transient) = answer else {
+                Issue.record("\(answer)")
+                return
+            }
         }
     }
 
@@ -241,7 +244,7 @@ struct ResolverTests {
             resolver.networkChanged()
             // The first sockets are closed at once; a further question proves that the second reached the server.
             _ = await resolver.resolve("end.example.com", [.v4])
-            #expect(server.questions.filter { $0.name == "sip.example.com" }.count == 2)
+            #expect(server.ports(askingFor: "sip.example.com").count == 2)
             query.cancel()
         }
     }
