@@ -15,8 +15,8 @@ public enum ResidentMemory {
     public static func release() {
         for line in maps().split(separator: "\n") {
             // "start-end perms offset device inode path", as in proc_pid_maps(5).
-            let fields = line.split(separator: " ", maxSplits: 5)
-            guard fields.count == 6, fields[1] == "r-xp", fields[5].hasPrefix("/") else { continue }
+            let fields = line.split(separator: " ")
+            guard fields.count >= 6, fields[1] == "r-xp", fields[5].hasPrefix("/") else { continue }
             let bounds = fields[0].split(separator: "-").compactMap { UInt($0, radix: 16) }
             guard bounds.count == 2, let start = UnsafeMutableRawPointer(bitPattern: bounds[0]) else { continue }
             // A refusal leaves the pages where they are.
