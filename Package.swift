@@ -104,7 +104,9 @@ let package = Package(
             path: "Tests/LabSupport", swiftSettings: strict),
         .executableTarget(
             name: "dialtone-demo",
-            dependencies: ["DialtoneAPI", "DialtoneClient", "LabSupport", "Platform", "Presentation", "dialtoned"],
+            dependencies: [
+                "DialtoneAPI", "DialtoneClient", "LabSupport", "Platform", "Presentation", "dialtoned", arguments,
+            ],
             path: "Demo", swiftSettings: strict),
 
         // Tests: one folder per target, and what they share.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import ArgumentParser
 import DialtoneClient
 import Glibc
 import LabSupport
@@ -7,28 +8,37 @@ import Presentation
 
 /// A network of namespaces on this machine, a real broker in it, and the agent's own account of what befalls them.
 @main
-enum Demo {
+struct Demo: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "dialtone-demo",
+        abstract: "Show what the agent makes of a bad day, in a network of namespaces on this machine.",
+        discussion: "Run it as `make demo`, or as `scripts/in-lab dialtone-demo`. It ends by itself within a minute.")
+
     /// The whole of it; each scene takes a second or two.
     private static let limit = Duration.seconds(60)
 
-    static func main() async {
+    func run() async {
         if let obstacle = LabSandbox.obstacle {
-            write("The demo needs a network of its own: \(obstacle)")
-            exit(EX_UNAVAILABLE)
+            Self.write("The demo needs a network of its own: \(obstacle)")
+            Self.end(EX_UNAVAILABLE)
         }
-        let playing = Task { try await play() }
+        let playing = Task { try await Self.play() }
         let watchdog = Task {
-            try await Task.sleep(for: limit)
-            write("The demo did not end within \(limit): a scene hangs.")
-            exit(EXIT_FAILURE)
+            try await Task.sleep(for: Self.limit)
+            Self.write("The demo did not end within \(Self.limit): a scene hangs.")
+            Self.end(EXIT_FAILURE)
         }
         do {
             try await playing.value
             watchdog.cancel()
         } catch {
-            write("The demo failed: \(error)")
-            exit(EXIT_FAILURE)
+            Self.write("The demo failed: \(error)")
+            Self.end(EXIT_FAILURE)
         }
+    }
+
+    private static func end(_ status: CInt) -> Never {
+        Glibc.exit(status)
     }
 
     private static func play() async throws {
