@@ -85,16 +85,20 @@ final class NeighbourWatch {
             nla_put(message, CInt(NDA_DST), CInt(bytes.count), bytes)
         }
         let sequence = try requests.send(request)
-        guard case .messages(let datagram) = try requests.receive() else { return false }
         var kinds = InterfaceKinds()
-        var isFailed = false
-        NetlinkMessage.forEach(in: datagram) { message in
-            if message.sequence == sequence,
-                case .neighbourChanged(_, let failed)? = KernelEvent(message, kinds: &kinds)
-            {
+        var isFailed: Bool?
+        // An answer to an earlier request that nobody waited for may lie before the one to this.
+        while isFailed == nil, case .messages(let datagram) = try requests.receive() {
+            NetlinkMessage.forEach(in: datagram) { message in
+                guard message.sequence == sequence else { return }
+                // Anything else is the kernel's word that it has no such entry.
+                guard case .neighbourChanged(_, let failed)? = KernelEvent(message, kinds: &kinds) else {
+                    isFailed = false
+                    return
+                }
                 isFailed = failed
             }
         }
-        return isFailed
+        return isFailed ?? false
     }
 }

@@ -43,23 +43,40 @@ struct RouteLookup {
             query.request.append(to: &bytes, sequence: sequence)
         }
         try socket.send(bytes)
+        let found = try receive(batch.count, from: first).compactMap(\.self)
+        if found.count == batch.count {
+            answers += found
+        } else if batch.count > 1 {
+            // The socket has less room than it should (a small net.core.rmem_default): fewer at a time go into it.
+            let middle = batch.startIndex + batch.count / 2
+            try answer(batch[..<middle], into: &answers)
+            try answer(batch[middle...], into: &answers)
+        } else {
+            throw SystemError("reading the kernel's answer to a route lookup", code: ENOBUFS)
+        }
+    }
+
+    /// The answers to `count` questions numbered from `first`; `nil` for those that were lost. With one lost, everything
+    /// is read that the socket holds, for as long as something is left in it the kernel drops what does not fit unsaid.
+    private func receive(_ count: Int, from first: UInt32) throws(SystemError) -> [RouteAnswer?] {
         // The sequence may wrap inside a batch once in four billion questions; the offset below wraps with it.
-        var found = [RouteAnswer?](repeating: nil, count: batch.count)
-        var missing = batch.count
+        var found = [RouteAnswer?](repeating: nil, count: count)
+        var missing = count
         while missing > 0 {
-            guard case .messages(let datagram) = try socket.receive() else {
-                throw SystemError("reading the kernel's answers to \(batch.count) route lookups", code: ENOBUFS)
-            }
-            NetlinkMessage.forEach(in: datagram) { message in
-                let offset = Int(message.sequence &- first)
-                guard found.indices.contains(offset), found[offset] == nil, let answer = RouteAnswer(message) else {
-                    return
+            switch try socket.receive() {
+            case .overrun: continue
+            case .empty: return found
+            case .messages(let datagram):
+                NetlinkMessage.forEach(in: datagram) { message in
+                    let offset = Int(message.sequence &- first)
+                    guard found.indices.contains(offset), found[offset] == nil, let answer = RouteAnswer(message)
+                    else { return }
+                    found[offset] = answer
+                    missing -= 1
                 }
-                found[offset] = answer
-                missing -= 1
             }
         }
-        answers += found.compactMap(\.self)
+        return found
     }
 }
 

@@ -29,18 +29,15 @@ struct LoopbackTests {
 
     /// More questions than go to the kernel at once.
     @Test func answersComeInTheOrderOfTheQuestions() throws {
-        let sources = (1...UInt32(3 * RouteLookup.batchSize + 1)).map { IPAddress(v4: 0x7F00_0000 + $0) }
-        let requests = sources.map { source in
-            var query = RouteQuery(Self.loopback)
-            query.source = source
-            return PreparedQuery(query)
-        }
-        let answers = try RouteLookup(on: NetlinkSocket()).answers(to: requests)
-        let found = answers.map { answer -> IPAddress? in
-            guard case .route(let route) = answer else { return nil }
-            return route.source
-        }
-        #expect(found == sources)
+        let sources = Self.sources(3 * RouteLookup.batchSize + 1)
+        #expect(try Self.answeredSources(to: sources, by: RouteLookup(on: NetlinkSocket())) == sources)
+    }
+
+    /// Room for three answers: the kernel drops the others.
+    @Test func answersThatFindNoRoomAreAskedForAgain() throws {
+        let sources = Self.sources(RouteLookup.batchSize)
+        let lookup = RouteLookup(on: try NetlinkSocket(receiveBuffer: 1))
+        for _ in 1...2 { #expect(try Self.answeredSources(to: sources, by: lookup) == sources) }
     }
 
     @Test func noQuestionsHaveNoAnswers() throws {
@@ -53,6 +50,23 @@ struct LoopbackTests {
         let loopback = try #require(snapshot.interfaces.values.first { $0.kind == .loopback })
         #expect(loopback.isOperational)
         #expect(loopback.addresses.contains { $0.address == Self.loopback && $0.prefixLength == 8 })
+    }
+
+    private static func sources(_ count: Int) -> [IPAddress] {
+        (1...UInt32(count)).map { IPAddress(v4: 0x7F00_0000 + $0) }
+    }
+
+    /// The sources in the answers to one question from each of `sources`.
+    private static func answeredSources(to sources: [IPAddress], by lookup: RouteLookup) throws -> [IPAddress?] {
+        let queries = sources.map { source in
+            var query = RouteQuery(loopback)
+            query.source = source
+            return PreparedQuery(query)
+        }
+        return try lookup.answers(to: queries).map { answer in
+            guard case .route(let route) = answer else { return nil }
+            return route.source
+        }
     }
 
     private func route(_ query: RouteQuery) throws -> Route? {
