@@ -49,6 +49,8 @@ public final class KernelMonitor {
         lastReread = BootClock.now()
     }
 
+    isolated deinit { stop() }
+
     /// Begins to follow the kernel.
     ///
     /// - Parameters:
