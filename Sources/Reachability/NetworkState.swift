@@ -270,7 +270,8 @@ package final class NetworkState {
     private func watch(_ question: Question) -> WatchedQuestion {
         let watched = WatchedQuestion(question)
         self.watched[question] = watched
-        if let name = watched.name, names[name] == nil {
+        // Where the kernel cannot be asked, the addresses of a name would be of no use.
+        if kernel != nil, let name = watched.name, names[name] == nil {
             names[name] = NameTracker(name, by: resolver) { [weak self] in self?.nameChanged(name) }
         }
         evaluate(watched)
