@@ -67,6 +67,8 @@ final class NameTracker {
         case .success(let resolution):
             state = .resolved(resolution.addresses)
             retryDelay = Self.firstRetry
+            // Servers rotate the order to spread the load; that is no news, and no reason to move the path.
+            if case .resolved(let known) = self.state, Set(known) == Set(resolution.addresses) { return }
         case .failure:
             // Addresses that were good a moment ago beat none: a verdict on them is a verdict on the way there.
             if case .resolved = self.state { state = self.state } else { state = .unresolved }
