@@ -37,7 +37,7 @@ final class FactFinder {
             self?.use(servers)
             serversChanged()
         }
-        use(watch?.servers ?? [])
+        use(watch?.servers ?? NameServerWatch.servers())
     }
 
     private func use(_ addresses: [IPAddress]) {

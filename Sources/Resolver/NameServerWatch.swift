@@ -10,7 +10,7 @@ public import Platform
 @AgentQueue
 public final class NameServerWatch {
     /// More than any resolv.conf holds (glibc uses three servers of it); a larger file is read this far.
-    private static let sizeLimit = 64 * 1024
+    private nonisolated static let sizeLimit = 64 * 1024
 
     /// The configured servers, in the order of the file; empty when there is none.
     public private(set) var servers: [IPAddress]
@@ -30,7 +30,7 @@ public final class NameServerWatch {
         servers = []
         watch = try FileWatch(file) { [weak self] in self?.fileMayHaveChanged() }
         // Read once the watch stands, so that no change falls between the two.
-        servers = Self.read(file)
+        servers = Self.servers(in: file)
     }
 
     /// Ends the watch. No call of the handler follows.
@@ -40,14 +40,15 @@ public final class NameServerWatch {
     }
 
     private func fileMayHaveChanged() {
-        let present = Self.read(file)
+        let present = Self.servers(in: file)
         guard present != servers else { return }
         servers = present
         handler(present)
     }
 
-    private static func read(_ path: String) -> [IPAddress] {
-        let number = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+    /// The configured servers as they are now: for those who get no watch.
+    public nonisolated static func servers(in file: String = "/etc/resolv.conf") -> [IPAddress] {
+        let number = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard number >= 0 else { return [] }
         let descriptor = OwnedDescriptor(number)
         return withUnsafeTemporaryAllocation(byteCount: sizeLimit, alignment: 1) { buffer in
