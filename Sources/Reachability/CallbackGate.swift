@@ -28,7 +28,7 @@ final class CallbackGate: @unchecked Sendable {
         mutex.deallocate()
     }
 
-    /// Runs `callback` on `queue`, in the order of the calls, unless the gate is shut by then.
+    /// Runs `callback` on `queue`, a serial one, unless the gate is shut by then.
     func deliver(on queue: DispatchQueue, _ callback: @escaping @Sendable () -> Void) {
         queue.async { [self] in
             pthread_mutex_lock(mutex)

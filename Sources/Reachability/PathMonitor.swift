@@ -76,7 +76,7 @@ public final class PathMonitor: Sendable {
 
     /// Begins to deliver paths on `queue`. Does nothing when the monitor is started or cancelled already.
     ///
-    /// - Parameter queue: a serial queue, if the handler is to see one path at a time in order.
+    /// - Parameter queue: any queue; also on a concurrent one the handler sees one path at a time, in order.
     public func start(queue: DispatchQueue) {
         state.withLock { state in
             guard state.subscription == nil, !state.isCancelled else { return }
