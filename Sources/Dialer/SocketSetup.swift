@@ -49,15 +49,15 @@ extension FlowRequest {
         // that is free for all, and a busy gateway runs out of those.
         try descriptor.set(IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1, "leaving the choice of the port to connect")
         let number = descriptor.number
-        let result = Endpoint(address: source, port: 0).withSocketAddress(scope: interfaceIndex) {
-            Glibc.bind(number, $0, $1)
-        }
+        let local = SocketAddress(source, port: 0, interfaceIndex: interfaceIndex ?? 0)
+        let result = local.withPointer { Glibc.bind(number, $0, $1) }
         if result != 0 { throw .last("binding the socket to \(source)") }
     }
 
     private func connect(_ descriptor: borrowing OwnedDescriptor) throws(SystemError) {
         let number = descriptor.number
-        let result = remote.withSocketAddress(scope: interfaceIndex) { Glibc.connect(number, $0, $1) }
+        let peer = SocketAddress(remote.address, port: remote.port, interfaceIndex: interfaceIndex ?? 0)
+        let result = peer.withPointer { Glibc.connect(number, $0, $1) }
         if result == 0 { return }
         let code = errno
         // Interrupted, a connect goes on by itself all the same (connect(2)).

@@ -19,7 +19,7 @@ struct LoopbackServer: ~Copyable {
         let number = socket.number
         var on: CInt = 1
         setsockopt(number, SOL_SOCKET, SO_REUSEADDR, &on, socklen_t(MemoryLayout<CInt>.size))
-        let bound = Endpoint(address: address, port: port).withSocketAddress(scope: nil) { bind(number, $0, $1) }
+        let bound = SocketAddress(address, port: port).withPointer { bind(number, $0, $1) }
         if bound != 0 { throw SystemError.last("binding the server") }
         if let backlog, listen(number, backlog) != 0 { throw SystemError.last("listening") }
         endpoint = try Endpoint.local(of: socket)
