@@ -19,6 +19,7 @@ final class DecisionLog {
     }
 
     private func log(_ path: Path, _ changes: [PathChange]) {
+        guard logger.logLevel <= .info else { return }
         var metadata: Logger.Metadata = [
             "status": "\(path.status.rawValue)",
             "changes": "\(changes.map(\.rawValue).joined(separator: ","))",
@@ -33,6 +34,9 @@ final class DecisionLog {
 
     private func log(_ recorded: RecordedEvent) {
         let event = recorded.event
+        let level = Self.level(of: event)
+        // A thousand connections make four events each in one turn; what nobody reads is not put into words.
+        guard logger.logLevel <= level else { return }
         var metadata: Logger.Metadata = [
             "connection": "\(recorded.name)",
             "remote": "\(recorded.remote)",
@@ -42,7 +46,7 @@ final class DecisionLog {
             "attempt": "\(event.status.attempt)",
         ]
         metadata["interface"] = event.status.interface.map { "\($0)" }
-        logger.log(level: Self.level(of: event), "\(event.reason)", metadata: metadata)
+        logger.log(level: level, "\(event.reason)", metadata: metadata)
         // What only a person can mend is said in full, once, when it is found.
         if event.status.state == .failed, event.kind == .stateChanged, let advice = event.reason.advice {
             logger.warning("\(advice)", metadata: ["connection": "\(recorded.name)"])
