@@ -15,7 +15,7 @@ struct Check: AsyncParsableCommand {
             resolved first. Exit status: 0 it can be reached, 1 it cannot, 69 the kernel cannot be asked.
             """)
 
-    @Argument(help: "HOST, HOST:PORT, ADDRESS or [ADDRESS]:PORT.")
+    @Argument(help: "HOST, HOST:PORT, ADDRESS or [ADDRESS]:PORT.", transform: TargetArgument.parse)
     var target: TargetArgument
 
     @Flag(help: "Write the path as one JSON object.")

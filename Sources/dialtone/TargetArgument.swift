@@ -4,14 +4,20 @@ internal import ArgumentParser
 internal import NetworkPath
 
 /// A target on the command line.
-struct TargetArgument: ExpressibleByArgument {
+struct TargetArgument {
     /// As it was written.
     let text: String
     let target: Target
 
-    init?(argument: String) {
-        guard let target = Target(text: argument) else { return nil }
-        text = argument
-        self.target = target
+    /// Reads a target; what is none is told with what would be one.
+    static func parse(_ text: String) throws -> TargetArgument {
+        guard let target = Target(text: text) else {
+            throw ValidationError(
+                """
+                a host is a name or an address, a port a number from 1 to 65535, \
+                and an IPv6 address before a port stands in brackets
+                """)
+        }
+        return TargetArgument(text: text, target: target)
     }
 }

@@ -9,7 +9,9 @@ struct Wait: AsyncParsableCommand {
         abstract: "Wait until a host, or the network as such, can be reached.",
         discussion: "Needs no agent. Exit status: 0 once it can be reached, 1 at the timeout.")
 
-    @Argument(help: "HOST, HOST:PORT, ADDRESS or [ADDRESS]:PORT; left out, the network as such.")
+    @Argument(
+        help: "HOST, HOST:PORT, ADDRESS or [ADDRESS]:PORT; left out, the network as such.",
+        transform: TargetArgument.parse)
     var target: TargetArgument?
 
     @Option(help: "Seconds after which to give up; by default never.")
