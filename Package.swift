@@ -135,8 +135,10 @@ let package = Package(
             "Lab",
             [
                 "DialtoneAPI", "DialtoneClient", "LabSupport", "Netlink", "NetworkPath", "Platform", "Reachability",
-                "dialtone", "dialtoned",
-            ]),
+                "dialtone", "dialtoned", "lab-launch",
+            ],
+            resources: [.copy("agent.py")]),
+        .executableTarget(name: "lab-launch", path: "Tests/LabLaunch"),
         tests("Tidy", []),
     ],
     cxxLanguageStandard: .cxx17

@@ -118,6 +118,8 @@ class Event:
     kind: str
     connection: Connection
     reason: Optional[str] = None
+    previousState: Optional[str] = None
+    previousDurationMilliseconds: Optional[int] = None
 
 
 class NoSuchConnection(TypedVarlinkErrorReply, interface="org.dialtone.Connections"):
@@ -205,4 +207,5 @@ async def main(path):
     print("all as declared")
 
 
-asyncio.run(main(sys.argv[1]))
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1]))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 public import DialtoneAPI
-internal import DialtoneClient
+public import DialtoneClient
 internal import Platform
 internal import Synchronization
 
@@ -31,8 +31,15 @@ public final class EventRecorder: Sendable {
     public static func start(
         on agent: LabAgent, names: [String]? = nil, after: Int? = nil
     ) async throws -> EventRecorder {
+        try await start(by: agent.client, names: names, after: after)
+    }
+
+    /// Subscribes by a client, and returns when the first reply is there.
+    public static func start(
+        by client: DialtoneClient, names: [String]? = nil, after: Int? = nil
+    ) async throws -> EventRecorder {
         let recorder = EventRecorder()
-        let stream = agent.client.stream(ConnectionsAPI.Monitor.self, .init(names: names, after: after))
+        let stream = client.stream(ConnectionsAPI.Monitor.self, .init(names: names, after: after))
         let task = Task { [weak recorder] in
             do {
                 for try await reply in stream { recorder?.add(reply) }
@@ -65,6 +72,17 @@ public final class EventRecorder: Sendable {
     ) async throws -> ConnectionsAPI.Event {
         try await event("\(name) to be \(state.rawValue)", after: count) {
             $0.connection.name == name && $0.connection.state == state
+        }
+    }
+
+    /// Waits until the newest word about a connection, an event or not, has it in `state`.
+    @discardableResult
+    public func connection(
+        _ name: String, in state: ConnectionsAPI.Connection.State
+    ) async throws -> ConnectionsAPI.Connection {
+        try await changes.wait(for: "\(name) in \(state.rawValue)", describe: summary) {
+            let newest = told.reversed().lazy.compactMap { $0.reply.connections.first { $0.name == name } }.first
+            return newest?.state == state ? newest : nil
         }
     }
 

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DialtoneAPI
+import DialtoneClient
+import Foundation
+import LabSupport
+import Testing
+
+/// What a client does wrong is told to that client, and costs no other one anything.
+@Suite("Bad input on the socket", .lab)
+struct BadInputTests {
+    /// A daemon, and a subscriber that must go on getting its events.
+    private struct Bench {
+        let machine: Namespace
+        let home: DaemonHome
+        let daemon: LabProcess
+        let bystander: EventRecorder
+
+        static func start() async throws -> Bench {
+            let (machine, home) = (try await Namespace.island(), try DaemonHome())
+            let daemon = try await home.start(on: machine)
+            return Bench(machine: machine, home: home, daemon: daemon, bystander: try await home.recorder())
+        }
+
+        /// The daemon lives, answers new clients, and the subscriber hears of what they do.
+        func expectNobodyElseNoticed(sourceLocation: SourceLocation = #_sourceLocation) async throws {
+            let name = try await home.client.open(.init(remote: "tcp://192.0.2.1:1"))
+            _ = try await bystander.event("\(name) to be opened") { $0.kind == .opened && $0.connection.name == name }
+            try await home.client.close(name)
+            try await bystander.state(.closed, of: name)
+            #expect(bystander.disorder == nil, sourceLocation: sourceLocation)
+            #expect(daemon.isRunning, sourceLocation: sourceLocation)
+        }
+    }
+
+    @Test(arguments: [
+        ("not JSON", "is not JSON"), ("", "is not JSON"), ("[]", "is not a JSON object"), ("{}", "is not a call"),
+        (#"{"method":7}"#, "is not a call"),
+        (#"{"method":"org.varlink.service.GetInfo","more":true,"oneway":true}"#, "exclude each other"),
+        (#"{"method":"org.varlink.service.GetInfo""#, "is not JSON"),
+    ])
+    func `a message that is not Varlink ends its connection`(message: String, reason: String) async throws {
+        let bench = try await Bench.start()
+        let path = bench.home.socket
+        let rest = try await bench.machine.run {
+            let client = try UnixClient.connected(to: path)
+            try client.send(message + "\0")
+            return try client.receiveAll()
+        }
+        #expect(rest.isEmpty, "who spoke another language is not answered")
+        let line = try await bench.daemon.line(containing: "a client was turned away")
+        #expect(line.text.contains(reason), "\(line.text)")
+        try await bench.expectNobodyElseNoticed()
+    }
+
+    @Test func `a message that is not text ends its connection`() async throws {
+        let bench = try await Bench.start()
+        let path = bench.home.socket
+        let rest = try await bench.machine.run {
+            let client = try UnixClient.connected(to: path)
+            try client.send([0xFF, 0xFE, 0])
+            return try client.receiveAll()
+        }
+        #expect(rest.isEmpty)
+        _ = try await bench.daemon.line(containing: "is not UTF-8")
+        try await bench.expectNobodyElseNoticed()
+    }
+
+    @Test func `a message without end is cut off at the limit`() async throws {
+        let bench = try await Bench.start()
+        let path = bench.home.socket
+        try await bench.machine.run {
+            let client = try UnixClient.connected(to: path)
+            let piece = [UInt8](repeating: UInt8(ascii: " "), count: 4096)
+            // The daemon must hang up long before this has gone through.
+            #expect(throws: (any Error).self) {
+                for _ in 0..<10_000 { try client.send(piece) }
+            }
+        }
+        let line = try await bench.daemon.line(containing: "a client was turned away")
+        #expect(line.text.contains("longer than 65536 bytes"), "\(line.text)")
+        try await bench.expectNobodyElseNoticed()
+    }
+
+    @Test(arguments: [
+        #"{"method":"org.dialtone.Connections.Op"#,
+        #"{"method":"org.dialtone.Connections.Monitor","more":true}"# + "\0",
+        #"{"method":"org.dialtone.Network.GetPath","parameters":{"target":{"host":"dialtone.invalid"}}}"# + "\0",
+        "",
+    ])
+    func `a client that vanishes in the middle leaves nothing behind`(message: String) async throws {
+        let bench = try await Bench.start()
+        let descriptors = "/proc/\(bench.daemon.processID)/fd"
+        let before = try FileManager.default.contentsOfDirectory(atPath: descriptors).count
+        let path = bench.home.socket
+        for _ in 1...20 {
+            try await bench.machine.run { try UnixClient.connected(to: path).send(message) }
+        }
+        try await bench.expectNobodyElseNoticed()
+        // Looking up a name may hold a socket of the resolver's for a while.
+        let after = try FileManager.default.contentsOfDirectory(atPath: descriptors).count
+        #expect(after < before + 10)
+    }
+
+    @Test(arguments: [
+        ("tcp://127.0.0.1:65536", "“65536” is not a port"), ("tcp://127.0.0.1:0", "“0” is not a port"),
+        ("tcp://127.0.0.1", "the port is missing"),
+    ])
+    func `a port out of range is told with the range`(remote: String, reason: String) async throws {
+        let bench = try await Bench.start()
+        let refused = try await bench.home.dialtone("open", remote, on: bench.machine)
+        #expect(refused.exit == .status(1))
+        #expect(refused.error.contains(reason), "\(refused)")
+        #expect(try await bench.home.client.connections().isEmpty)
+    }
+
+    @Test func `a name that nobody can resolve is a path without an address, and a connection that waits`() async throws
+    {
+        let machine = try await Namespace.island()
+        try await machine.landBridge()
+        let home = try DaemonHome()
+        // A name server that the kernel refuses to ask, at once. The mount is seen by this machine alone.
+        try await machine.ip("route add prohibit 203.0.113.53")
+        try Data("nameserver 203.0.113.53\n".utf8).write(to: URL(filePath: "\(home.directory)/resolv.conf"))
+        try await machine.command(["mount", "--bind", "\(home.directory)/resolv.conf", "/etc/resolv.conf"])
+        _ = try await home.start(on: machine)
+        let path = try await home.client.path(to: .init(host: "dialtone.example", port: 5060))
+        #expect(path.status == .unsatisfied)
+        #expect(path.reason == .nameUnresolved)
+        // The daemon knows that no name server can be reached: it waits for one, instead of asking again and again.
+        let name = try await home.client.open(.init(remote: "tcp://dialtone.example:5060"))
+        let waiting = try await home.recorder().connection(name, in: .waiting)
+        #expect(waiting.nextAttemptAt == nil)
+        let check = try await home.dialtone("check", "dialtone.example:5060", on: machine)
+        #expect(check.exit == .status(1), "\(check)")
+        #expect(check.output == "Not reachable: the name has no address, or nobody could be asked for it.")
+    }
+}

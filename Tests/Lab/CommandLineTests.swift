@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DialtoneAPI
+import DialtoneClient
+import Foundation
+import LabSupport
+import Testing
+
+/// `dialtone` as scripts and people see it.
+@Suite("The command line", .lab)
+struct CommandLineTests {
+    @Test(arguments: [
+        ["frobnicate"], ["check"], ["check", "host:99999"], ["check", "host:0"], ["check", "two words"],
+        ["check", "host", "extra"], ["wait", "host:99999"], ["wait", "--timeout", "-1"], ["wait", "--timeout=-1"],
+        ["wait", "--timeout", "nan"], ["wait", "--timeout", "soon"], ["open"],
+        ["open", "tcp://h:1", "--keepalive", "x"],
+        ["open", "tcp://h:1", "--keepalive", "9223372036854775807"], ["open", "tcp://h:1", "--keepalive=-1"],
+        ["open", "tcp://h:1", "--user-timeout", "1e300"], ["open", "tcp://h:1", "--user-timeout", "nan"],
+        ["open", "tcp://h:1", "--mark=-1"], ["open", "tcp://h:1", "--mark", "0x100000000"], ["close"],
+        ["close", "a", "b"],
+        ["redial"], ["list", "--frobnicate"], ["status", "extra"],
+    ])
+    func `nonsense is bad usage, told with the right usage`(arguments: [String]) async throws {
+        let machine = try await Namespace.island()
+        let outcome = try await machine.outcome([LabAgent.program("dialtone")] + arguments)
+        #expect(outcome.exit == .status(EX_USAGE), "\(outcome)")
+        #expect(outcome.error.hasPrefix("Error: "), "\(outcome)")
+        #expect(outcome.error.contains("\nUsage: dialtone "), "\(outcome)")
+        #expect(outcome.output.isEmpty)
+    }
+
+    @Test func `a port out of range is told with the range`() async throws {
+        let machine = try await Namespace.island()
+        let outcome = try await machine.outcome([LabAgent.program("dialtone"), "check", "host:99999"])
+        #expect(outcome.error.contains("host:99999") && outcome.error.contains("from 1 to 65535"), "\(outcome)")
+    }
+
+    @Test(arguments: [[], ["status"], ["watch"], ["check"], ["wait"], ["list"], ["open"], ["close"], ["redial"]])
+    func `each command has its help`(command: [String]) async throws {
+        let machine = try await Namespace.island()
+        let outcome = try await machine.outcome([LabAgent.program("dialtone")] + command + ["--help"])
+        #expect(outcome.exit == .status(0))
+        #expect(outcome.output.hasPrefix("OVERVIEW: "), "\(outcome)")
+        #expect(outcome.output.contains("USAGE: \((["dialtone"] + command).joined(separator: " "))"), "\(outcome)")
+        if command.isEmpty {
+            for name in ["status", "watch", "check", "wait", "list", "open", "close", "redial"] {
+                #expect(outcome.output.contains("\n  \(name) "), "\(name) is missing in the help")
+            }
+        }
+    }
+
+    @Test(arguments: [
+        ["status"], ["status", "--json"], ["watch"], ["watch", "office"], ["list"], ["list", "--json"],
+        ["open", "tcp://127.0.0.1:1"], ["close", "office"], ["redial", "office"],
+    ])
+    func `with nobody to ask it says where it looked and what to do`(arguments: [String]) async throws {
+        let (machine, home) = (try await Namespace.island(), try DaemonHome())
+        let outcome = try await machine.outcome(
+            [LabAgent.program("dialtone")] + arguments, environment: ["DIALTONE_SOCKET": home.socket])
+        #expect(outcome.exit == .status(EX_UNAVAILABLE), "\(outcome)")
+        #expect(outcome.error.contains("No Dialtone daemon listens on \(home.socket)"), "\(outcome)")
+        #expect(outcome.error.contains("systemctl start dialtoned"), "\(outcome)")
+        #expect(outcome.output.isEmpty)
+    }
+
+    @Test func `check and wait need no daemon`() async throws {
+        let (machine, home) = (try await Namespace.island(), try DaemonHome())
+        let here = try await home.dialtone("check", "127.0.0.1:80", on: machine)
+        #expect(here.exit == .status(0), "\(here)")
+        #expect(here.output == "Reachable: 127.0.0.1:80 on this machine.")
+        let far = try await home.dialtone("check", "192.0.2.1", on: machine)
+        #expect(far.exit == .status(1), "\(far)")
+        #expect(far.output == "Not reachable: no interface has a carrier.")
+        let json = try await home.dialtone("check", "192.0.2.1", "--json", on: machine)
+        #expect(json.exit == .status(1))
+        let path = try JSONDecoder().decode(NetworkAPI.Path.self, from: Data(json.output.utf8))
+        #expect(path.status == .unsatisfied && path.reason == .noCarrier && path.destination == "192.0.2.1")
+        #expect(json.lines.count == 1, "one object, one line")
+
+        #expect(try await home.dialtone("wait", "127.0.0.1", on: machine).exit == .status(0))
+        #expect(try await home.dialtone("wait", "127.0.0.1", "--timeout", "600", on: machine).exit == .status(0))
+        #expect(try await home.dialtone("wait", "192.0.2.1", "--timeout", "0.1", on: machine).exit == .status(1))
+        #expect(try await home.dialtone("wait", "--timeout", "0.1", on: machine).exit == .status(1))
+    }
+
+    @Test func `wait ends when the network comes`() async throws {
+        let (machine, home) = (try await Namespace.island(), try DaemonHome())
+        let waiting = try await machine.spawn([LabAgent.program("dialtone"), "wait", "192.0.2.1"])
+        try await machine.landBridge()
+        #expect(try await waiting.exit() == .status(0), "\(waiting.text(of: .error))")
+        #expect(try await home.dialtone("check", "192.0.2.1", on: machine).exit == .status(0))
+    }
+
+    @Test func `connections are opened, listed, dialled and closed`() async throws {
+        let (machine, home) = (try await Namespace.island(), try DaemonHome())
+        _ = try await home.start(on: machine)
+        let opened = try await home.dialtone("open", "tcp://192.0.2.1:5060", on: machine)
+        #expect(opened.exit == .status(0))
+        #expect(opened.output == "192.0.2.1")
+        let named = try await home.dialtone(
+            "open", "mqtt://192.0.2.1", "--name", "van", "--keepalive", "60", "--user-timeout", "30.5", "--mark", "0x7",
+            on: machine)
+        #expect(named.output == "van", "\(named)")
+        let list = try await home.dialtone("list", on: machine)
+        #expect(list.lines.count == 3)
+        #expect(list.lines.first?.hasPrefix("NAME ") == true)
+        #expect(list.lines.last?.hasPrefix("van ") == true)
+        for command in ["redial", "close"] {
+            let done = try await home.dialtone(command, "van", on: machine)
+            #expect(done.exit == .status(0) && done.output.isEmpty && done.error.isEmpty, "\(done)")
+            let missing = try await home.dialtone(command, "nobody", on: machine)
+            #expect(missing.exit == .status(1))
+            #expect(missing.error.contains("There is no connection \"nobody\""), "\(missing)")
+        }
+        let taken = try await home.dialtone("open", "tcp://192.0.2.1:1", "--name", "192.0.2.1", on: machine)
+        #expect(taken.exit == .status(1))
+        #expect(taken.error.contains("There is a connection \"192.0.2.1\" already"), "\(taken)")
+        let unfit = try await home.dialtone("open", "tcp://192.0.2.1:1", "--name", "a b", on: machine)
+        #expect(unfit.exit == .status(1))
+        #expect(unfit.error.contains("\"name\""), "\(unfit)")
+    }
+
+    @Test func `what is written for scripts parses, and has the fields of the interface`() async throws {
+        let (machine, home) = (try await Namespace.island(), try DaemonHome())
+        _ = try await home.start(on: machine)
+        for name in ["a", "b"] {
+            _ = try await home.dialtone("open", "tcp://192.0.2.1:5060", "--name", name, on: machine)
+        }
+        let status = try await home.dialtone("status", "--json", on: machine).object()
+        #expect(Set(status.keys) == ["path", "connections"])
+        let path = try #require(status["path"] as? [String: Any])
+        let always: Set = [
+            "generation", "status", "coherent", "isDirect", "isLocalAddress", "supportsIPv4", "supportsIPv6",
+            "supportsDNS", "expensive", "constrained",
+        ]
+        #expect(always.isSubset(of: path.keys), "\(path)")
+        let connections = try #require(status["connections"] as? [[String: Any]])
+        #expect(connections.map { $0["name"] as? String } == ["a", "b"])
+        let list = try await home.dialtone("list", "--json", on: machine)
+        let listed = try list.lines.map {
+            try JSONDecoder().decode(ConnectionsAPI.Connection.self, from: Data($0.utf8))
+        }
+        #expect(listed.map(\.name) == ["a", "b"])
+        #expect(!list.output.contains("null"), "what there is not is left out")
+    }
+
+    @Test func `watch tells the present, then each change, and ends with its reader`() async throws {
+        let (machine, home) = (try await Namespace.island(), try DaemonHome())
+        _ = try await home.start(on: machine)
+        let program = LabAgent.program("dialtone")
+        // On this machine nothing changes, so nothing is written that would tell that nobody reads.
+        let headed = try await machine.spawn(
+            ["sh", "-c", "\(program) watch | head -n 1"], environment: ["DIALTONE_SOCKET": home.socket])
+        #expect(try await headed.exit() == .status(0))
+        #expect(headed.text(of: .output).contains("network   unsatisfied"), "\(headed.text(of: .output))")
+
+        let watching = try await machine.spawn(
+            [program, "watch", "--json", "office"], environment: ["DIALTONE_SOCKET": home.socket])
+        let snapshot = try await watching.line(containing: "\"kind\":\"snapshot\"")
+        #expect(snapshot.number == 0)
+        _ = try await home.dialtone("open", "tcp://192.0.2.1:1", "--name", "other", on: machine)
+        _ = try await home.dialtone("open", "tcp://192.0.2.1:1", "--name", "office", on: machine)
+        let opened = try await watching.line(containing: "\"kind\":\"opened\"")
+        let reply = try JSONDecoder().decode(ConnectionsAPI.Monitor.Reply.self, from: Data(opened.text.utf8))
+        #expect(reply.event?.connection.name == "office")
+        #expect(opened.number == 1, "the other one's events are not for it")
+    }
+
+    @Test func `watch says that its daemon is gone`() async throws {
+        let (machine, home) = (try await Namespace.island(), try DaemonHome())
+        let daemon = try await home.start(on: machine)
+        let watching = try await machine.spawn(
+            [LabAgent.program("dialtone"), "watch"], environment: ["DIALTONE_SOCKET": home.socket])
+        _ = try await watching.line(containing: "network")
+        try await daemon.killNow()
+        #expect(try await watching.exit() == .status(EX_UNAVAILABLE))
+        #expect(watching.text(of: .error).contains("the service hung up"), "\(watching.text(of: .error))")
+    }
+
+    @Test(arguments: [["status"], ["list"], ["watch"]])
+    func `there is colour on a terminal and none in a pipe`(command: [String]) async throws {
+        let (machine, home) = (try await Namespace.island(), try DaemonHome())
+        _ = try await home.start(on: machine)
+        _ = try await home.client.open(.init(remote: "tcp://192.0.2.1:1", name: "office"))
+        let text = ([LabAgent.program("dialtone")] + command).joined(separator: " ")
+        let escape = "\u{1B}["
+        func firstLine(_ command: String, _ environment: [String: String] = [:]) async throws -> String {
+            // NO_COLOR counts when it is not empty; the one who runs the tests may have set it.
+            let plain = ["DIALTONE_SOCKET": home.socket, "TERM": "xterm", "NO_COLOR": ""]
+            let process = try await machine.spawn(
+                ["sh", "-c", command], environment: plain.merging(environment) { _, new in new })
+            return try await process.line("something") { !$0.text.isEmpty }.text
+        }
+        // script(1) runs a command on a terminal of its own.
+        let onTerminal = "script -qec '\(text)' /dev/null"
+        let lines = [
+            try await firstLine(text), try await firstLine(onTerminal),
+            try await firstLine(onTerminal, ["NO_COLOR": "1"]), try await firstLine(onTerminal, ["TERM": "dumb"]),
+        ]
+        #expect(lines.map { $0.contains(escape) } == [false, true, false, false], "\(lines)")
+    }
+
+    @Test(.anotherUser) func `who may not use the socket is told so, and others see only their own`() async throws {
+        let (machine, home) = (try await Namespace.island(), try DaemonHome())
+        _ = try await home.start(on: machine)
+        _ = try await home.client.open(.init(remote: "tcp://192.0.2.1:1", name: "roots"))
+        let list = try await home.dialtone("list", "--json", on: machine, by: AnotherUser.command)
+        #expect(list.exit == .status(0) && list.output.isEmpty, "\(list)")
+        let close = try await home.dialtone("close", "roots", on: machine, by: AnotherUser.command)
+        #expect(close.exit == .status(1))
+        #expect(close.error.contains("There is no connection \"roots\""), "\(close)")
+        chmod(home.socket, 0o600)
+        let refused = try await home.dialtone("list", on: machine, by: AnotherUser.command)
+        #expect(refused.exit == .status(EX_NOPERM), "\(refused)")
+        #expect(refused.error.contains("\(home.socket) is not open to this user"), "\(refused)")
+    }
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DialtoneAPI
+import DialtoneClient
+import Foundation
+import LabSupport
+import Testing
+
+@Suite("A subscriber that never reads", .lab)
+struct SlowSubscriberTests {
+    /// Opens and closes connections, and returns when all of it is answered.
+    private func makeEvents(_ pairs: Int, on machine: Namespace, at socket: String) async throws {
+        let pair =
+            #"{"method":"org.dialtone.Connections.Open","parameters":{"remote":"tcp://192.0.2.1:1","name":"x"}}"# + "\0"
+            + #"{"method":"org.dialtone.Connections.Close","parameters":{"name":"x"}}"# + "\0"
+        try await machine.run {
+            let client = try UnixClient.connected(to: socket)
+            try client.send(String(repeating: pair, count: pairs))
+            var answers = 0
+            while answers < 2 * pairs {
+                let bytes = try client.receive()
+                #expect(!bytes.isEmpty)
+                if bytes.isEmpty { return }
+                answers += bytes.count { $0 == 0 }
+            }
+        }
+    }
+
+    /// The memory that is the daemon's alone, in KiB.
+    private func memory(of process: LabProcess) throws -> Int {
+        let status = try String(contentsOfFile: "/proc/\(process.processID)/status", encoding: .utf8)
+        let line = status.split(separator: "\n").first { $0.hasPrefix("RssAnon:") }
+        return try #require(line?.split(separator: " ").compactMap { Int($0) }.first)
+    }
+
+    @Test func `it costs the daemon nothing more, gets a gap, and the others get everything`() async throws {
+        let (machine, home) = (try await Namespace.island(), try DaemonHome())
+        let daemon = try await home.start(on: machine)
+        let socket = home.socket
+        let sleeper = try UnixClient.connected(to: socket)
+        try sleeper.send(#"{"method":"org.dialtone.Connections.Monitor","more":true}"# + "\0")
+        let reader = try await home.recorder()
+
+        // What it takes at first (buffers, caches) is taken before the measure.
+        var warm = 0
+        for round in 0..<60 {
+            if round == 10 { warm = try memory(of: daemon) }
+            try await makeEvents(40, on: machine, at: socket)
+            try await reader.changes.wait(for: "the events of round \(round)") {
+                reader.events.count { $0.kind == .closed } == 40 * (round + 1) ? () : nil
+            }
+        }
+        #expect(reader.disorder == nil, "every event, in order")
+        // Two thousand events at half a kilobyte each, were they kept for it, are a megabyte; so is the noise of malloc.
+        // What is excluded is growth without bound.
+        #expect(try memory(of: daemon) < warm + 8 * 1024)
+
+        // Now it reads: what its socket held, then a gap that shows the present.
+        let kinds = try await machine.run {
+            var kinds: [String] = []
+            var rest: [UInt8] = []
+            while kinds.last != "gap" {
+                rest += try sleeper.receive()
+                for message in rest.split(separator: 0, omittingEmptySubsequences: false).dropLast() {
+                    let reply = try JSONDecoder().decode(Wire.self, from: Data(message)).parameters
+                    kinds.append(reply.kind.rawValue)
+                }
+                rest = Array(rest.suffix(from: rest.lastIndex(of: 0).map { $0 + 1 } ?? 0))
+            }
+            return kinds
+        }
+        #expect(kinds.first == "snapshot")
+        #expect(kinds.count < 1500, "what it got in between lay in the socket")
+    }
+
+    private struct Wire: Decodable {
+        let parameters: ConnectionsAPI.Monitor.Reply
+    }
+}

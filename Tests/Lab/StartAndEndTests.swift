@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DialtoneAPI
+import DialtoneClient
+import Foundation
+import LabSupport
+import Testing
+
+/// How the daemon comes, goes, and refuses to come.
+@Suite("The daemon's start and end", .lab)
+struct StartAndEndTests {
+    @Test(arguments: [SIGTERM, SIGINT])
+    func `a signal ends it in order`(signal: CInt) async throws {
+        let (machine, home) = (try await Namespace.island(), try DaemonHome())
+        let daemon = try await home.start(on: machine)
+        _ = try await home.client.open(.init(remote: "tcp://192.0.2.1:1", name: "office"))
+        let events = try await home.recorder()
+        daemon.signal(signal)
+        #expect(try await daemon.exit() == .status(EXIT_SUCCESS), "\(daemon.text(of: .error))")
+        #expect(!home.hasSocket)
+        let last = try await events.event("the end of the connection") { $0.kind == .closed }
+        #expect(last.connection.name == "office", "the subscribers hear of the end")
+    }
+
+    @Test func `a socket that a live daemon serves is refused, and stays that daemon's`() async throws {
+        let (machine, home) = (try await Namespace.island(), try DaemonHome())
+        let first = try await home.start(on: machine)
+        let second = try await home.launch(on: machine)
+        #expect(try await second.exit() == .status(EX_UNAVAILABLE))
+        let complaint = second.text(of: .error)
+        #expect(complaint.contains("another service listens on \(home.socket)"), "\(complaint)")
+        #expect(complaint.contains("stop it, or choose another path"), "\(complaint)")
+        #expect(try await home.client.connections().isEmpty)
+        #expect(first.isRunning)
+    }
+
+    @Test func `a socket that a dead daemon left is replaced, and its numbers are a gap`() async throws {
+        let (machine, home) = (try await Namespace.island(), try DaemonHome())
+        let first = try await home.start(on: machine)
+        _ = try await home.client.open(.init(remote: "tcp://192.0.2.1:1", name: "office"))
+        let sequence = try #require(try await home.recorder().told.first).reply.sequence
+        try await first.killNow()
+        #expect(home.hasSocket, "nobody tidied up")
+        _ = try await home.start(on: machine)
+        #expect(try await home.client.connections().isEmpty)
+        let resumed = try #require(try await home.recorder(after: sequence).told.first).reply
+        #expect(resumed.kind == .gap)
+        #expect(resumed.sequence > sequence)
+    }
+
+    @Test func `a file that is no socket is left alone`() async throws {
+        let (machine, home) = (try await Namespace.island(), try DaemonHome())
+        try Data("precious".utf8).write(to: URL(filePath: home.socket))
+        let daemon = try await home.launch(on: machine)
+        #expect(try await daemon.exit() == .status(EX_CANTCREAT))
+        #expect(daemon.text(of: .error).contains("exists and is not a socket"))
+        #expect(try String(contentsOfFile: home.socket, encoding: .utf8) == "precious")
+    }
+
+    @Test func `a socket in a directory that is not there says so`() async throws {
+        let (machine, home) = (try await Namespace.island(), try DaemonHome())
+        let path = "\(home.directory)/missing/dialtone.sock"
+        let daemon = try await home.launch(on: machine, arguments: ["--socket", path, "--config", home.file])
+        #expect(try await daemon.exit() == .status(EX_CANTCREAT))
+        #expect(daemon.text(of: .error).contains(path), "\(daemon.text(of: .error))")
+    }
+
+    @Test func `the machine's daemon makes its place, for all users, whatever the umask`() async throws {
+        let (machine, home) = (try await Namespace.island(), try DaemonHome())
+        let daemon = try await home.launch(
+            on: machine, by: ["sh", "-c", "umask 077; exec \"$@\"", "sh"], arguments: ["--config", home.file])
+        _ = try await daemon.line(containing: "listening")
+        let modes = try await machine.command(["stat", "-c", "%a", "/run/dialtone", SocketPath.system])
+        #expect(modes == "755\n666")
+        let list = try await machine.outcome([LabAgent.program("dialtone"), "list", "--json"])
+        #expect(list.exit == .status(0), "\(list)")
+    }
+
+    @Test(.anotherUser) func `without a place for the socket it says which variable is missing`() async throws {
+        let (machine, home) = (try await Namespace.island(), try DaemonHome())
+        let daemon = try await home.launch(
+            on: machine, by: AnotherUser.command + ["env", "-u", "XDG_RUNTIME_DIR"], arguments: [],
+            environment: ["HOME": home.directory])
+        #expect(try await daemon.exit() == .status(EX_USAGE))
+        #expect(daemon.text(of: .error).contains("XDG_RUNTIME_DIR is not set"), "\(daemon.text(of: .error))")
+    }
+
+    @Test(.anotherUser) func `a user's daemon has a place that is the user's alone`() async throws {
+        let (machine, home) = (try await Namespace.island(), try DaemonHome())
+        try await machine.command(["install", "-d", "-o", "65534", "-m", "700", "\(home.directory)/run"])
+        let daemon = try await home.launch(
+            on: machine, by: AnotherUser.command, arguments: [],
+            environment: ["HOME": home.directory, "XDG_RUNTIME_DIR": "\(home.directory)/run"])
+        _ = try await daemon.line(containing: "listening")
+        let place = "\(home.directory)/run/dialtone"
+        #expect(try await machine.command(["stat", "-c", "%a", place, "\(place)/dialtone.sock"]) == "700\n600")
+    }
+}
