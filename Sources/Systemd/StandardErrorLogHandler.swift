@@ -55,9 +55,19 @@ public struct StandardErrorLogHandler: LogHandler {
     }
 }
 
-/// Writes a line in one call, so that the lines of several threads and processes do not mix. What a full pipe does not
-/// take is lost: nobody waits for a log that nobody reads.
+/// Writes a line in one call, so that the lines of several threads and processes do not mix. What a full pipe, or a
+/// terminal that was stopped, does not take is lost: nobody waits for a log that nobody reads.
 func writeToStandardError(_ line: String) {
-    let bytes = Array("\(line)\n".utf8)
-    _ = write(STDERR_FILENO, bytes, bytes.count)
+    writeWithoutWaiting(line, to: STDERR_FILENO)
+}
+
+/// As ``writeToStandardError(_:)``, for any descriptor.
+///
+/// The descriptor is shared with the shell and its other programs, and cannot be made non-blocking under them. A pipe
+/// that poll(2) calls writable has room for `PIPE_BUF` bytes (pipe(7)), so a line is cut to that.
+func writeWithoutWaiting(_ line: String, to descriptor: CInt) {
+    var state = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+    guard poll(&state, 1, 0) == 1 else { return }
+    let bytes = Array(line.utf8.prefix(Int(PIPE_BUF) - 1)) + [UInt8(ascii: "\n")]
+    _ = write(descriptor, bytes, bytes.count)
 }

@@ -142,3 +142,14 @@ struct LogOutputTests {
         }
     }
 }
+
+@Test func `a log that nobody reads keeps nobody waiting`() throws {
+    var ends: [CInt] = [-1, -1]
+    try #require(pipe(&ends) == 0)
+    defer { ends.forEach { close($0) } }
+    // Three times what a pipe holds.
+    for _ in 0..<200 { writeWithoutWaiting(String(repeating: "x", count: 1000), to: ends[1]) }
+    var unread: CInt = 0
+    try #require(ioctl(ends[0], UInt(FIONREAD), &unread) == 0)
+    #expect(unread > 0 && unread % 1001 == 0, "whole lines, or none")
+}
