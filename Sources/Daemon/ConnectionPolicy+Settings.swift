@@ -5,7 +5,7 @@ internal import Supervisor
 extension ConnectionPolicy {
     /// The policy of a configured connection, with the defaults of its remote for what is not set. Not validated.
     init(_ settings: ConnectionSettings, owner: UInt32) throws(RemoteError) {
-        self.init(remote: try Remote(settings.remote), user: owner == 0 ? nil : owner)
+        self.init(remote: try Remote(settings.remote), user: PacketOwner.user(for: owner))
         switch settings.keepalive.method {
         case .some(.none): keepalive = nil
         // Others than the kernel's are kept and not spoken yet; the load has said so.

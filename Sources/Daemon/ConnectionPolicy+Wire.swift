@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import DialtoneAPI
+internal import Glibc
 internal import Supervisor
 internal import Varlink
 
@@ -13,7 +14,7 @@ extension ConnectionPolicy {
         } catch {
             throw VarlinkFailure(ConnectionsAPI.InvalidRemote(remote: wire.remote, reason: error.description))
         }
-        self.init(remote: remote, user: user == 0 ? nil : user)
+        self.init(remote: remote, user: PacketOwner.user(for: user))
         if let keepalive = wire.keepalive {
             self.keepalive = try KeepalivePolicy.make(
                 protocol: keepalive.protocol, interval: Self.duration(keepalive.intervalMilliseconds))
@@ -29,6 +30,9 @@ extension ConnectionPolicy {
             guard let valid = UInt32(exactly: mark) else {
                 throw VarlinkFailure(VarlinkService.InvalidParameter(parameter: "mark"))
             }
+            // To set one takes a capability (socket(7)), for a mark leads past rules: out of a VPN, for instance. The
+            // daemon does not lend its own; for another user's connection, root names one in the configuration.
+            guard user == 0 || user == geteuid() else { throw VarlinkFailure(VarlinkService.PermissionDenied()) }
             self.mark = valid
         }
         do throws(PolicyError) {
