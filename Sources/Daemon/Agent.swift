@@ -87,9 +87,18 @@ final class Agent {
         }
     }
 
-    /// Ends everything: connections first, so that their last events reach the subscribers.
-    func stop() {
+    /// How long subscribers have to read the last events when not all of them went out in one turn. Those that read at
+    /// all need a millisecond; the others are not waited for.
+    private static let farewell = Duration.milliseconds(100)
+
+    /// Ends everything: connections first, so that their last events reach the subscribers. Then calls `completion`.
+    func stop(_ completion: @escaping @AgentQueue () -> Void) {
         registry.closeAll()
-        server.close()
+        let finish: @AgentQueue () -> Void = { [server] in
+            server.close()
+            completion()
+        }
+        guard connections.isBehind else { return finish() }
+        _ = Timers.shared.schedule(after: Self.farewell, finish)
     }
 }

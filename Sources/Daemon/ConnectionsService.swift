@@ -56,6 +56,9 @@ final class ConnectionsService {
         }
     }
 
+    /// Whether a subscriber is still to be told of an event.
+    var isBehind: Bool { subscribers.values.contains(where: \.isBehind) }
+
     private func open(
         _ parameters: ConnectionsAPI.Open.Parameters, for user: UInt32
     ) throws(VarlinkFailure) -> String {
@@ -166,6 +169,12 @@ private final class ConnectionSubscription: VarlinkSubscription {
                 return service.message(for: entry)
             }
         }
+    }
+
+    /// Whether the journal has something that was not looked at yet.
+    var isBehind: Bool {
+        guard let cursor, case .upToDate = service.continuation(after: cursor) else { return true }
+        return false
     }
 
     func ended() {

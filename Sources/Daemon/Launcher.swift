@@ -209,8 +209,7 @@ private final class Running {
         if signal == SIGHUP { return reload() }
         logger.notice("ending", metadata: ["signal": "\(signal)"])
         notify { () throws(SystemError) in try ServiceManager.notifyStopping() }
-        agent.stop()
-        exit(EXIT_SUCCESS)
+        agent.stop { exit(EXIT_SUCCESS) }
     }
 
     /// Reads the configuration anew, away from the queue: the file system and the user database may block.
