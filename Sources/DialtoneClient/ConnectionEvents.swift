@@ -82,15 +82,3 @@ extension DialtoneClient {
         ConnectionEvents(client: self, names: names, after: after)
     }
 }
-
-extension DialtoneError {
-    /// Whether a daemon that is started or restarted cures it.
-    fileprivate var isPassing: Bool {
-        switch self {
-        case .notRunning, .busy, .timedOut: true
-        case .interrupted(_, .hungUp), .interrupted(_, .failed): true
-        case .interrupted(_, .violated), .interrupted(_, .refused), .interrupted(_, .closed): false
-        case .accessDenied, .unreachable, .refused, .cancelled: false
-        }
-    }
-}

@@ -61,6 +61,16 @@ public enum DialtoneError: Error, Hashable, Sendable, CustomStringConvertible {
 }
 
 extension DialtoneError {
+    /// Whether a daemon that is started or restarted cures it.
+    public var isPassing: Bool {
+        switch self {
+        case .notRunning, .busy, .timedOut: true
+        case .interrupted(_, .hungUp), .interrupted(_, .failed): true
+        case .interrupted(_, .violated), .interrupted(_, .refused), .interrupted(_, .closed): false
+        case .accessDenied, .unreachable, .refused, .cancelled: false
+        }
+    }
+
     /// Whether this user, or nobody, may do what was asked; no waiting and no other value of it helps.
     public var isPermissionDenied: Bool {
         switch self {

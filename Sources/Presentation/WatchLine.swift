@@ -59,6 +59,15 @@ public struct WatchLine: Hashable, Sendable {
         tone = .warning
     }
 
+    /// The agent went, and is waited for; or it is there again.
+    public init(agentIsThere: Bool, at time: Timestamp) {
+        self.time = time
+        subject = "agent"
+        text = agentIsThere ? "back" : "gone; waiting for it to come back"
+        detail = ""
+        tone = agentIsThere ? .good : .bad
+    }
+
     private static func remark(_ event: ConnectionsAPI.Event) -> String {
         let connection = event.connection
         if connection.state == .ready, event.kind == .state {

@@ -8,7 +8,10 @@ internal import Presentation
 struct Watch: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Write a line for each change of the network and of the connections, as it happens.",
-        discussion: "Begins with the present state. With names, writes about those connections alone.")
+        discussion: """
+            Begins with the present state. With names, writes about those connections alone. When the agent goes it \
+            says so, waits for its return, and goes on where it was; with --json it says so on the standard error.
+            """)
 
     @Argument(help: "Connections to watch; by default all, and the network.")
     var names: [String] = []
@@ -25,33 +28,76 @@ struct Watch: AsyncParsableCommand {
                 group.addTask { try await Self.watchNetwork(json: json) }
             }
             group.addTask { try await Self.watchConnections(names, json: json) }
-            // Neither ends by itself; the first to fail has lost the agent.
+            // Neither ends by itself; what fails one, the agent's return does not mend.
             try await group.next()
             group.cancelAll()
         }
     }
 
     private static func watchNetwork(json: Bool) async throws {
-        for try await reply in DialtoneClient().stream(NetworkAPI.MonitorPath.self, .init()) {
-            if json {
-                try Output.write(json: reply)
-            } else {
-                write(WatchLine(network: reply.path, changes: reply.changes, at: .now()))
+        try await acrossRestarts { heard in
+            for try await reply in DialtoneClient().stream(NetworkAPI.MonitorPath.self, .init()) {
+                heard()
+                if json {
+                    try Output.write(json: reply)
+                } else {
+                    write(WatchLine(network: reply.path, changes: reply.changes, at: .now()))
+                }
             }
+        } changed: { _ in
         }
     }
 
     private static func watchConnections(_ names: [String], json: Bool) async throws {
-        let parameters = ConnectionsAPI.Monitor.Parameters(names: names.isEmpty ? nil : names)
-        for try await reply in DialtoneClient().stream(ConnectionsAPI.Monitor.self, parameters) {
-            if json {
-                try Output.write(json: reply)
-            } else if let event = reply.event {
-                write(WatchLine(event))
-            } else {
-                if reply.kind == .gap { write(WatchLine(gapAt: .now())) }
-                for connection in reply.connections { write(WatchLine(connection, at: .now())) }
+        var sequence: Int?
+        try await acrossRestarts { heard in
+            let parameters = ConnectionsAPI.Monitor.Parameters(names: names.isEmpty ? nil : names, after: sequence)
+            for try await reply in DialtoneClient().stream(ConnectionsAPI.Monitor.self, parameters) {
+                heard()
+                sequence = reply.sequence
+                try write(reply, json: json)
             }
+        } changed: { isThere in
+            let line = WatchLine(agentIsThere: isThere, at: .now())
+            if json { Output.fail("the agent is \(line.text)") } else { write(line) }
+        }
+    }
+
+    private static func write(_ reply: ConnectionsAPI.Monitor.Reply, json: Bool) throws {
+        if json {
+            try Output.write(json: reply)
+        } else if let event = reply.event {
+            write(WatchLine(event))
+        } else {
+            if reply.kind == .gap { write(WatchLine(gapAt: .now())) }
+            for connection in reply.connections { write(WatchLine(connection, at: .now())) }
+        }
+    }
+
+    /// Runs `stream` anew whenever the agent ended it by going away. An agent that was not there in the first place is
+    /// an error, as for every other command.
+    ///
+    /// - Parameters:
+    ///   - stream: reads replies, and calls its argument at each.
+    ///   - changed: is called with false when the agent went, and with true at the first reply after its return.
+    private static func acrossRestarts(
+        _ stream: @escaping (_ heard: () -> Void) async throws -> Void, changed: @escaping (_ isThere: Bool) -> Void
+    ) async throws {
+        var isThere: Bool?
+        var pause = ConnectionEvents.shortestPause
+        while true {
+            do {
+                try await stream {
+                    if isThere == false { changed(true) }
+                    isThere = true
+                    pause = ConnectionEvents.shortestPause
+                }
+            } catch let error as DialtoneError where isThere != nil && error.isPassing {
+                if isThere == true { changed(false) }
+                isThere = false
+            }
+            try await Task.sleep(for: pause)
+            pause = min(pause * 2, ConnectionEvents.longestPause)
         }
     }
 

@@ -29,6 +29,13 @@ struct WatchLineTests {
         #expect(withoutEscapes(text(line, Sample.colour)) == text(line))
     }
 
+    @Test func `an agent that goes and returns is told`() {
+        #expect(
+            text(WatchLine(agentIsThere: false, at: Sample.noon))
+                == "14:02:11.042  agent     gone; waiting for it to come back")
+        #expect(text(WatchLine(agentIsThere: true, at: Sample.noon)) == "14:02:11.042  agent     back")
+    }
+
     @Test func `a connection comes up over an interface, in a time, with a new epoch`() {
         let ready = Sample.connection("office", .ready) { ($0.interface, $0.reason) = ("wwan0", "connected") }
         let line = WatchLine(Sample.event(.state, ready, reason: "connected", from: .connecting, lasting: 75))
