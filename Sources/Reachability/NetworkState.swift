@@ -32,7 +32,7 @@ package final class NetworkState {
     private var gateways: Set<NetworkSnapshot.Neighbour> = []
 
     private var watched: [Question: WatchedQuestion] = [:]
-    private var names: [String: NameTracker] = [:]
+    private var names: [String: WatchedName] = [:]
     private var nextObserver: UInt64 = 0
     private var isIndexStale = false
     private var retry: Timers.Timer?
@@ -233,7 +233,7 @@ package final class NetworkState {
     private func networkChanged(from earlier: Path, to path: Path) {
         guard !Self.namesDependOn.isDisjoint(with: path.changes(from: earlier)) else { return }
         resolver.networkChanged()
-        for tracker in names.values { tracker.networkChanged() }
+        for name in names.values { name.tracker.networkChanged() }
     }
 
     /// The changes of the network after which a name may stand for other addresses, or for some at last.
@@ -250,7 +250,7 @@ package final class NetworkState {
     /// The path to a name without addresses; `nil` while the first answer is still to come.
     private func unresolvedPath(for watched: WatchedQuestion) -> Path? {
         guard let name = watched.name, let facts else { return nil }
-        if names[name]?.state == .pending, facts.network.status == .satisfied { return nil }
+        if names[name]?.tracker.state == .pending, facts.network.status == .satisfied { return nil }
         return .unresolved(network: facts.network)
     }
 
@@ -271,15 +271,18 @@ package final class NetworkState {
         let watched = WatchedQuestion(question)
         self.watched[question] = watched
         // Where the kernel cannot be asked, the addresses of a name would be of no use.
-        if kernel != nil, let name = watched.name, names[name] == nil {
-            names[name] = NameTracker(name, by: resolver) { [weak self] in self?.nameChanged(name) }
+        if kernel != nil, let name = watched.name {
+            names[name, default: watch(name)].questions.append(watched)
         }
         evaluate(watched)
         return watched
     }
 
-    private func nameChanged(_ name: String) {
-        for watched in watched.values where watched.name == name { evaluate(watched) }
+    private func watch(_ name: String) -> WatchedName {
+        WatchedName(
+            tracker: NameTracker(name, by: resolver) { [weak self] in
+                for watched in self?.names[name]?.questions ?? [] { self?.evaluate(watched) }
+            })
     }
 
     private func forget(_ key: UInt64, of question: Question) {
@@ -288,8 +291,9 @@ package final class NetworkState {
         guard watched.isAbandoned else { return }
         self.watched[question] = nil
         indexDestinations()
-        guard let name = watched.name, !self.watched.values.contains(where: { $0.name == name }) else { return }
-        names.removeValue(forKey: name)?.stop()
+        guard let name = watched.name else { return }
+        names[name]?.questions.removeAll { $0 === watched }
+        if names[name]?.questions.isEmpty == true { names.removeValue(forKey: name)?.tracker.stop() }
     }
 
     /// The lookups for a question; `nil` when it is about a name without addresses.
@@ -301,7 +305,7 @@ package final class NetworkState {
             switch target.host {
             case .address(let address): return Inquiry(target, at: [address], in: snapshot)
             case .name(let name):
-                guard case .resolved(let addresses)? = names[name]?.state else { return nil }
+                guard case .resolved(let addresses)? = names[name]?.tracker.state else { return nil }
                 return Inquiry(target, at: addresses, in: snapshot)
             }
         }

@@ -43,6 +43,12 @@ final class WatchedQuestion {
     }
 }
 
+/// One name, with the questions about it.
+struct WatchedName {
+    let tracker: NameTracker
+    var questions: [WatchedQuestion] = []
+}
+
 extension Path {
     /// Whether nothing changed by the verdict of this path; without the list of names that ``changes(from:)`` makes.
     fileprivate func differsOnlyInGeneration(from other: Path) -> Bool {

@@ -2,6 +2,7 @@
 
 import DialtoneAPI
 import Glibc
+import Supervisor
 import Testing
 import Varlink
 
