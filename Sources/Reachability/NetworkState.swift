@@ -34,7 +34,7 @@ package final class NetworkState {
     private var watched: [Question: WatchedQuestion] = [:]
     private var names: [String: WatchedName] = [:]
     private var nextObserver: UInt64 = 0
-    private var isIndexStale = false
+    private var isIndexStale = true
     private var retry: Timers.Timer?
     private var lostAddressHandlers: [@AgentQueue (Set<IPAddress>) -> Void] = []
 
@@ -159,7 +159,8 @@ package final class NetworkState {
             if isRemade || watched.inquiry == nil { watched.inquiry = inquiry(for: watched, in: kernel.snapshot) }
             if watched.inquiry?.destinations.contains(where: change.mayConcern) ?? true { concerned.append(watched) }
         }
-        if isRemade { indexDestinations() }
+        if isRemade { forgetIndex() }
+        indexDestinations()
         var batch = LookupBatch()
         let isNetworkConcerned = facts.destinations.contains(where: change.mayConcern)
         let factSlots = isNetworkConcerned ? facts.add(to: &batch) : nil
@@ -195,7 +196,7 @@ package final class NetworkState {
     private func evaluate(_ watched: WatchedQuestion) {
         guard let kernel else { return deliver([(watched, .unknown(generation: 0, destination: nil))]) }
         watched.inquiry = inquiry(for: watched, in: kernel.snapshot)
-        indexDestinations()
+        forgetIndex()
         var path = unresolvedPath(for: watched)
         if let inquiry = watched.inquiry {
             var batch = LookupBatch()
@@ -290,7 +291,7 @@ package final class NetworkState {
         watched.remove(key: key)
         guard watched.isAbandoned else { return }
         self.watched[question] = nil
-        indexDestinations()
+        forgetIndex()
         guard let name = watched.name else { return }
         names[name]?.questions.removeAll { $0 === watched }
         if names[name]?.questions.isEmpty == true { names.removeValue(forKey: name)?.tracker.stop() }
@@ -311,17 +312,19 @@ package final class NetworkState {
         }
     }
 
-    /// Has the kernel monitor drop the route changes that concern nobody: all of them count until the index is made,
-    /// once for however many questions come or go in this turn.
+    /// Has the kernel monitor drop the route changes that concern nobody. Made within a round, which looks at every
+    /// question anyway, and not as each comes or goes: a thousand connections are opened one by one.
     private func indexDestinations() {
+        guard isIndexStale, let facts else { return }
+        isIndexStale = false
+        let watched = watched.values.compactMap(\.inquiry).flatMap(\.destinations)
+        kernel?.watch(destinations: DestinationIndex(watched + facts.destinations))
+    }
+
+    /// All route changes count until the index is made anew.
+    private func forgetIndex() {
         guard !isIndexStale else { return }
         isIndexStale = true
         kernel?.watch(destinations: nil)
-        AgentQueue.async { [weak self] in
-            guard let self else { return }
-            isIndexStale = false
-            let watched = watched.values.compactMap(\.inquiry).flatMap(\.destinations)
-            kernel?.watch(destinations: DestinationIndex(watched + (facts?.destinations ?? [])))
-        }
     }
 }
