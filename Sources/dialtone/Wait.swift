@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import ArgumentParser
+internal import Glibc
 internal import NetworkPath
 internal import Reachability
 
 struct Wait: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Wait until a host, or the network as such, can be reached.",
-        discussion: "Needs no agent. Exit status: 0 once it can be reached, 1 at the timeout.")
+        discussion: """
+            Needs no agent. Exit status: 0 once it can be reached, 1 at the timeout, 69 the kernel cannot be asked.
+            """)
 
     @Argument(
         help: "HOST, HOST:PORT, ADDRESS or [ADDRESS]:PORT; left out, the network as such.",
@@ -25,27 +28,43 @@ struct Wait: AsyncParsableCommand {
 
     func run() async throws {
         let target = target
-        let isReached = await withTaskGroup(of: Bool.self) { group in
+        let status = await withTaskGroup(of: Path.Status.self) { group in
             group.addTask {
                 if let target {
-                    for await (path, _) in HostReachability(target.target).updates where path.status == .satisfied {
-                        return true
+                    for await (path, _) in HostReachability(target.target).updates where path.status.endsWaiting {
+                        return path.status
                     }
                 } else {
-                    for await path in PathMonitor() where path.status == .satisfied { return true }
+                    for await path in PathMonitor() where path.status.endsWaiting { return path.status }
                 }
-                return false
+                return .unsatisfied
             }
             if let timeout {
                 group.addTask {
                     try? await ContinuousClock().sleep(for: .seconds(timeout))
-                    return false
+                    return .unsatisfied
                 }
             }
-            let first = await group.next() ?? false
+            let first = await group.next() ?? .unsatisfied
             group.cancelAll()
             return first
         }
-        if !isReached { throw ExitCode(1) }
+        switch status {
+        case .satisfied: return
+        case .unsatisfied, .requiresConnection: throw ExitCode(1)
+        case .unknown:
+            Output.fail("The kernel cannot be asked for a route. Is netlink to be had here?")
+            throw ExitCode(EX_UNAVAILABLE)
+        }
+    }
+}
+
+extension Path.Status {
+    /// Whether there is nothing to wait for: it can be reached, or no change would ever be told.
+    fileprivate var endsWaiting: Bool {
+        switch self {
+        case .satisfied, .unknown: true
+        case .unsatisfied, .requiresConnection: false
+        }
     }
 }
