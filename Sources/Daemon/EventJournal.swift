@@ -25,7 +25,6 @@ struct EventJournal<Event> {
 
     private var entries: Deque<Entry> = []
     private var capacity: Int
-    private let first: UInt64
 
     /// The number of the newest event; before the first, the number that it will follow.
     private(set) var latest: UInt64
@@ -33,7 +32,6 @@ struct EventJournal<Event> {
     /// An empty journal whose first event has the number after `sequence`.
     init(startingAfter sequence: UInt64, capacity: Int) {
         latest = sequence
-        first = sequence
         self.capacity = capacity
     }
 
@@ -54,8 +52,8 @@ struct EventJournal<Event> {
     /// What comes after the event with number `sequence`.
     func continuation(after sequence: UInt64) -> Continuation {
         if sequence == latest { return .upToDate }
-        // A number from another life of the daemon: below where this one began, or not reached yet.
-        guard sequence >= first, sequence < latest, let oldest = entries.first?.sequence, sequence + 1 >= oldest else {
+        // Also a number from another life of the daemon: below where this one began, or not reached yet.
+        guard sequence < latest, let oldest = entries.first?.sequence, sequence + 1 >= oldest else {
             return .gap
         }
         return .next(entries[Int(sequence + 1 - oldest)])

@@ -11,7 +11,7 @@ import Testing
 struct PythonTests {
     private static let repository = URL(filePath: #filePath).appending(path: "../../..").standardizedFileURL.path
 
-    /// The Python that has the clients. There is no way to PyPI from inside of the sandbox: `make test` makes it before.
+    /// The Python that has the clients. Inside of the sandbox there is no way to PyPI: `make test` makes it before.
     fileprivate static let python = "\(repository)/.build/python-varlink/bin/python"
 
     private func cli(_ arguments: [String], on machine: Namespace) async throws -> Outcome {

@@ -51,7 +51,7 @@ struct SlowSubscriberTests {
             }
         }
         #expect(reader.disorder == nil, "every event, in order")
-        // Two thousand events at half a kilobyte each, were they kept for it, are a megabyte; so is the noise of malloc.
+        // Two thousand events at half a kilobyte each, were they kept for it, are a megabyte; so is malloc's noise.
         // What is excluded is growth without bound.
         #expect(try memory(of: daemon) < warm + 8 * 1024)
 
