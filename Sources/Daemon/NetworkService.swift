@@ -12,7 +12,7 @@ final class NetworkService {
     private let engine: NetworkState
     private var subscriptions: Quota
     /// Calls that wait for a name to be resolved.
-    private(set) var pending: [ObjectIdentifier: PathObservation] = [:]
+    private var pending: [ObjectIdentifier: PathObservation] = [:]
 
     init(_ engine: NetworkState, subscriptionsPerUser: Int) {
         self.engine = engine

@@ -78,12 +78,4 @@ struct NetworkServiceTests {
         #expect(first.changes.isEmpty)
         #expect(first.path.isLocalAddress)
     }
-
-    @Test func `a client that goes away before its name is resolved leaves nothing behind`() async throws {
-        let bench = ServiceBench()
-        let client = try bench.client()
-        client.call(NetworkAPI.GetPath.self, .init(target: .init(host: "dialtone.invalid"))) { _ in }
-        try await bench.hangUp(client)
-        #expect(bench.paths.pending.isEmpty)
-    }
 }
