@@ -56,8 +56,9 @@ struct RouteLookup {
         }
     }
 
-    /// The answers to `count` questions numbered from `first`; `nil` for those that were lost. With one lost, everything
-    /// is read that the socket holds, for as long as something is left in it the kernel drops what does not fit unsaid.
+    /// The answers to `count` questions numbered from `first`; `nil` for those that were lost. With one lost,
+    /// everything is read that the socket holds, for as long as something is left in it the kernel drops what does not
+    /// fit unsaid.
     private func receive(_ count: Int, from first: UInt32) throws(SystemError) -> [RouteAnswer?] {
         // The sequence may wrap inside a batch once in four billion questions; the offset below wraps with it.
         var found = [RouteAnswer?](repeating: nil, count: count)
