@@ -165,7 +165,8 @@ struct ConfigurationFilesTests {
     @Test func aFileOfAnotherUserIsRefused() throws {
         guard geteuid() == 0 else { try Test.cancel("only root can give a file away") }
         let bench = try ConfigurationBench(["dialtone.toml": ""])
-        chown("\(bench.directory)/dialtone.toml", 4711, 0)
+        // In the user namespace of one who is not root, there is nobody else.
+        guard chown("\(bench.directory)/dialtone.toml", 4711, 0) == 0 else { try Test.cancel("there is no other user") }
         #expect(bench.errors() == ["dialtone.toml: owned by user 4711; it must be owned by root or user 0"])
     }
 
