@@ -70,7 +70,8 @@ struct ConfigurationTests {
             queued_bytes_per_user = 65_536
             """
         ])
-        let configuration = try bench.load().configuration
+        let loaded = try bench.load()
+        let configuration = loaded.configuration
         let van = try #require(configuration.connections.first)
         #expect(van.owner == 1002)
         #expect(van.mark == .max)
@@ -89,6 +90,8 @@ struct ConfigurationTests {
         #expect(configuration.limits.connectionsPerUser == 5)
         #expect(configuration.limits.subscriptionsPerUser == 6)
         #expect(configuration.limits.queuedBytesPerUser == 65_536)
+        let last = try #require(loaded.notices.last)
+        #expect(last.key == "limits.queued_bytes_per_user" && last.message.hasPrefix("kept, but without effect"))
     }
 
     @Test func withoutAnyFileTheEmbeddedDefaultCounts() throws {

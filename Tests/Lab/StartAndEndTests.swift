@@ -9,6 +9,15 @@ import Testing
 /// How the daemon comes, goes, and refuses to come.
 @Suite("The daemon's start and end", .lab)
 struct StartAndEndTests {
+    @Test(arguments: [["--frobnicate"], ["--log-level", "loud"], ["--socket"], ["extra"]])
+    func `nonsense is bad usage`(arguments: [String]) async throws {
+        let (machine, home) = (try await Namespace.island(), try DaemonHome())
+        let daemon = try await home.launch(on: machine, arguments: arguments)
+        #expect(try await daemon.exit() == .status(EX_USAGE))
+        let complaint = daemon.text(of: .error)
+        #expect(complaint.hasPrefix("Error: ") && complaint.contains("\nUsage: dialtoned "), "\(complaint)")
+    }
+
     @Test(arguments: [SIGTERM, SIGINT])
     func `a signal ends it in order`(signal: CInt) async throws {
         let (machine, home) = (try await Namespace.island(), try DaemonHome())

@@ -205,6 +205,11 @@ struct ConfigurationReader {
         table.integer("subscriptions_per_user", 1...10_000).map { settings.subscriptionsPerUser = $0 }
         // Less than a snapshot of a few hundred connections takes would drop every subscriber at once.
         table.integer("queued_bytes_per_user", 65_536...1 << 30).map { settings.queuedBytesPerUser = $0 }
+        if let node = table.any("queued_bytes_per_user") {
+            table.notice(
+                "queued_bytes_per_user", node.position,
+                "kept, but without effect: this version queues one message for a client, and a gap for what it missed")
+        }
         table.finish()
         return settings
     }
