@@ -188,7 +188,7 @@ struct CommandLineTests {
             // NO_COLOR counts when it is not empty; the one who runs the tests may have set it.
             let plain = ["DIALTONE_SOCKET": home.socket, "TERM": "xterm", "NO_COLOR": ""]
             let process = try await machine.spawn(
-                ["sh", "-c", command], environment: plain.merging(environment) { _, new in new })
+                ["sh", "-c", "exec \(command)"], environment: plain.merging(environment) { _, new in new })
             return try await process.line("something") { !$0.text.isEmpty }.text
         }
         // script(1) runs a command on a terminal of its own.
