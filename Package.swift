@@ -36,7 +36,9 @@ let package = Package(
         .library(name: "DialtoneClient", targets: ["DialtoneClient"]),
         .executable(name: "dialtoned", targets: ["dialtoned"]),
         .executable(name: "dialtone", targets: ["dialtone"]),
-        .library(name: "LabSupport", targets: ["LabSupport"]),
+        // For the package of benchmarks.
+        .library(name: "LabSupport", targets: ["CLabSupport", "LabSupport", "Platform"]),
+        .library(name: "Presentation", targets: ["Presentation"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.5.0"),

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#define _GNU_SOURCE
+
+#include "CBench.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <linux/rtnetlink.h>
+#include <netinet/in.h>
+#include <netinet/ip.h>
+#include <netinet/tcp.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { capacity = 65536 };
+
+struct bench_stamper {
+    int descriptor;
+    enum bench_source source;
+    char end;
+    atomic_size_t count;
+    int64_t stamps[capacity];
+};
+
+int64_t bench_now(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+// Whether an IPv4 packet opens a connection.
+static bool is_syn(const unsigned char *bytes, size_t count) {
+    const struct iphdr *ip = (const struct iphdr *)bytes;
+    if (count < sizeof *ip || ip->protocol != IPPROTO_TCP) return false;
+    size_t start = ip->ihl * 4u;
+    if (count < start + sizeof(struct tcphdr)) return false;
+    const struct tcphdr *tcp = (const struct tcphdr *)(bytes + start);
+    return tcp->syn && !tcp->ack;
+}
+
+static bool counts(const struct bench_stamper *stamper, const unsigned char *bytes, size_t count) {
+    switch (stamper->source) {
+    case BENCH_MESSAGES: return memchr(bytes, stamper->end, count) != NULL;
+    case BENCH_SYNS: return is_syn(bytes, count);
+    case BENCH_NOTICES:
+    case BENCH_CONNECTIONS: return true;
+    }
+    return false;
+}
+
+static void *run(void *argument) {
+    struct bench_stamper *stamper = argument;
+    unsigned char bytes[65536];
+    for (;;) {
+        ssize_t count = stamper->source == BENCH_CONNECTIONS
+            ? accept4(stamper->descriptor, NULL, NULL, SOCK_CLOEXEC)
+            : read(stamper->descriptor, bytes, sizeof bytes);
+        int64_t now = bench_now();
+        if (count < 0 && (errno == EINTR || errno == ENOBUFS)) continue;
+        // The other end is gone; whoever waits for a stamp says so.
+        if (count < 0 || (count == 0 && stamper->source == BENCH_MESSAGES)) return NULL;
+        size_t index = atomic_load_explicit(&stamper->count, memory_order_relaxed);
+        if (index == capacity || !counts(stamper, bytes, (size_t)count)) continue;
+        stamper->stamps[index] = now;
+        atomic_store_explicit(&stamper->count, index + 1, memory_order_release);
+    }
+}
+
+struct bench_stamper *bench_start_stamper(int descriptor, enum bench_source source, char end) {
+    struct bench_stamper *stamper = calloc(1, sizeof *stamper);
+    if (stamper == NULL) return NULL;
+    stamper->descriptor = descriptor;
+    stamper->source = source;
+    stamper->end = end;
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, run, stamper) != 0) {
+        free(stamper);
+        return NULL;
+    }
+    pthread_detach(thread);
+    return stamper;
+}
+
+size_t bench_stamp_count(const struct bench_stamper *stamper) {
+    return atomic_load_explicit(&stamper->count, memory_order_acquire);
+}
+
+int64_t bench_stamp(const struct bench_stamper *stamper, size_t index) { return stamper->stamps[index]; }
+
+// Binds a new socket, or closes it.
+static int bound(int descriptor, const void *address, socklen_t length) {
+    if (descriptor < 0 || bind(descriptor, address, length) == 0) return descriptor;
+    int code = errno;
+    close(descriptor);
+    errno = code;
+    return -1;
+}
+
+int bench_open_notices(void) {
+    struct sockaddr_nl address = {
+        .nl_family = AF_NETLINK,
+        .nl_groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR | RTMGRP_IPV4_ROUTE | RTMGRP_IPV6_ROUTE |
+                     RTMGRP_IPV4_RULE,
+    };
+    return bound(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE), &address, sizeof address);
+}
+
+int bench_open_packets(void) { return socket(AF_PACKET, SOCK_DGRAM | SOCK_CLOEXEC, htons(ETH_P_IP)); }
+
+int bench_open_listener(uint16_t port) {
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(port)};
+    int descriptor = bound(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), &address, sizeof address);
+    if (descriptor >= 0 && listen(descriptor, 4096) != 0) return -1;
+    return descriptor;
+}
+
+int bench_connect_unix(const char *path) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    strncpy(address.sun_path, path, sizeof address.sun_path - 1);
+    int descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (descriptor < 0 || connect(descriptor, (struct sockaddr *)&address, sizeof address) == 0) return descriptor;
+    int code = errno;
+    close(descriptor);
+    errno = code;
+    return -1;
+}
+
+int bench_open_changer(void) {
+    struct sockaddr_nl address = {.nl_family = AF_NETLINK};
+    return bound(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE), &address, sizeof address);
+}
+
+struct request {
+    struct nlmsghdr header;
+    struct rtmsg route;
+    char attributes[64];
+};
+
+static void put(struct request *request, unsigned short type, uint32_t value) {
+    struct rtattr *attribute = (struct rtattr *)((char *)request + NLMSG_ALIGN(request->header.nlmsg_len));
+    attribute->rta_type = type;
+    attribute->rta_len = RTA_LENGTH(sizeof value);
+    memcpy(RTA_DATA(attribute), &value, sizeof value);
+    request->header.nlmsg_len = NLMSG_ALIGN(request->header.nlmsg_len) + RTA_ALIGN(attribute->rta_len);
+}
+
+int bench_change_route(int changer, const struct bench_route *route, bool add) {
+    struct request request = {
+        .header = {
+            .nlmsg_len = NLMSG_LENGTH(sizeof(struct rtmsg)),
+            .nlmsg_type = add ? RTM_NEWROUTE : RTM_DELROUTE,
+            .nlmsg_flags = NLM_F_REQUEST | (add ? NLM_F_CREATE | NLM_F_EXCL : 0),
+        },
+        .route = {
+            .rtm_family = AF_INET,
+            .rtm_dst_len = route->length,
+            .rtm_table = RT_TABLE_MAIN,
+            .rtm_protocol = add ? RTPROT_STATIC : 0,
+            .rtm_scope = add ? RT_SCOPE_UNIVERSE : RT_SCOPE_NOWHERE,
+            .rtm_type = add ? RTN_UNICAST : 0,
+        },
+    };
+    if (route->length > 0) put(&request, RTA_DST, htonl(route->prefix));
+    put(&request, RTA_GATEWAY, htonl(route->gateway));
+    if (route->metric > 0) put(&request, RTA_PRIORITY, route->metric);
+    if (send(changer, &request, request.header.nlmsg_len, 0) < 0) return -1;
+    // Nothing comes back but a refusal, and that is there by now.
+    struct { struct nlmsghdr header; struct nlmsgerr error; char rest[512]; } answer;
+    if (recv(changer, &answer, sizeof answer, MSG_DONTWAIT) < 0) return errno == EAGAIN ? 0 : -1;
+    errno = answer.header.nlmsg_type == NLMSG_ERROR ? -answer.error.error : EPROTO;
+    return errno == 0 ? 0 : -1;
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What must not cost anything while it measures: threads that block in one system call and note when it returned, and
+// changes of routes without a process started for them. Functions return -1 with errno set on failure.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+// Nanoseconds of CLOCK_MONOTONIC, on which all stamps are.
+int64_t bench_now(void);
+
+// What a thread waits for.
+enum bench_source {
+    // Any datagram of a netlink socket. This is the bare reader: no program that learns of a change from the kernel can
+    // learn of it earlier, except by chance of the scheduler.
+    BENCH_NOTICES,
+    // Bytes on a pipe or a stream socket that contain a given byte: a line's or a message's end.
+    BENCH_MESSAGES,
+    // The first segment of a TCP handshake, on a packet socket.
+    BENCH_SYNS,
+    // A connection, on a listening socket. It is accepted and left open.
+    BENCH_CONNECTIONS,
+};
+
+// A thread that notes times. It lives as long as the process; what is noted beyond its room (65,536) is lost.
+struct bench_stamper;
+
+// Starts one on `descriptor`, which stays open. `end` is the byte that ends a message; NULL if there is no thread.
+struct bench_stamper *bench_start_stamper(int descriptor, enum bench_source source, char end);
+
+// How many times it has noted, and each of them.
+size_t bench_stamp_count(const struct bench_stamper *stamper);
+int64_t bench_stamp(const struct bench_stamper *stamper, size_t index);
+
+// A netlink socket that is told of links, addresses, routes and rules, in the calling thread's network namespace.
+int bench_open_notices(void);
+
+// A socket that sees the IPv4 packets that arrive in the calling thread's network namespace. Needs CAP_NET_RAW.
+int bench_open_packets(void);
+
+// A socket that listens on all addresses; the kernel completes handshakes on it, with or without accept(2).
+int bench_open_listener(uint16_t port);
+
+// A connection to a Unix socket.
+int bench_connect_unix(const char *path);
+
+// A netlink socket for bench_change_route, in the calling thread's network namespace.
+int bench_open_changer(void);
+
+// An IPv4 route; addresses as numbers in the machine's byte order.
+struct bench_route {
+    uint32_t prefix;
+    uint8_t length;
+    uint32_t gateway;
+    uint32_t metric;
+};
+
+// Adds or removes a route. The kernel has told everybody when this returns.
+int bench_change_route(int changer, const struct bench_route *route, bool add);

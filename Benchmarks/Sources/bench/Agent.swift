@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import DialtoneAPI
+internal import DialtoneClient
+internal import LabSupport
+internal import Platform
+
+/// A daemon on the Lab's host that supervises connections to its server.
+final class Agent: Sendable {
+    let process: LabProcess
+    let client: DialtoneClient
+
+    private let files: AgentFiles
+
+    /// Starts a daemon and returns when it serves.
+    init(_ daemon: String, on machine: Namespace) async throws {
+        files = try AgentFiles()
+        process = try await machine.spawn(files.command(daemon))
+        client = DialtoneClient(path: files.socket)
+        _ = try files.connect()
+    }
+
+    /// Has it supervise connections to a port of the server, and waits until all are ready.
+    func open(_ count: Int, port: UInt16) async throws {
+        for number in 0..<count { try await open("c\(number)", port: port) }
+        try await wait(for: .ready, of: count)
+    }
+
+    /// Has it supervise one new connection in place of the last. A connection dials ten times in a row and then once in
+    /// two seconds, so that a link that flaps does not make a storm: measured is one that has dials left.
+    func reopen(port: UInt16) async throws {
+        for connection in try await client.connections() { try await client.close(connection.name) }
+        try await open(1, port: port)
+    }
+
+    private func open(_ name: String, port: UInt16) async throws {
+        _ = try await client.open(
+            .init(
+                remote: "tcp://\(LabNetwork.serverAddress(.v4)):\(port)", name: name,
+                keepalive: .init(protocol: "none")))
+    }
+
+    /// Waits until so many connections are in a state.
+    func wait(for state: ConnectionsAPI.Connection.State, of count: Int = 1) async throws {
+        for _ in 0..<3000 {
+            if try await client.connections().count(where: { $0.state == state }) == count { return }
+            try await Task.sleep(for: .milliseconds(10))
+        }
+        throw LabError.timedOut(awaited: "\(count) connections to be \(state)", limit: .seconds(30), state: "not yet")
+    }
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import CBench
+internal import LabSupport
+internal import Platform
+
+/// Adds and removes a route by one system call, so that no process starts while something is measured.
+final class RouteChanger: Sendable {
+    private let socket: OwnedDescriptor
+    private let route: bench_route
+
+    /// For the calling thread's network namespace; nothing is changed yet.
+    init(_ route: bench_route) throws {
+        socket = try opened("opening a netlink socket", bench_open_changer())
+        self.route = route
+    }
+
+    /// Adds the route, or removes it.
+    func change(add: Bool) throws {
+        let result = withUnsafePointer(to: route) { bench_change_route(socket.number, $0, add) }
+        if result != 0 { throw SystemError.last(add ? "adding a route" : "removing a route") }
+    }
+}
+
+extension bench_route {
+    /// A route to `prefix`.
+    init(_ prefix: (UInt8, UInt8, UInt8, UInt8), length: UInt8, via gateway: (UInt8, UInt8, UInt8, UInt8), metric: Int)
+    {
+        self.init(
+            prefix: Self.number(prefix), length: length, gateway: Self.number(gateway), metric: UInt32(metric))
+    }
+
+    private static func number(_ address: (UInt8, UInt8, UInt8, UInt8)) -> UInt32 {
+        UInt32(address.0) << 24 | UInt32(address.1) << 16 | UInt32(address.2) << 8 | UInt32(address.3)
+    }
+}

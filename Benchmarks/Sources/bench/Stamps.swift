@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import CBench
+internal import Platform
+internal import Synchronization
+
+/// When something happened, time after time: nanoseconds on `CLOCK_MONOTONIC`.
+protocol Stamps: Sendable {
+    var count: Int { get }
+    subscript(index: Int) -> Int64 { get }
+}
+
+/// The stamps of a thread that blocks on a descriptor.
+final class Stamper: Stamps {
+    // A structure that lives as long as the process, and whose functions may be called from any thread.
+    nonisolated(unsafe) private let handle: OpaquePointer
+
+    /// Starts the thread; it takes over the descriptor.
+    ///
+    /// - Parameter end: the byte that ends a message, for ``BENCH_MESSAGES``.
+    init(_ descriptor: consuming OwnedDescriptor, _ source: bench_source, end: Character = "\n") throws {
+        let number = descriptor.release()
+        guard let handle = bench_start_stamper(number, source, CChar(end.asciiValue ?? 0)) else {
+            throw SystemError("starting a thread", code: 11)
+        }
+        self.handle = handle
+    }
+
+    var count: Int { bench_stamp_count(handle) }
+
+    subscript(index: Int) -> Int64 { bench_stamp(handle, index) }
+
+    /// The bare reader of the calling thread's network namespace.
+    static func bareReader() throws -> Stamper {
+        try Stamper(opened("opening a netlink socket", bench_open_notices()), BENCH_NOTICES)
+    }
+}
+
+/// Stamps that callbacks make.
+final class CallbackStamps: Stamps {
+    private let stamps: Mutex<[Int64]>
+
+    init() {
+        var room: [Int64] = []
+        room.reserveCapacity(1 << 17)
+        stamps = Mutex(room)
+    }
+
+    func add() {
+        let now = bench_now()
+        stamps.withLock { $0.append(now) }
+    }
+
+    var count: Int { stamps.withLock { $0.count } }
+
+    subscript(index: Int) -> Int64 { stamps.withLock { $0[index] } }
+}
+
+/// The descriptor that a call returned, or its error.
+func opened(_ operation: String, _ number: CInt) throws -> OwnedDescriptor {
+    guard number >= 0 else { throw SystemError.last(operation) }
+    return OwnedDescriptor(number)
+}

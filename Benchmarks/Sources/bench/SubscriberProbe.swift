@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import CBench
+internal import Glibc
+internal import Platform
+
+/// From the kernel's event to the read of a subscriber of the daemon, which waits in one system call on its socket.
+enum SubscriberProbe {
+    static func measure(_ daemon: String) async throws -> Measurement {
+        let network = try ProbeNetwork.build()
+        let files = try AgentFiles()
+        let child = try Child(files.command(daemon))
+        defer { withExtendedLifetime(child) {} }
+        let socket = try files.connect()
+        let call = """
+            {"method":"org.dialtone.Network.MonitorPath",\
+            "parameters":{"target":{"host":"\(ProbeNetwork.host(1))"}},"more":true}\u{0}
+            """
+        try retryingInterrupts("subscribing") { send(socket.number, call, call.utf8.count, CInt(MSG_NOSIGNAL)) }
+        let messages = try Stamper(socket, BENCH_MESSAGES, end: "\u{0}")
+        while messages.count == 0 { usleep(1000) }
+        return try await Rounds(count: 500).measure(against: network.bare, messages) {
+            try network.route.change(add: $0.isMultiple(of: 2))
+        }
+    }
+}
