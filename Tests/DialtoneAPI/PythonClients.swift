@@ -9,7 +9,9 @@ enum PythonClients {
         let root = URL(fileURLWithPath: #filePath).appendingPathComponent("../../..").standardizedFileURL.path
         let (status, output, error) = run("\(root)/scripts/python-varlink", [])
         if status != 0 { FileHandle.standardError.write(Data("scripts/python-varlink: \(error)\n".utf8)) }
-        return status == 0 ? output.trimmingCharacters(in: .whitespacesAndNewlines) : nil
+        let program = output.trimmingCharacters(in: .whitespacesAndNewlines)
+        // It is a link to the interpreter of whoever made it, which others may not be allowed to run.
+        return status == 0 && FileManager.default.isExecutableFile(atPath: program) ? program : nil
     }()
 
     /// Runs it to its end.
