@@ -169,9 +169,12 @@ struct CommandLineTests {
     @Test func `watch outlives its daemon, and says so`() async throws {
         let (machine, home) = (try await Namespace.island(), try DaemonHome())
         let daemon = try await home.start(on: machine)
+        _ = try await home.client.open(.init(remote: "tcp://192.0.2.1:1", name: "office"))
         let watching = try await machine.spawn(
             [LabAgent.program("dialtone"), "watch"], environment: ["DIALTONE_SOCKET": home.socket])
-        _ = try await watching.line(containing: "network")
+        // Both of its streams have spoken: an agent that one of them never heard is not there in the first place.
+        _ = try await watching.line(containing: "network ")
+        _ = try await watching.line(containing: "office ")
         try await daemon.killNow()
         _ = try await watching.line(containing: "agent     gone")
         let successor = try await home.start(on: machine)
