@@ -65,6 +65,7 @@ lint: deps
 	swift format lint --strict --recursive $(SWIFT_SOURCES)
 	@for script in scripts/* .ci/run; do \
 	    case $$(head -n 1 $$script) in *sh) echo "sh -n $$script"; sh -n $$script || exit 1 ;; esac; done
+	swift build --package-path Benchmarks
 	swift build --build-tests
 	swift test --skip-build --disable-xctest --filter TidyTests
 

@@ -39,8 +39,10 @@ enum Bench {
         Output.write(
             """
 
-            Times: how much later than the wake-up of a bare C netlink reader at the same event (median, 99th percentile);
-            BARE READER: from before the system call that made the event to that wake-up (median); RATIO: both from there.
+            Times: how much later than the wake-up of a bare C netlink reader at the same event (median, 99th \
+            percentile);
+            BARE READER: from before the system call that made the event to that wake-up (median); RATIO: both \
+            from there.
             On a machine that does other work as well, only figures of one run compare.
             """)
     }

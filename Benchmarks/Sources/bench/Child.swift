@@ -8,7 +8,8 @@ internal import Platform
 struct Child: ~Copyable {
     private let processID: pid_t
 
-    /// Starts a program. What it writes goes to where the probe's own errors go, its output to `output` if there is one.
+    /// Starts a program. What it writes goes to where the probe's own errors go, its output to `output` if there is
+    /// one.
     init(_ arguments: [String], output: CInt = STDERR_FILENO) throws {
         let null = try opened("opening /dev/null", open("/dev/null", O_RDWR | O_CLOEXEC))
         var pointers = arguments.map { strdup($0) } + [nil]

@@ -29,7 +29,8 @@ enum DialProbe {
     }
 }
 
-/// From the kernel's word that the first uplink is down to the new connection over the second, as the server accepts it.
+/// From the kernel's word that the first uplink is down to the new connection over the second, as the server accepts
+/// it.
 enum FailoverProbe {
     static func measure(_ daemon: String) async throws -> Measurement {
         try await LabNetwork.with { lab in
