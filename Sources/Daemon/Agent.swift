@@ -50,9 +50,6 @@ final class Agent {
         }
     }
 
-    /// How many connections are supervised.
-    var connectionCount: Int { registry.count }
-
     /// Serves on a socket file of the daemon's own making.
     func listen(at path: String, mode: UInt32) throws(VarlinkSocketError) {
         try server.listen(at: path, mode: mode)

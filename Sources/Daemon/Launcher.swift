@@ -157,7 +157,7 @@ private final class Running {
         try listen(on: sockets)
         agent.apply(configuration, defaultOwner: geteuid())
         // Not earlier: who waits for this may connect at once, and gets the network's path, not a guess.
-        notify { () throws(SystemError) in try ServiceManager.notifyReady(status: status) }
+        notify { () throws(SystemError) in try ServiceManager.notifyReady(status: Self.status) }
         ResidentMemory.release()
         if let timeout = ServiceManager.watchdogTimeout {
             watchdog = Watchdog(timeout: timeout) { [weak self] in
@@ -176,7 +176,8 @@ private final class Running {
         }
     }
 
-    private var status: String { "\(agent.connectionCount) connections" }
+    /// What `systemctl status` shows; a number of connections would be wrong with the next one.
+    private static let status = "Serving"
 
     private func listen(on sockets: [CInt]) throws(LaunchError) {
         do throws(SystemError) {
@@ -234,7 +235,7 @@ private final class Running {
             for issue in error.issues { logger.error("\(issue)") }
             logger.error("the configuration was not reloaded; the old one stays")
         }
-        notify { () throws(SystemError) in try ServiceManager.notifyReady(status: status) }
+        notify { () throws(SystemError) in try ServiceManager.notifyReady(status: Self.status) }
     }
 }
 

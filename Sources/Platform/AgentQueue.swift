@@ -16,9 +16,9 @@ public final actor AgentQueue {
     /// The actor that `@AgentQueue` stands for.
     public static let shared = AgentQueue()
 
-    /// The queue itself, as the target of Dispatch sources. User-interactive, because what runs on it is the time
-    /// between a kernel event and the reaction to it.
-    public static let queue = DispatchQueue(label: "org.dialtone.agent", qos: .userInteractive)
+    /// The queue itself. Of no particular quality of service: what is urgent runs on the poller's thread, and Dispatch
+    /// would try to raise its workers' priority, which takes a privilege, and complain of the refusal.
+    public static let queue = DispatchQueue(label: "org.dialtone.agent")
 
     private nonisolated let executor = Executor()
 
