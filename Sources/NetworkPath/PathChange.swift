@@ -36,34 +36,34 @@ extension Path {
     /// The changes from `earlier` to this path, in the order of ``PathChange``. Empty when only the generation differs:
     /// something happened, and the verdict stands.
     public func changes(from earlier: Path) -> [PathChange] {
-        PathChange.allCases.filter { change in
-            switch change {
-            case .status: status != earlier.status
-            case .reason: reason != earlier.reason
-            case .coherent: isCoherent != earlier.isCoherent
-            case .interface: interface?.withoutAddresses != earlier.interface?.withoutAddresses
-            case .addresses: interface?.addresses != earlier.interface?.addresses
-            case .gateway: gateway != earlier.gateway
-            case .source: source != earlier.source
-            case .destination: destination != earlier.destination
-            case .direct: (isDirect, isLocalAddress) != (earlier.isDirect, earlier.isLocalAddress)
-            case .ipv4: supportsIPv4 != earlier.supportsIPv4
-            case .ipv6: supportsIPv6 != earlier.supportsIPv6
-            case .dns: supportsDNS != earlier.supportsDNS
-            case .expensive: isExpensive != earlier.isExpensive
-            case .constrained: isConstrained != earlier.isConstrained
-            }
+        // Compared field by field, without copies: this runs for every observer at every event.
+        var changes: [PathChange] = []
+        func note(_ change: PathChange, if differs: Bool) {
+            if differs { changes.append(change) }
         }
+        note(.status, if: status != earlier.status)
+        note(.reason, if: reason != earlier.reason)
+        note(.coherent, if: isCoherent != earlier.isCoherent)
+        note(.interface, if: !Interface.areAlike(interface, earlier.interface))
+        note(.addresses, if: interface?.addresses != earlier.interface?.addresses)
+        note(.gateway, if: gateway != earlier.gateway)
+        note(.source, if: source != earlier.source)
+        note(.destination, if: destination != earlier.destination)
+        note(.direct, if: isDirect != earlier.isDirect || isLocalAddress != earlier.isLocalAddress)
+        note(.ipv4, if: supportsIPv4 != earlier.supportsIPv4)
+        note(.ipv6, if: supportsIPv6 != earlier.supportsIPv6)
+        note(.dns, if: supportsDNS != earlier.supportsDNS)
+        note(.expensive, if: isExpensive != earlier.isExpensive)
+        note(.constrained, if: isConstrained != earlier.isConstrained)
+        return changes
     }
 }
 
 extension Interface {
-    fileprivate var withoutAddresses: Interface {
-        var copy = self
-        copy.addresses = []
-        // Cost has names of its own among the changes.
-        copy.isExpensive = false
-        copy.isConstrained = false
-        return copy
+    /// Whether two are the same in all but their addresses and their cost, which have names of their own among the changes.
+    fileprivate static func areAlike(_ one: Interface?, _ other: Interface?) -> Bool {
+        guard let one, let other else { return one == nil && other == nil }
+        return one.index == other.index && one.name == other.name && one.kind == other.kind
+            && one.isUp == other.isUp && one.hasCarrier == other.hasCarrier
     }
 }
