@@ -38,8 +38,8 @@ public struct IPAddress: Hashable, Sendable {
 
     /// An address from its bytes in network order: four for IPv4, sixteen for IPv6, `nil` for any other count.
     ///
-    /// Inlinable, so that it is compiled for the callers' buffers: as generic code it costs a call through a table for each
-    /// byte of each message of the kernel.
+    /// Inlinable, so that it is compiled for the callers' buffers: as generic code it costs a call through a table for
+    /// each byte of each message of the kernel.
     @inlinable
     public init?(bytes: some Collection<UInt8>) {
         let bits = bytes.reduce(UInt128(0)) { $0 << 8 | UInt128($1) }

@@ -60,7 +60,8 @@ extension Path {
 }
 
 extension Interface {
-    /// Whether two are the same in all but their addresses and their cost, which have names of their own among the changes.
+    /// Whether two are the same in all but their addresses and their cost, which have names of their own among the
+    /// changes.
     fileprivate static func areAlike(_ one: Interface?, _ other: Interface?) -> Bool {
         guard let one, let other else { return one == nil && other == nil }
         return one.index == other.index && one.name == other.name && one.kind == other.kind

@@ -29,8 +29,8 @@ public final actor AgentQueue {
 
     /// Runs `operation` at once, in the current turn of the queue; traps when called from anywhere else.
     public static func assumeIsolated<T: Sendable>(_ operation: @AgentQueue () throws -> T) rethrows -> T {
-        // What `preconditionIsolated` would come to as well, after microseconds of asking the runtime for the current task
-        // and for the main actor's executor: it knows of no task on a thread that came from the poller.
+        // What `preconditionIsolated` would come to as well, after microseconds of asking the runtime for the current
+        // task and for the main actor's executor: it knows of no task on a thread that came from the poller.
         dispatchPrecondition(condition: .onQueue(queue))
         // `MainActor.assumeIsolated` in the standard library is written the same way: the precondition above is the
         // proof that the cast drops, and the type system has no other spelling of it for a global actor.
