@@ -12,9 +12,6 @@ internal import Varlink
 /// The running daemon: the parts, wired together. Everything happens on the agent's queue.
 @AgentQueue
 final class Agent {
-    /// The version that `GetInfo` and `--version` tell.
-    nonisolated static let version = "0.1.0"
-
     private let engine: NetworkState
     private let registry: ConnectionRegistry
     private let network: NetworkService
@@ -35,7 +32,7 @@ final class Agent {
         network = NetworkService(engine, subscriptionsPerUser: subscriptions)
         connections = ConnectionsService(registry, subscriptionsPerUser: subscriptions)
         let service = VarlinkService(
-            vendor: "Dialtone", product: "dialtoned", version: Self.version, url: "https://dialtone.example.org")
+            vendor: "Dialtone", product: "dialtoned", version: Product.version, url: "https://dialtone.example.org")
         network.register(in: service)
         connections.register(in: service)
         server = VarlinkServer(service)

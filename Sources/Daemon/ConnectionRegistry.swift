@@ -35,7 +35,10 @@ final class RegisteredConnection {
     }
 
     /// Whether `user` may see it and act on it.
-    func isVisible(to user: UInt32) -> Bool { user == 0 || user == owner }
+    func isVisible(to user: UInt32) -> Bool { Self.isVisible(ownedBy: owner, to: user) }
+
+    /// The rule, for whoever has the owner and not the connection: a connection is its owner's and root's to see.
+    nonisolated static func isVisible(ownedBy owner: UInt32, to user: UInt32) -> Bool { user == 0 || user == owner }
 
     /// The connection as the socket shows it now; `nil` before it is at work.
     var wire: ConnectionsAPI.Connection? {

@@ -188,8 +188,8 @@ private final class ConnectionSubscription: VarlinkSubscription {
     }
 
     private func isWanted(_ event: RecordedEvent) -> Bool {
-        let user = stream.peer.uid
-        return (user == 0 || user == event.owner) && names?.contains(event.name) ?? true
+        RegisteredConnection.isVisible(ownedBy: event.owner, to: stream.peer.uid)
+            && names?.contains(event.name) ?? true
     }
 }
 

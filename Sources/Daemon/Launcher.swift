@@ -30,10 +30,10 @@ public struct LaunchOptions: Sendable {
 /// Starts the daemon, keeps its configuration current and ends it.
 public enum Launcher {
     /// The version of the program.
-    public static let version = Agent.version
+    public static let version = Product.version
 
     /// The signals that the daemon answers itself: the end by the service manager or a terminal, and a reload.
-    private static let signals = [SIGTERM, SIGINT, SIGHUP]
+    fileprivate static let signals = [SIGTERM, SIGINT, SIGHUP]
 
     /// Checks the configuration and writes what is wrong with it.
     ///
@@ -150,7 +150,7 @@ private final class Running {
         // The first snapshot of the network is in when the engine is made.
         agent = Agent(configuration, engine: .shared, logger: logger)
         do throws(SystemError) {
-            signalWatch = try SignalWatch([SIGTERM, SIGINT, SIGHUP]) { [weak self] in self?.take($0) }
+            signalWatch = try SignalWatch(Launcher.signals) { [weak self] in self?.take($0) }
         } catch {
             throw LaunchError(text: "\(error)", status: EX_OSERR)
         }

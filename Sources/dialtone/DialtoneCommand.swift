@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import ArgumentParser
+internal import DialtoneAPI
 internal import DialtoneClient
 internal import Glibc
 
@@ -16,7 +17,7 @@ struct DialtoneCommand: AsyncParsableCommand {
 
             Exit status: 0 yes or done, 1 no or refused, 64 bad usage, 69 nobody to ask, 77 not allowed.
             """,
-        version: "0.1.0",
+        version: Product.version,
         subcommands: [
             Status.self, Watch.self, Check.self, Wait.self, List.self, Open.self, Close.self, Redial.self,
         ])
