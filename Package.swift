@@ -120,10 +120,10 @@ let package = Package(
         tests("Supervisor", ["NetworkPath", "Supervisor"]),
         tests("Dialer", ["Dialer", "NetworkPath", "Platform", "Supervisor"]),
         tests("Varlink", ["Platform", "Varlink"]),
-        tests("DialtoneAPI", ["DialtoneAPI", "Platform", "Varlink"], resources: [.copy("strict.py")]),
+        tests("DialtoneAPI", ["DialtoneAPI", "Platform", "TestSupport", "Varlink"], resources: [.copy("strict.py")]),
         tests("DialtoneClient", ["DialtoneAPI", "DialtoneClient", "Platform", "Varlink"]),
         tests("Presentation", ["DialtoneAPI", "Presentation"]),
-        tests("Systemd", ["Platform", "Systemd", logging]),
+        tests("Systemd", ["Platform", "Systemd", "TestSupport", logging]),
         tests("TOML", ["TOML"]),
         tests(
             "Daemon",

@@ -3,6 +3,7 @@
 import DialtoneAPI
 import Foundation
 import Platform
+import TestSupport
 import Testing
 import Varlink
 
@@ -11,7 +12,7 @@ import Varlink
     .enabled(if: PythonClients.python != nil, "PyPI's varlink and asyncvarlink could not be installed"),
     .timeLimit(.minutes(5)))
 struct PythonTests {
-    private func cli(_ arguments: String...) async -> (status: Int32, output: String, error: String) {
+    private func cli(_ arguments: String...) async -> Program.Result {
         await PythonClients.run(["-m", "varlink.cli"] + arguments)
     }
 
@@ -24,20 +25,20 @@ struct PythonTests {
 
     @Test func infoNamesTheInterfaces() async throws {
         let service = try await SampleService()
-        let (status, output, error) = await cli("info", "unix:\(service.path)")
-        #expect(status == 0, "\(error)")
+        let result = await cli("info", "unix:\(service.path)")
+        #expect(result.status == 0, "\(result.error)")
         for text in ["Dialtone", "org.varlink.service", "org.dialtone.Network", "org.dialtone.Connections"] {
-            #expect(output.contains(text), "\(output)")
+            #expect(result.output.contains(text), "\(result.output)")
         }
     }
 
     @Test(arguments: ["org.varlink.service", NetworkAPI.name, ConnectionsAPI.name])
     func helpPrintsTheInterface(interface: String) async throws {
         let service = try await SampleService()
-        let (status, output, error) = await cli("help", "unix:\(service.path)/\(interface)")
-        #expect(status == 0, "\(error)")
-        #expect(output.contains("interface \(interface)"))
-        #expect(output.contains("method "))
+        let result = await cli("help", "unix:\(service.path)/\(interface)")
+        #expect(result.status == 0, "\(result.error)")
+        #expect(result.output.contains("interface \(interface)"))
+        #expect(result.output.contains("method "))
     }
 
     @Test func callsAreAnswered() async throws {
@@ -69,18 +70,18 @@ struct PythonTests {
 
     @Test func streamsArriveToTheirEnd() async throws {
         let service = try await SampleService()
-        let (status, output, error) = await cli(
+        let result = await cli(
             "call", "-m", "unix:\(service.path)/org.dialtone.Connections.Monitor", #"{"names":["office"]}"#)
-        #expect(status == 0, "\(error)")
-        #expect(
-            try replies(ConnectionsAPI.Monitor.Reply.self, in: output).map(\.kind) == [.snapshot, .change, .change])
+        #expect(result.status == 0, "\(result.error)")
+        let kinds = try replies(ConnectionsAPI.Monitor.Reply.self, in: result.output).map(\.kind)
+        #expect(kinds == [.snapshot, .change, .change])
     }
 
     @Test func theStrictClientAgrees() async throws {
         let service = try await SampleService()
         let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("strict.py")
-        let (status, output, error) = await PythonClients.run([script.path, service.path])
-        #expect(status == 0, "\(output)\(error)")
-        #expect(output.hasSuffix("all as declared\n"))
+        let result = await PythonClients.run([script.path, service.path])
+        #expect(result.status == 0, "\(result.output)\(result.error)")
+        #expect(result.output.hasSuffix("all as declared\n"))
     }
 }

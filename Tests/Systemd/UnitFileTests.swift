@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import TestSupport
 import Testing
 
 /// The files in `systemd/`, as systemd itself reads them.
@@ -37,20 +38,13 @@ struct UnitFileTests {
             guard let path = paths.first(where: FileManager.default.isExecutableFile) else {
                 try Test.cancel("this machine has no \(tool)")
             }
-            let process = Process()
-            process.executableURL = URL(fileURLWithPath: path)
-            process.arguments = arguments
             // The analysis of a user's units asks for the session's directory and reads nothing of it.
-            process.environment = [
-                "XDG_RUNTIME_DIR": directory, "HOME": directory, "PATH": "/usr/bin:/bin", "LC_ALL": "C",
-            ]
-            let pipe = Pipe()
-            process.standardOutput = pipe
-            process.standardError = pipe
-            try process.run()
-            let output = String(decoding: pipe.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-            process.waitUntilExit()
-            return (process.terminationStatus, output)
+            let result = Program.run(
+                path, arguments,
+                environment: [
+                    "XDG_RUNTIME_DIR": directory, "HOME": directory, "PATH": "/usr/bin:/bin", "LC_ALL": "C",
+                ])
+            return (result.status, result.output + result.error)
         }
     }
 

@@ -89,6 +89,14 @@ struct StyleTests {
         }
     }
 
+    @Test func `no program is started by Foundation, which reads past the end of its heap`() throws {
+        for file in try Repository.sources.get() + Repository.tests.get() + Repository.extras.get() {
+            for (index, code) in file.code.enumerated() where code.contains(/\bProcess\(\)/) {
+                Issue.record("\(file.place(index)): use TestSupport's `Program`, or a `LabProcess`")
+            }
+        }
+    }
+
     @Test func `no test sleeps and hopes`() throws {
         for file in try Repository.tests.get() {
             for (index, code) in file.code.enumerated()
