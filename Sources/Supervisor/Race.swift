@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import NetworkPath
+
+/// The attempts of one dial: which address is tried when, side by side with which others (RFC 8305, "Happy Eyeballs").
+///
+/// A dial has one or several *services*, the hosts that stand for the remote in the order of preference: the host of
+/// the URL, or the targets of its SRV record. Each is asked for both families; what comes is tried as it comes:
+///
+/// - IPv6's answer is acted on at once, IPv4's after ``resolutionDelay`` unless IPv6's came meanwhile.
+/// - The addresses of one service are sorted by RFC 6724, and families take turns.
+/// - A new attempt begins ``attemptDelay`` after the last, or at once when one fails; the earlier ones go on.
+/// - The next service's turn comes when the addresses of the one before have all been tried. One whose names are still
+///   being asked for holds the others up for no longer than ``attemptDelay``.
+///
+/// The first attempt that connects wins. The owner closes the others.
+struct Race {
+    /// How long an IPv4 answer waits for IPv6's (RFC 8305, section 8).
+    static let resolutionDelay = Duration.milliseconds(50)
+    /// How long an attempt has the line for itself (RFC 8305, section 8: between 100 ms and 2 s).
+    static let attemptDelay = Duration.milliseconds(250)
+    /// The most attempts of one dial. A zone can hold hundreds of addresses; eight cover both families of a service
+    /// with four hosts, and bound the sockets that a thousand connections open in the same second.
+    static let limit = 8
+
+    /// One socket on its way.
+    struct Attempt: Hashable {
+        let epoch: UInt64
+        let remote: Endpoint
+        /// The address that the socket was asked to bind to.
+        let source: IPAddress?
+        /// When it is given up.
+        let deadline: Duration
+    }
+
+    /// An attempt to begin.
+    struct Start: Hashable {
+        let remote: Endpoint
+        let source: IPAddress?
+    }
+
+    /// What to do now.
+    enum Step: Hashable {
+        /// Begin an attempt, and ask again.
+        case start(Start)
+        /// Nothing before this instant, unless an answer comes or an attempt ends; `nil` for no instant.
+        case wait(until: Duration?)
+        /// Everything was tried, and failed.
+        case over
+    }
+
+    /// What is known of one service.
+    private struct Service {
+        let port: UInt16
+        /// Addresses not tried yet.
+        var candidates: [DestinationOrder.Candidate] = []
+        /// Families whose answer is still to come.
+        var pending: Set<IPAddress.Family>
+        /// When the first answer that brought addresses came.
+        var answeredAt: Duration?
+    }
+
+    private var services: [Service]
+    private let began: Duration
+    private var lastStart: Duration?
+    private var lastFamily: IPAddress.Family?
+    private var tried: Set<Endpoint> = []
+    /// The attempts that are under way, the oldest first.
+    private(set) var running: [Attempt] = []
+    /// The most telling failure so far.
+    private(set) var miss: Miss?
+
+    /// An address that failed.
+    struct Miss: Hashable {
+        let failure: FlowFailure
+        let remote: Endpoint
+    }
+
+    /// A race to services on these ports, in the order of preference, whose addresses are being asked for.
+    init(ports: [UInt16], now: Duration) {
+        services = ports.map { Service(port: $0, pending: [.v4, .v6]) }
+        began = now
+    }
+
+    /// A race to one address that needs no asking.
+    init(to address: DestinationOrder.Candidate, port: UInt16, now: Duration) {
+        services = [Service(port: port, candidates: [address], pending: [], answeredAt: now)]
+        began = now
+    }
+
+    // MARK: - What happened
+
+    /// The addresses of one family came, or none did.
+    mutating func answered(
+        _ family: IPAddress.Family, of service: Int, with candidates: [DestinationOrder.Candidate], now: Duration
+    ) {
+        guard services.indices.contains(service), services[service].pending.remove(family) != nil else { return }
+        guard !candidates.isEmpty else { return }
+        services[service].candidates += candidates
+        services[service].answeredAt = services[service].answeredAt ?? now
+    }
+
+    /// An attempt began, by the answer of ``step(now:)``.
+    mutating func began(_ attempt: Attempt, now: Duration) {
+        running.append(attempt)
+        lastStart = now
+    }
+
+    /// An attempt failed. Of several failures the first that the remote's side caused is kept, else the last:
+    /// "refused" tells more than "no route" for the family that this network does not have.
+    ///
+    /// - Returns: the attempt; `nil` when it is none of this race's.
+    mutating func failed(_ epoch: UInt64, _ failure: FlowFailure) -> Attempt? {
+        guard let position = running.firstIndex(where: { $0.epoch == epoch }) else { return nil }
+        let attempt = running.remove(at: position)
+        if miss.map(\.failure.isLocal) ?? true { miss = Miss(failure: failure, remote: attempt.remote) }
+        // Nothing to spare for one that is over (section 5).
+        lastStart = nil
+        return attempt
+    }
+
+    /// The first attempt whose time is up.
+    func overdue(now: Duration) -> Attempt? {
+        running.first { $0.deadline <= now }
+    }
+
+    // MARK: - What to do
+
+    /// What to do now, for as long as the answer is `start`.
+    mutating func step(now: Duration) -> Step {
+        if tried.count >= Self.limit { return running.isEmpty ? .over : .wait(until: nextDeadline) }
+        if let lastStart, now < lastStart + Self.attemptDelay, !running.isEmpty {
+            return .wait(until: soonest(lastStart + Self.attemptDelay))
+        }
+        var earliest: Duration?
+        for index in services.indices {
+            if let due = readiness(of: services[index]) {
+                if due > now {
+                    earliest = soonest(earliest, due)
+                } else if let start = take(from: index) {
+                    return .start(start)
+                }
+            }
+            // The services behind it wait for its names, but not for long.
+            guard isHeldUp(services[index]) else { continue }
+            let patience = began + Self.attemptDelay
+            if now < patience { return .wait(until: soonest(earliest, patience)) }
+        }
+        if running.isEmpty, earliest == nil, services.allSatisfy(\.pending.isEmpty) { return .over }
+        return .wait(until: soonest(earliest))
+    }
+
+    /// Whether nothing of a service is known, but may be.
+    private func isHeldUp(_ service: Service) -> Bool {
+        service.answeredAt == nil && !service.pending.isEmpty
+    }
+
+    /// When the untried addresses of a service may be tried; `nil` where there are none.
+    private func readiness(of service: Service) -> Duration? {
+        guard let answeredAt = service.answeredAt, !service.candidates.isEmpty else { return nil }
+        let waitsForIPv6 = service.pending.contains(.v6) && tried.isEmpty
+        return waitsForIPv6 ? answeredAt + Self.resolutionDelay : answeredAt
+    }
+
+    /// Takes the best untried address of a service, of the other family than the last one tried if it has any.
+    private mutating func take(from index: Int) -> Start? {
+        while !services[index].candidates.isEmpty {
+            let sorted = DestinationOrder.sorted(services[index].candidates)
+            let chosen = sorted.first { $0.source != nil && $0.destination.family != lastFamily } ?? sorted[0]
+            services[index].candidates = sorted.filter { $0 != chosen }
+            let remote = Endpoint(address: chosen.destination, port: services[index].port)
+            guard tried.insert(remote).inserted else { continue }
+            lastFamily = chosen.destination.family
+            return Start(remote: remote, source: chosen.source)
+        }
+        return nil
+    }
+
+    private var nextDeadline: Duration? { running.map(\.deadline).min() }
+
+    private func soonest(_ instants: Duration?...) -> Duration? {
+        (instants.compactMap(\.self) + [nextDeadline].compactMap(\.self)).min()
+    }
+}
