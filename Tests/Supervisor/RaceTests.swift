@@ -119,6 +119,16 @@ struct RaceTests {
         #expect(!runner.isOver)
     }
 
+    @Test func `so does one that fails beside others`() {
+        var runner = Runner()
+        runner.answer(.v6, "2001:db8::7", "2001:db8::8")
+        runner.answer(.v4, "198.51.100.7")
+        runner.run(until: 260)
+        _ = runner.race.failed(1, .refused)
+        runner.run(until: 270)
+        #expect(runner.starts == ["0 [2001:db8::7]:5060", "250 198.51.100.7:5060", "260 [2001:db8::8]:5060"])
+    }
+
     @Test func `it is over when everything failed, and says what of`() {
         var runner = Runner()
         runner.answer(.v6, "2001:db8::7")
