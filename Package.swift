@@ -117,7 +117,7 @@ let package = Package(
         tests("NetworkPath", ["NetworkPath", "TestSupport"]),
         tests("Netlink", ["CNetlink", "Netlink", "NetworkPath", "Platform", "TestSupport"]),
         tests("Resolver", ["NetworkPath", "Platform", "Resolver"]),
-        tests("Supervisor", ["NetworkPath", "Supervisor"]),
+        tests("Supervisor", ["NetworkPath", "Supervisor", "TestSupport"]),
         tests("Dialer", ["Dialer", "NetworkPath", "Platform", "Supervisor"]),
         tests("Varlink", ["Platform", "Varlink"]),
         tests("DialtoneAPI", ["DialtoneAPI", "Platform", "TestSupport", "Varlink"], resources: [.copy("strict.py")]),
