@@ -140,6 +140,7 @@ let package = Package(
                 "dialtone", "dialtoned", "lab-launch",
             ],
             resources: [.copy("agent.py")]),
+        tests("Soak", ["LabSupport", "Netlink", "NetworkPath", "Platform", "Reachability", "TestSupport"]),
         .executableTarget(name: "lab-launch", path: "Tests/LabLaunch"),
         tests("Tidy", []),
     ],

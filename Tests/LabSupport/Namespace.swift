@@ -37,10 +37,10 @@ public final class Namespace: Sendable {
     }
 
     /// The number by which `ip link … netns NUMBER` finds the namespace.
-    var threadID: CInt { thread.threadID }
+    public var threadID: CInt { thread.threadID }
 
     /// Ends every process that runs in the namespace. The namespace itself goes with the last reference to it.
-    func close() async {
+    public func close() async {
         let running = processes.withLock { processes in
             defer { processes = [] }
             return processes.filter(\.isRunning)

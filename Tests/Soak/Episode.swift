@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import LabSupport
+import Netlink
+import NetworkPath
+import Platform
+
+/// A network from its birth to its end, with the product watching it.
+final class Episode {
+    /// What became of a step.
+    enum Outcome: Sendable {
+        /// All verdicts are the kernel's.
+        case agreed
+        /// These are not, and the kernel says the same before and after.
+        case disagreed([Disagreement])
+        /// The kernel kept changing by itself for as long as anybody looked.
+        case unsettled
+    }
+
+    /// How often the kernel is asked again when it changed by itself meanwhile: detection of duplicates, expiry, a
+    /// gateway that dies. Each of those ends in tens of milliseconds, and this lasts a second.
+    private static let patience = 60
+
+    let topology: Topology
+    private let watcher: Watcher
+    private var isMarkerOdd = true
+    private(set) var comparisons = 0
+    /// Steps that agreed only when looked at once more, with the kernel's word unchanged in between.
+    private(set) var late = 0
+
+    private init(_ topology: Topology, _ watcher: Watcher) {
+        self.topology = topology
+        self.watcher = watcher
+    }
+
+    /// - Parameter receiveBuffer: of the socket on which the product hears of changes. A small one is overrun.
+    static func begin(receiveBuffer: Int) async throws -> Episode {
+        let topology = try await Topology.create()
+        try await topology.host.ip(Watcher.markerCommand(true))
+        let sockets = try await topology.host.run { try KernelSockets(receiveBuffer: receiveBuffer) }
+        return Episode(topology, await Watcher(sockets))
+    }
+
+    func end() async {
+        await watcher.stop()
+        await topology.close()
+    }
+
+    /// How many messages the kernel could not deliver to the product so far.
+    func dropped() async throws -> Int {
+        try await topology.host.run { try NetlinkDrops.ofWatchersOfRules() }
+    }
+
+    /// Lets the changes of a step happen and compares what the product says then with what the kernel says.
+    func perform(_ step: Step) async throws -> Outcome {
+        var word = try await ask(after: try await performAllButLast(of: step))
+        var earlier: [Disagreement] = []
+        for _ in 0..<Self.patience {
+            let said = try await watcher.settled(isMarkerOdd)
+            let found = try word.map { try compare(said, with: $0) }
+            if found == [] {
+                if !earlier.isEmpty { late += 1 }
+                return .agreed
+            }
+            // Wrong, or overtaken by what the kernel does by itself. It counts when the kernel's word is the same on
+            // both sides of the product's, and twice in a row, since a notice may be a moment behind what it tells.
+            let next = try await ask(after: [])
+            if let found, word == next, next?.isSettled == true {
+                if earlier == found { return .disagreed(found) }
+                earlier = found
+            } else {
+                earlier = []
+            }
+            word = next
+        }
+        return .unsettled
+    }
+
+    /// Lets the changes of a step happen, and returns when the product knows of them.
+    func replay(_ step: Step) async throws {
+        _ = try await ask(after: try await performAllButLast(of: step))
+        _ = try await watcher.settled(isMarkerOdd)
+    }
+
+    private func compare(_ said: [Comparison.Question: Path], with word: KernelWord) throws -> [Disagreement] {
+        let comparison = try Comparison(said, with: word)
+        comparisons += comparison.count
+        return comparison.disagreements
+    }
+
+    /// Lets changes happen in their order, neighbours of one machine in one process, and returns the host's last ones,
+    /// which are to go with the questions.
+    private func performAllButLast(of step: Step) async throws -> [String] {
+        var pending: (isFar: Bool, commands: [String]) = (false, [])
+        func flush() async throws {
+            if pending.commands.isEmpty { return }
+            _ = try await (pending.isFar ? topology.far : topology.host).ip(attempting: pending.commands)
+            pending.commands = []
+        }
+        func append(_ command: String, isFar: Bool) async throws {
+            if pending.isFar != isFar { try await flush() }
+            pending.isFar = isFar
+            pending.commands.append(command)
+        }
+        for change in step.changes {
+            switch change {
+            case .host(let command): try await append(topology.hostCommand(command), isFar: false)
+            case .far(let command): try await append(command, isFar: true)
+            case .parameter(let name, let value):
+                try await flush()
+                // Of a link that is not there, or has no IPv6 at the moment.
+                try? await topology.host.sysctl([(name, value)])
+            }
+        }
+        if pending.isFar { try await flush() }
+        return pending.commands
+    }
+
+    /// Runs `commands` on the host, asks its kernel about everything, and turns the marker. `nil` where the kernel was
+    /// interrupted in its answer.
+    private func ask(after commands: [String]) async throws -> KernelWord? {
+        isMarkerOdd.toggle()
+        let attempts = try await topology.host.ip(
+            attempting: commands + KernelWord.questions + [Watcher.markerCommand(isMarkerOdd)],
+            options: KernelWord.options)
+        return try KernelWord(attempts, from: commands.count)
+    }
+}

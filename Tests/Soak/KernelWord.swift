@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import LabSupport
+
+/// What the kernel says of its network at one moment, read with `ip` and nothing of the product's.
+struct KernelWord: Equatable, Sendable {
+    /// A link with its addresses.
+    struct Link: Equatable, Sendable, Decodable {
+        struct Address: Hashable, Sendable, Decodable {
+            let local: String
+            let prefixlen: Int
+            let tentative: Bool?
+            let optimistic: Bool?
+            let dadfailed: Bool?
+            let deprecated: Bool?
+
+            /// Whether a socket may be bound to it.
+            var isUsable: Bool { (tentative != true || optimistic == true) && dadfailed != true }
+        }
+
+        let ifindex: Int
+        let ifname: String
+        let flags: Set<String>
+        let operstate: String
+        let addresses: Set<Address>
+
+        private enum CodingKeys: String, CodingKey {
+            case ifindex, ifname, flags, operstate
+            case addresses = "addr_info"
+        }
+
+        var isUp: Bool { flags.contains("UP") }
+        var hasCarrier: Bool { flags.contains("LOWER_UP") }
+        var isLoopback: Bool { flags.contains("LOOPBACK") }
+
+        /// Whether the kernel has drawn its conclusions from the carrier as it is: it does so a little later.
+        var isSettled: Bool {
+            !isUp || isLoopback || hasCarrier == ["UP", "UNKNOWN", "DORMANT"].contains(operstate)
+        }
+    }
+
+    /// The answer to one lookup.
+    enum Lookup: Equatable, Sendable {
+        case route(Route)
+        /// None, in `ip`'s words.
+        case refused(String)
+    }
+
+    struct Route: Equatable, Sendable, Decodable {
+        struct Via: Equatable, Sendable, Decodable {
+            let host: String
+        }
+
+        let type: String?
+        let dev: String?
+        private let gateway: String?
+        private let via: Via?
+        private let prefsrc: String?
+        private let from: String?
+
+        /// The next hop, of either family.
+        var nextHop: String? { gateway ?? via?.host }
+        /// The source that was asked for; else the one that the kernel fills in.
+        var source: String? { from.flatMap { $0 == "::" ? nil : $0 } ?? prefsrc }
+    }
+
+    struct Neighbour: Hashable, Sendable, Decodable {
+        let dst: String
+        let dev: String
+    }
+
+    let links: [String: Link]
+    /// Those that do not answer.
+    let deadNeighbours: Set<Neighbour>
+    let lookups: [Subject: Lookup]
+
+    /// Whether nothing is under way that the kernel will tell of in a moment.
+    var isSettled: Bool { links.values.allSatisfy(\.isSettled) }
+}
+
+extension KernelWord {
+    /// What is asked about.
+    static let subjects = Subject.all + Subject.internet
+
+    /// The commands that ask for it. The links first, so that `ip`, which remembers names, learns those of now.
+    static let questions = ["address show", "neigh show nud failed"] + subjects.map(\.lookup)
+
+    /// For all of the commands.
+    static let options = ["-json"]
+
+    /// Reads the answers to ``questions``, which began at `start` of the batch; `nil` where the kernel was interrupted.
+    init?(_ attempts: IPAttempts, from start: Int) throws {
+        guard attempts.warnings.isEmpty else { return nil }
+        var documents = attempts.output.filter { $0.hasPrefix("[") }[...]
+        let decoder = JSONDecoder()
+        func next<T: Decodable>(_: T.Type, for command: String) throws -> T {
+            guard let text = documents.popFirst() else {
+                throw LabError.unexpectedOutput(command: command, output: attempts.output.joined(separator: "\n"))
+            }
+            return try decoder.decode(T.self, from: Data(text.utf8))
+        }
+        // A link that went away between two parts of a dump leaves an empty object.
+        let links = try next([Either<Link>].self, for: "ip address show").compactMap(\.value)
+        self.links = Dictionary(links.map { ($0.ifname, $0) }) { $1 }
+        deadNeighbours = Set(try next([Either<Neighbour>].self, for: "ip neigh show").compactMap(\.value))
+        var lookups: [Subject: Lookup] = [:]
+        for (place, subject) in Self.subjects.enumerated() {
+            if let words = attempts.failures[start + 2 + place] {
+                lookups[subject] = .refused(words)
+            } else {
+                let routes = try next([Route].self, for: subject.lookup)
+                lookups[subject] = routes.first.map(Lookup.route) ?? .refused("nothing at all")
+            }
+        }
+        self.lookups = lookups
+    }
+
+    private struct Either<T: Decodable>: Decodable {
+        let value: T?
+
+        init(from decoder: any Decoder) throws { value = try? T(from: decoder) }
+    }
+}

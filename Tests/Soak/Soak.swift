@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import TestSupport
+
+/// A run: one network after the other is churned, until so many steps are done or one disagrees.
+struct Soak {
+    /// Steps in the life of one network. A failure is replayed from the birth of its network, so a short life makes a
+    /// short replay; a long one grows stranger.
+    static let stepsPerEpisode = 250
+
+    /// Bytes that the kernel may queue for the product, one network after the other: as in earnest; so little that a
+    /// burst is too much; the least there is, which a handful of notices overruns.
+    static let receiveBuffers = [8 << 20, 16 << 10, 8 << 20, 1]
+
+    let seed: UInt64
+    let steps: Int
+
+    private(set) var tally = Tally()
+
+    init(seed: UInt64, steps: Int) {
+        self.seed = seed
+        self.steps = steps
+    }
+
+    /// Runs to the end or to the first step that disagrees.
+    mutating func run() async throws -> Failure? {
+        var number = 0
+        while tally.steps < steps {
+            if let failure = try await runEpisode(number) { return failure }
+            number += 1
+        }
+        return nil
+    }
+
+    /// The seed of one network's changes, and the buffer it is watched with.
+    private func plan(of number: Int) -> (seed: UInt64, receiveBuffer: Int) {
+        var random = SplitMix64(seed: seed &+ UInt64(number))
+        return (random.next(), Self.receiveBuffers[number % Self.receiveBuffers.count])
+    }
+
+    private mutating func runEpisode(_ number: Int) async throws -> Failure? {
+        let plan = plan(of: number)
+        var generator = ChangeGenerator(seed: plan.seed)
+        let episode = try await Episode.begin(receiveBuffer: plan.receiveBuffer)
+        var past: [Step] = []
+        var disagreements: [Disagreement] = []
+        var dropped = 0
+        for _ in 0..<min(Self.stepsPerEpisode, steps - tally.steps) where disagreements.isEmpty {
+            let step = generator.step()
+            past.append(step)
+            tally.steps += 1
+            tally.changes += step.changes.count
+            switch try await episode.perform(step) {
+            case .agreed: break
+            case .unsettled: tally.unsettled += 1
+            case .disagreed(let found): disagreements = found
+            }
+            let now = try await episode.dropped()
+            if now > dropped { tally.overrunSteps += 1 }
+            dropped = now
+        }
+        tally.comparisons += episode.comparisons
+        tally.late += episode.late
+        tally.dropped += dropped
+        await episode.end()
+        guard !disagreements.isEmpty else { return nil }
+        return Failure(
+            seed: seed, step: tally.steps, episode: number, receiveBuffer: plan.receiveBuffer, past: past,
+            disagreements: disagreements)
+    }
+}
+
+/// What a run amounts to.
+struct Tally: Sendable, CustomStringConvertible {
+    var steps = 0
+    var changes = 0
+    var comparisons = 0
+    /// Messages that the kernel could not deliver, and the steps in which that happened.
+    var dropped = 0
+    var overrunSteps = 0
+    /// Steps in which the kernel would not hold still.
+    var unsettled = 0
+    /// Steps in which the product was a moment behind.
+    var late = 0
+
+    var description: String {
+        """
+        \(steps) steps, \(changes) changes, \(comparisons) verdicts compared; \
+        overruns in \(overrunSteps) steps, \(dropped) messages lost; \
+        \(late) steps agreed at the second look, \(unsettled) never settled
+        """
+    }
+}
+
+/// A step after which the product and the kernel disagree.
+struct Failure: Sendable {
+    let seed: UInt64
+    let step: Int
+    let episode: Int
+    let receiveBuffer: Int
+    /// What happened to the network since its birth; the last step is the one.
+    let past: [Step]
+    let disagreements: [Disagreement]
+}
+
+extension Failure: CustomStringConvertible {
+    var description: String {
+        """
+        SOAK_SEED=\(seed): step \(step) (\(past.count) of network \(episode), receive buffer \(receiveBuffer))
+        after
+        \((past.last?.changes ?? []).map { "  \($0)" }.joined(separator: "\n"))
+        the product says, the kernel says
+        \(disagreements.map { "  \($0)" }.joined(separator: "\n"))
+        """
+    }
+}
