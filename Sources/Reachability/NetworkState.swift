@@ -157,7 +157,7 @@ package final class NetworkState {
         var concerned: [WatchedQuestion] = []
         for watched in watched.values {
             if isRemade || watched.inquiry == nil { watched.inquiry = inquiry(for: watched, in: kernel.snapshot) }
-            if watched.inquiry?.destinations.contains(where: change.mayConcern) ?? true { concerned.append(watched) }
+            if watched.inquiry?.mayDiffer(after: change) ?? true { concerned.append(watched) }
         }
         if isRemade { forgetIndex() }
         indexDestinations()

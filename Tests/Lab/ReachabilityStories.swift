@@ -134,6 +134,21 @@ struct ReachabilityStories {
         }
     }
 
+    @Test func `a source address that is lost takes its path with it`() async throws {
+        try await LabNetwork.with { lab in
+            let engine = try await lab.engine()
+            var target = Target.server
+            target.source = IPAddress(Uplink.wan1.address(.v4))
+            let paths = PathRecorder(keeping: HostReachability(target, on: { engine }))
+            _ = try await paths.next("the present path") { $0.status == .satisfied }
+            try await lab.removeAddress(Uplink.wan1.prefix(.v4), from: .wan1)
+            let path = try await paths.next("the loss of the address") { $0.status == .unsatisfied }
+            #expect(path.reason == .noAddress)
+            try await lab.addAddress(Uplink.wan1.prefix(.v4), to: .wan1)
+            _ = try await paths.next("the way back") { $0.status == .satisfied }
+        }
+    }
+
     @Test func `a gateway that does not answer is found out, and its return too`() async throws {
         try await LabNetwork.withThisProcessAsHost { lab in
             let paths = try await lab.watchServer()
