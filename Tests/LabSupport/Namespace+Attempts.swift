@@ -6,8 +6,8 @@ public struct IPAttempts: Sendable {
     public let output: [String]
     /// Its words on the commands that failed, by their places in the batch.
     public let failures: [Int: String]
-    /// What it said on standard error without failing, such as that a dump was interrupted.
-    public let warnings: [String]
+    /// Whether the kernel's state changed while it was read: what is printed of it may not be consistent.
+    public let wasInterrupted: Bool
 }
 
 extension Namespace {
@@ -16,7 +16,6 @@ extension Namespace {
     /// - Parameter options: for all of them, such as `-json`.
     public func ip(attempting commands: [String], options: [String] = []) async throws -> IPAttempts {
         let process = try await spawn(["ip"] + options + ["-force", "-batch", "-"])
-        // Nobody else's words may be mistaken for those of a command, whatever the user's language.
         try process.send(commands.joined(separator: "\n") + "\n")
         process.closeInput()
         let exit = try await process.exit()
@@ -27,21 +26,19 @@ extension Namespace {
         }
         let lines = process.lines
         var failures: [Int: String] = [:]
-        var words: [String] = []
-        var warnings: [String] = []
+        var wasInterrupted = false
+        var words = ""
         // First what went wrong, then `Command failed -:3`, numbered from one.
         for line in lines where line.stream == .error {
             if let number = line.text.wholeMatch(of: #/Command failed -:(\d+)/#).flatMap({ Int($0.output.1) }) {
-                failures[number - 1] = words.joined(separator: " ")
-                words = []
+                failures[number - 1] = words
             } else if line.text.hasPrefix("Dump was interrupted") {
-                warnings.append(line.text)
+                wasInterrupted = true
             } else {
-                words.append(line.text)
+                words = line.text
             }
         }
-        warnings += words
         let output = lines.filter { $0.stream == .output }.map(\.text)
-        return IPAttempts(output: output, failures: failures, warnings: warnings)
+        return IPAttempts(output: output, failures: failures, wasInterrupted: wasInterrupted)
     }
 }

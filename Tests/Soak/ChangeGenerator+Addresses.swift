@@ -5,7 +5,7 @@ extension ChangeGenerator {
     mutating func addressChange() -> [Change] {
         let (link, number) = link()
         return switch below(100) {
-        case ..<55: [.host("address \(pick(["add", "replace"])) \(address(number)) dev \(link)" + properties())]
+        case ..<55: addition(link, number)
         // Deprecated at once, or back to full use.
         case ..<67:
             [
@@ -28,9 +28,12 @@ extension ChangeGenerator {
         ])
     }
 
-    private mutating func properties() -> String {
+    private mutating func addition(_ link: String, _ number: Int) -> [Change] {
+        let address = address(number)
         // Without `nodad` an IPv6 address is tentative for a while, and stays unusable where it is a duplicate.
-        maybe(60, "nodad") + maybe(10, "noprefixroute") + maybe(10, "preferred_lft 0") + maybe(5, "scope link")
-            + maybe(6, "valid_lft 1 preferred_lft 1")
+        let detection = address.contains(":") ? maybe(60, "nodad") : ""
+        let life = pick(["", "", "", "", "", "", "", "", " preferred_lft 0", " valid_lft 1 preferred_lft 1"])
+        let properties = maybe(10, "noprefixroute") + maybe(5, "scope link") + life
+        return [.host("address \(pick(["add", "replace"])) \(address) dev \(link)\(detection)\(properties)")]
     }
 }

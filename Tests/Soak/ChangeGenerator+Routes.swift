@@ -8,12 +8,12 @@ extension ChangeGenerator {
         let verb = pick(["add", "add", "replace", "replace", "append", "prepend", "change", "delete", "delete"])
         let key = "\(prefix(family))" + maybe(30, "metric \(pick([0, 10, 100, 1024]))") + table()
         let type = below(100)
-        if verb == "delete", type < 50 { return [.host("-\(family) route delete \(key)")] }
+        if verb == "delete", type < 50 { return [.host("route delete \(key)")] }
         if type < 22 {
             let kind = pick(["blackhole", "unreachable", "prohibit", "throw"])
-            return [.host("-\(family) route \(verb) \(kind) \(key)")]
+            return [.host("route \(verb) \(kind) \(key)")]
         }
-        return [.host("-\(family) route \(verb) \(key) \(hops(family))\(attributes(family))")]
+        return [.host("route \(verb) \(key)\(attributes(family)) \(hops(family))")]
     }
 
     private mutating func hops(_ family: Int) -> String {
@@ -52,11 +52,11 @@ extension ChangeGenerator {
     mutating func prefix(_ family: Int) -> String {
         family == 4
             ? pick([
-                "default", "default", "0.0.0.0/1", "128.0.0.0/1", "198.51.100.0/24", "198.51.100.7/32", "203.0.113.0/24",
+                "0.0.0.0/0", "0.0.0.0/0", "0.0.0.0/1", "128.0.0.0/1", "198.51.100.0/24", "198.51.100.7/32", "203.0.113.0/24",
                 "203.0.113.128/25", "172.16.0.0/12", "198.18.\(below(256)).0/24", "10.\(below(5)).0.0/16",
             ])
             : pick([
-                "default", "default", "::/1", "8000::/1", "2000::/3", "2001:db8:aaaa::/48", "2001:db8:aaaa::/64",
+                "::/0", "::/0", "::/1", "8000::/1", "2000::/3", "2001:db8:aaaa::/48", "2001:db8:aaaa::/64",
                 "2001:db8:aaaa::7/128", "2001:db8:bbbb::/64", "2001:db8:5\(below(256))::/48", "fd00::/8",
             ])
     }
@@ -84,7 +84,7 @@ extension ChangeGenerator {
         case 2: "ipproto \(pick(["tcp", "udp"]))"
         case 3: "ipproto \(pick(["tcp", "udp"])) dport \(pick(["5060", "5000-6000", "53"]))"
         case 4: "from \(family == 4 ? "10.\(below(3)).0.0/16" : "2001:db8:\(below(3))::/48")"
-        case 5, 6: "to \(prefix(family).replacingDefault(by: "all"))"
+        case 5, 6: "to \(prefix(family))"
         case 7: "oif \(link().name)"
         default: "iif lo"
         }
@@ -120,9 +120,4 @@ extension ChangeGenerator {
     private mutating func members() -> String {
         (0...below(3)).map { _ in "\(1 + below(6)),\(1 + below(3))" }.joined(separator: "/")
     }
-}
-
-extension String {
-    /// Rules call a default route's prefix `all`.
-    fileprivate func replacingDefault(by word: String) -> String { self == "default" ? word : self }
 }

@@ -22,7 +22,9 @@ struct ChangeGenerator {
             case ..<93: 6 + below(25)
             default: 31 + below(170)
             }
-        return Step(changes: (0..<count).flatMap { _ in change() })
+        let changes = (0..<count).flatMap { _ in change() }
+        // A storm comes as fast as one process can make it.
+        return Step(changes: count > 30 && chance(70) ? changes.filter(\.isBatchable) : changes)
     }
 
     private mutating func change() -> [Change] {
@@ -46,10 +48,9 @@ struct ChangeGenerator {
         }
         // Rules are few and far-reaching: one that refuses everything must not stay for the rest of the run.
         for preference in 100...109 where chance(60) {
-            changes += ["-4", "-6"].map { .host("\($0) rule delete pref \(preference)") }
+            changes += Self.bothFamilies("rule delete pref \(preference)")
         }
-        changes += ["-4", "-6"].map { .host("\($0) rule add pref 32766 lookup main") }
-        return changes
+        return changes + Self.bothFamilies("rule add pref 32766 lookup main")
     }
 }
 
@@ -69,4 +70,7 @@ extension ChangeGenerator {
     }
 
     mutating func family() -> Int { pick([4, 6]) }
+
+    /// Where nothing else in a command says which family is meant.
+    static func bothFamilies(_ command: String) -> [Change] { ["-4", "-6"].map { .host("\($0) \(command)") } }
 }

@@ -81,32 +81,24 @@ private struct Differences {
         note("index", interface.index, link.ifindex)
         note("up", interface.isUp, link.isUp)
         note("carrier", interface.hasCarrier, link.hasCarrier)
-        let said = interface.addresses.map {
-            Facts(
-                "\($0.address)/\($0.prefixLength)", tentative: $0.isTentative, duplicate: $0.isDuplicate,
-                deprecated: $0.isDeprecated)
+        // Of an address that is tentative the kernel may tell nothing before it is known to be nobody else's: to know
+        // it as tentative and not to know it are one.
+        let said = interface.addresses.filter { !$0.isTentative }.map {
+            text("\($0.address)/\($0.prefixLength)", duplicate: $0.isDuplicate, deprecated: $0.isDeprecated)
         }
-        let own = link.addresses.map {
-            Facts(
-                "\($0.local)/\($0.prefixlen)", tentative: $0.tentative == true && $0.optimistic != true,
-                duplicate: $0.dadfailed == true, deprecated: $0.deprecated == true)
+        let own = link.addresses.filter { $0.tentative != true || $0.optimistic == true }.map {
+            text("\($0.local)/\($0.prefixlen)", duplicate: $0.dadfailed == true, deprecated: $0.deprecated == true)
         }
-        note("addresses", said.map(\.text).sorted(), own.map(\.text).sorted())
+        note("addresses", said.sorted(), own.sorted())
+    }
+
+    private func text(_ prefix: String, duplicate: Bool, deprecated: Bool) -> String {
+        prefix + (duplicate ? " duplicate" : "") + (deprecated ? " deprecated" : "")
     }
 
     mutating func note<T: Equatable>(_ what: String, _ said: T?, _ kernel: T?) {
         guard path != nil, said != kernel else { return }
         func text(_ value: T?) -> String { value.map { "\($0)" } ?? "none" }
         found.append("\(what): \(text(said)), kernel: \(text(kernel))")
-    }
-
-    private struct Facts {
-        let text: String
-
-        init(_ prefix: String, tentative: Bool, duplicate: Bool, deprecated: Bool) {
-            text =
-                prefix + (tentative ? " tentative" : "") + (duplicate ? " duplicate" : "")
-                + (deprecated ? " deprecated" : "")
-        }
     }
 }

@@ -91,19 +91,23 @@ final class Episode {
     /// Lets changes happen in their order, neighbours of one machine in one process, and returns the host's last ones,
     /// which are to go with the questions.
     private func performAllButLast(of step: Step) async throws -> [String] {
-        var pending: (isFar: Bool, commands: [String]) = (false, [])
+        var pending = Batch()
         func flush() async throws {
-            if pending.commands.isEmpty { return }
-            _ = try await (pending.isFar ? topology.far : topology.host).ip(attempting: pending.commands)
-            pending.commands = []
+            if !pending.commands.isEmpty { try await perform(pending) }
+            pending = Batch()
         }
         func append(_ command: String, isFar: Bool) async throws {
-            if pending.isFar != isFar { try await flush() }
+            let command = Batch.splitting(command)
+            if pending.isFar != isFar || pending.options != command.options { try await flush() }
             pending.isFar = isFar
-            pending.commands.append(command)
+            pending.options = command.options
+            pending.commands.append(command.rest)
         }
         for change in step.changes {
             switch change {
+            case .host(let command) where change.mayEndBatch:
+                try await flush()
+                _ = try? await topology.host.ip(command)
             case .host(let command): try await append(topology.hostCommand(command), isFar: false)
             case .far(let command): try await append(command, isFar: true)
             case .parameter(let name, let value):
@@ -112,8 +116,26 @@ final class Episode {
                 try? await topology.host.sysctl([(name, value)])
             }
         }
-        if pending.isFar { try await flush() }
+        if pending.isFar || !pending.options.isEmpty { try await flush() }
         return pending.commands
+    }
+
+    /// Commands for one process.
+    private struct Batch {
+        var isFar = false
+        var options: [String] = []
+        var commands: [String] = []
+
+        /// `ip` takes its options for a whole batch.
+        static func splitting(_ command: String) -> (options: [String], rest: String) {
+            guard command.hasPrefix("-"), let blank = command.firstIndex(of: " ") else { return ([], command) }
+            return ([String(command[..<blank])], String(command[blank...].dropFirst()))
+        }
+    }
+
+    private func perform(_ batch: Batch) async throws {
+        let machine = batch.isFar ? topology.far : topology.host
+        _ = try await machine.ip(attempting: batch.commands, options: batch.options)
     }
 
     /// Runs `commands` on the host, asks its kernel about everything, and turns the marker. `nil` where the kernel was

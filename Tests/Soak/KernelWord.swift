@@ -91,7 +91,7 @@ extension KernelWord {
 
     /// Reads the answers to ``questions``, which began at `start` of the batch; `nil` where the kernel was interrupted.
     init?(_ attempts: IPAttempts, from start: Int) throws {
-        guard attempts.warnings.isEmpty else { return nil }
+        guard !attempts.wasInterrupted else { return nil }
         var documents = attempts.output.filter { $0.hasPrefix("[") }[...]
         let decoder = JSONDecoder()
         func next<T: Decodable>(_: T.Type, for command: String) throws -> T {
