@@ -17,16 +17,20 @@ final class Episode {
         case unsettled
     }
 
-    /// How often the kernel is asked again when it changed by itself meanwhile: detection of duplicates, expiry, a
-    /// gateway that dies. Each of those ends in tens of milliseconds, and this lasts a second.
-    private static let patience = 60
+    /// How long the product may stay wrong while the kernel says one and the same. The kernel announces some changes
+    /// before it makes them, so that whoever asks at the announcement may be given the old answer, and has to ask again.
+    private static let patience = Duration.seconds(1)
+
+    /// How long the kernel may go on changing by itself: detection of duplicates, expiry, a gateway that dies. Each of
+    /// those ends within a second or two.
+    private static let unrest = Duration.seconds(10)
 
     let topology: Topology
     private let watcher: Watcher
     private var isMarkerOdd = true
     private(set) var comparisons = 0
-    /// Steps that agreed only when looked at once more, with the kernel's word unchanged in between.
-    private(set) var late = 0
+    /// For each step in which the product was wrong at first, how long.
+    private(set) var delays: [Duration] = []
 
     private init(_ topology: Topology, _ watcher: Watcher) {
         self.topology = topology
@@ -54,22 +58,24 @@ final class Episode {
     /// Lets the changes of a step happen and compares what the product says then with what the kernel says.
     func perform(_ step: Step) async throws -> Outcome {
         var word = try await ask(after: try await performAllButLast(of: step))
-        var earlier: [Disagreement] = []
-        for _ in 0..<Self.patience {
+        let start = BootClock.now()
+        var wrongSince: Duration?
+        while BootClock.now() - start < Self.unrest {
             let said = try await watcher.settled(isMarkerOdd)
             let found = try word.map { try compare(said, with: $0) }
             if found == [] {
-                if !earlier.isEmpty { late += 1 }
+                if let wrongSince { delays.append(BootClock.now() - wrongSince) }
                 return .agreed
             }
-            // Wrong, or overtaken by what the kernel does by itself. It counts when the kernel's word is the same on
-            // both sides of the product's, and twice in a row, since a notice may be a moment behind what it tells.
+            // Wrong, or overtaken by what the kernel does by itself: it counts when the kernel's word is the same on
+            // both sides of the product's.
             let next = try await ask(after: [])
             if let found, word == next, next?.isSettled == true {
-                if earlier == found { return .disagreed(found) }
-                earlier = found
+                let since = wrongSince ?? BootClock.now()
+                if BootClock.now() - since > Self.patience { return .disagreed(found) }
+                wrongSince = since
             } else {
-                earlier = []
+                wrongSince = nil
             }
             word = next
         }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Platform
 import TestSupport
 
 /// A run: one network after the other is churned, until so many steps are done or one disagrees.
@@ -60,7 +61,7 @@ struct Soak {
             dropped = now
         }
         tally.comparisons += episode.comparisons
-        tally.late += episode.late
+        tally.delays += episode.delays
         tally.dropped += dropped
         await episode.end()
         guard !disagreements.isEmpty else { return nil }
@@ -80,14 +81,15 @@ struct Tally: Sendable, CustomStringConvertible {
     var overrunSteps = 0
     /// Steps in which the kernel would not hold still.
     var unsettled = 0
-    /// Steps in which the product was a moment behind.
-    var late = 0
+    /// For each step in which the product was wrong at first, how long.
+    var delays: [Duration] = []
 
     var description: String {
         """
         \(steps) steps, \(changes) changes, \(comparisons) verdicts compared; \
         overruns in \(overrunSteps) steps, \(dropped) messages lost; \
-        \(late) steps agreed at the second look, \(unsettled) never settled
+        right late in \(delays.count) steps\(delays.max().map { ", after \($0.milliseconds) ms at most" } ?? ""); \
+        \(unsettled) steps never settled
         """
     }
 }
