@@ -93,26 +93,3 @@ struct Tally: Sendable, CustomStringConvertible {
         """
     }
 }
-
-/// A step after which the product and the kernel disagree.
-struct Failure: Sendable {
-    let seed: UInt64
-    let step: Int
-    let episode: Int
-    let receiveBuffer: Int
-    /// What happened to the network since its birth; the last step is the one.
-    let past: [Step]
-    let disagreements: [Disagreement]
-}
-
-extension Failure: CustomStringConvertible {
-    var description: String {
-        """
-        SOAK_SEED=\(seed): step \(step) (\(past.count) of network \(episode), receive buffer \(receiveBuffer))
-        after
-        \((past.last?.changes ?? []).map { "  \($0)" }.joined(separator: "\n"))
-        the product says, the kernel says
-        \(disagreements.map { "  \($0)" }.joined(separator: "\n"))
-        """
-    }
-}

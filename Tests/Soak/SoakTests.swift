@@ -17,6 +17,6 @@ struct SoakTests {
         var soak = Soak(seed: seed, steps: steps)
         let failure = try await soak.run()
         print("soak: \(soak.tally)")
-        if let failure { Issue.record("\(failure)") }
+        if let failure { Issue.record(Comment(rawValue: try await failure.account())) }
     }
 }
