@@ -40,27 +40,19 @@ extension NetworkSnapshot {
     private mutating func update(_ address: InterfaceAddress, on index: Int) -> KernelChange {
         // An address before its link: the link's own message is on its way, or was lost and a re-read follows. What is
         // known is kept under a nameless interface, which no path uses because it is neither up nor has carrier.
-        var interface =
-            interfaces[index]
-            ?? Interface(index: index, name: "", kind: .other, isUp: false, hasCarrier: false)
-        let former = interface
-        if let position = interface.addresses.firstIndex(where: { $0.address == address.address }) {
-            guard interface.addresses[position] != address else { return KernelChange() }
-            interface.addresses[position] = address
-        } else {
-            interface.addresses.append(address)
-        }
-        interfaces[index] = interface
+        let unknown = Interface(index: index, name: "", kind: .other, isUp: false, hasCarrier: false)
+        // Changed in place, and only this address is looked into: some interfaces have thousands of them.
+        let former = interfaces[index, default: unknown].replaceOrAppend(address)
+        guard former != address else { return KernelChange() }
         // An address that fails duplicate detection is present and useless: flows cannot be bound to it any more.
-        return KernelChange(.addresses, lostAddresses: lost(from: former))
+        return KernelChange(.addresses, lostAddresses: lost(former, from: interfaces[index]))
     }
 
     private mutating func remove(_ address: IPAddress, from index: Int) -> KernelChange {
-        guard let former = interfaces[index],
-            let position = former.addresses.firstIndex(where: { $0.address == address })
+        guard let position = interfaces[index]?.addresses.firstIndex(where: { $0.address == address }),
+            let removed = interfaces[index]?.addresses.remove(at: position)
         else { return KernelChange() }
-        interfaces[index]?.addresses.remove(at: position)
-        return KernelChange(.addresses, lostAddresses: lost(from: former))
+        return KernelChange(.addresses, lostAddresses: lost(removed, from: interfaces[index]))
     }
 
     private mutating func update(_ neighbour: Neighbour, isFailed: Bool) -> KernelChange {
@@ -76,6 +68,14 @@ extension NetworkSnapshot {
     private func lost(from former: Interface?) -> Set<IPAddress> {
         guard let former, former.isOperational else { return [] }
         return Set(former.addresses.filter(\.isUsable).map(\.address).filter { !hasUsable($0) })
+    }
+
+    /// The same of one address as it was, of an interface that is as it is.
+    private func lost(_ former: InterfaceAddress?, from interface: Interface?) -> Set<IPAddress> {
+        guard let former, former.isUsable, interface?.isOperational == true, !hasUsable(former.address) else {
+            return []
+        }
+        return [former.address]
     }
 
     /// Puts the result of a re-read in the place of this snapshot and returns what differs.
@@ -96,5 +96,17 @@ extension NetworkSnapshot {
     /// Every address that packets may carry as their source.
     private var addresses: Set<IPAddress> {
         Set(interfaces.values.filter(\.isOperational).flatMap { $0.addresses.filter(\.isUsable).map(\.address) })
+    }
+}
+
+extension Interface {
+    /// Puts `address` in the place of what was known of it, and returns that; at the end where nothing was.
+    fileprivate mutating func replaceOrAppend(_ address: InterfaceAddress) -> InterfaceAddress? {
+        guard let position = addresses.firstIndex(where: { $0.address == address.address }) else {
+            addresses.append(address)
+            return nil
+        }
+        defer { addresses[position] = address }
+        return addresses[position]
     }
 }
