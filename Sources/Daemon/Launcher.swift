@@ -16,13 +16,18 @@ public struct LaunchOptions: Sendable {
     public var configuration: String?
     /// The socket in place of the standard one.
     public var socket: String?
+    /// Where to record what the kernel says.
+    public var recording: String?
     /// The least level that is logged.
     public var logLevel: Logger.Level
 
     /// What the command line says.
-    public init(configuration: String? = nil, socket: String? = nil, logLevel: Logger.Level = .notice) {
+    public init(
+        configuration: String? = nil, socket: String? = nil, recording: String? = nil, logLevel: Logger.Level = .notice
+    ) {
         self.configuration = configuration
         self.socket = socket
+        self.recording = recording
         self.logLevel = logLevel
     }
 }
@@ -138,6 +143,7 @@ private final class Running {
 
     private let options: LaunchOptions
     private let agent: Agent
+    private let engine: NetworkState
     private let logger: Logger
     private var signalWatch: SignalWatch?
     private var watchdog: Watchdog?
@@ -148,7 +154,8 @@ private final class Running {
         self.options = options
         self.logger = logger
         // The first snapshot of the network is in when the engine is made.
-        agent = Agent(configuration, engine: .shared, logger: logger)
+        engine = try Self.engine(recordingTo: options.recording, logger)
+        agent = Agent(configuration, engine: engine, logger: logger)
         do throws(SystemError) {
             signalWatch = try SignalWatch(Launcher.signals) { [weak self] in self?.take($0) }
         } catch {
@@ -164,6 +171,19 @@ private final class Running {
                 self?.notify { () throws(SystemError) in try ServiceManager.notifyWatchdog() }
             }
             watchdog?.start()
+        }
+    }
+
+    private static func engine(recordingTo path: String?, _ logger: Logger) throws(LaunchError) -> NetworkState {
+        guard let path else { return .shared }
+        do throws(SystemError) {
+            let engine = try NetworkState(recordingTo: path, program: "dialtoned \(Product.version)") { reason in
+                logger.error("recording stopped", metadata: ["file": "\(path)", "reason": "\(reason)"])
+            }
+            logger.notice("recording", metadata: ["file": "\(path)"])
+            return engine
+        } catch {
+            throw LaunchError(text: "\(error)", status: EX_CANTCREAT)
         }
     }
 
@@ -210,7 +230,10 @@ private final class Running {
         if signal == SIGHUP { return reload() }
         logger.notice("ending", metadata: ["signal": "\(signal)"])
         notify { () throws(SystemError) in try ServiceManager.notifyStopping() }
-        agent.stop { exit(EXIT_SUCCESS) }
+        agent.stop { [engine] in
+            engine.endRecording()
+            exit(EXIT_SUCCESS)
+        }
     }
 
     /// Reads the configuration anew, away from the queue: the file system and the user database may block.

@@ -12,11 +12,18 @@ internal import NetworkPath
 /// have found nothing there any more.
 struct InterfaceKinds {
     private var known: [Int: (name: String, kind: InterfaceKind)] = [:]
-    private let folder: String
+    private let deviceType: (String) -> String?
+    /// Where the answers of sysfs are recorded.
+    var recorder: Recorder?
 
     /// - Parameter folder: where the kernel describes its interfaces; tests bring their own.
     init(folder: String = "/sys/class/net") {
-        self.folder = folder
+        deviceType = { Self.deviceType(of: $0, in: folder) }
+    }
+
+    /// - Parameter deviceType: answers in the place of sysfs.
+    init(deviceType: @escaping (String) -> String?) {
+        self.deviceType = deviceType
     }
 
     /// Forgets a removed interface: its number may come back as something else.
@@ -31,7 +38,9 @@ struct InterfaceKinds {
         if CInt(hardware) == ARPHRD_LOOPBACK { return .loopback }
         if let driver { return Self.kind(ofDriver: driver) }
         if let known = known[index], known.name == name { return known.kind }
-        let kind = Self.kind(ofDeviceType: deviceType(of: name), hardware: CInt(hardware))
+        let type = deviceType(name)
+        recorder?.noteDeviceType(type, of: name)
+        let kind = Self.kind(ofDeviceType: type, hardware: CInt(hardware))
         known[index] = (name, kind)
         return kind
     }
@@ -69,7 +78,7 @@ struct InterfaceKinds {
     }
 
     /// `DEVTYPE` of an interface; `nil` where it has none, as plain Ethernet cards, or where there is no sysfs.
-    private func deviceType(of name: String) -> String? {
+    private static func deviceType(of name: String, in folder: String) -> String? {
         let file = open("\(folder)/\(name)/uevent", O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return nil }
         defer { close(file) }

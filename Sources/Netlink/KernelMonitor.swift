@@ -29,6 +29,8 @@ public final class KernelMonitor {
     private let notices: NetlinkSocket
     private let requests: NetlinkSocket
     private let neighbours: NeighbourWatch
+    /// Where what the verdicts rest on is recorded.
+    public let recorder: Recorder?
     private var destinations: DestinationIndex?
     private var kinds = InterfaceKinds()
     private var registrations: [Poller.Registration] = []
@@ -45,7 +47,10 @@ public final class KernelMonitor {
         notices = sockets.notices
         requests = sockets.requests
         neighbours = NeighbourWatch(notices: sockets.neighbours, requests: sockets.requests)
+        recorder = sockets.recorder
+        kinds.recorder = recorder
         snapshot = try KernelDump(on: requests).read(kinds: &kinds)
+        recorder?.noteReread(isCoherent: snapshot.isCoherent)
         lastReread = BootClock.now()
     }
 
@@ -182,6 +187,7 @@ public final class KernelMonitor {
         }
         guard snapshot.isCoherent else { return KernelChange() }
         snapshot.isCoherent = false
+        recorder?.noteIncoherence()
         return KernelChange(.coherence)
     }
 
@@ -191,6 +197,7 @@ public final class KernelMonitor {
             rereadDelay = min(rereadDelay * 2, Self.longestRereadDelay)
             return markIncoherent()
         }
+        recorder?.noteReread(isCoherent: fresh.isCoherent)
         rereadDelay = Self.rereadInterval
         needsReread = !fresh.isCoherent
         fresh.failedNeighbours = snapshot.failedNeighbours

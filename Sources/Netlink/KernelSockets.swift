@@ -17,12 +17,16 @@ public struct KernelSockets: ~Copyable, Sendable {
     nonisolated(unsafe) let notices: NetlinkSocket
     nonisolated(unsafe) let neighbours: NetlinkSocket
     nonisolated(unsafe) let requests: NetlinkSocket
+    /// Where what passes through them is recorded.
+    public let recorder: Recorder?
 
     /// Opens the sockets in the calling thread's network namespace.
     ///
-    /// - Parameter receiveBuffer: bytes that the kernel may queue; tests make it tiny to force overruns.
+    /// - Parameters:
+    ///   - receiveBuffer: bytes that the kernel may queue; tests make it tiny to force overruns.
+    ///   - recorder: records what passes.
     /// - Throws: the kernel's refusal; `EPERM`, `EACCES` or `EAFNOSUPPORT` in a sandbox without netlink.
-    public init(receiveBuffer: Int = defaultReceiveBuffer) throws(SystemError) {
+    public init(receiveBuffer: Int = defaultReceiveBuffer, recorder: Recorder? = nil) throws(SystemError) {
         let notices = try NetlinkSocket(
             groups: [
                 // Without the link group, a lost carrier makes no message at all where IPv6 is off.
@@ -32,5 +36,11 @@ public struct KernelSockets: ~Copyable, Sendable {
         let neighbours = try NetlinkSocket()
         let requests = try NetlinkSocket()
         (self.notices, self.neighbours, self.requests) = (notices, neighbours, requests)
+        self.recorder = recorder
+        if let recorder {
+            notices.tap = (recorder, .notices)
+            neighbours.tap = (recorder, .neighbours)
+            requests.tap = (recorder, .requests)
+        }
     }
 }

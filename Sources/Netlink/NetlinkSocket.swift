@@ -26,6 +26,8 @@ final class NetlinkSocket {
     private let handle: OpaquePointer
     private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: bufferSize, alignment: 8)
     private var sequence: UInt32 = 0
+    /// Where what passes is recorded, and as which channel; set before the first message.
+    var tap: (recorder: Recorder, channel: RecordingChannel)?
 
     /// Opens a socket of the network namespace that the calling thread is in, and joins `groups`.
     ///
@@ -83,6 +85,7 @@ final class NetlinkSocket {
 
     /// Sends one or several requests, which lie end to end in `bytes`, in one system call.
     func send(_ bytes: [UInt8]) throws(SystemError) {
+        if let tap { tap.recorder.sent(bytes, on: tap.channel) }
         var kernel = sockaddr_nl()
         kernel.nl_family = sa_family_t(AF_NETLINK)
         let descriptor = descriptor
@@ -100,6 +103,12 @@ final class NetlinkSocket {
     /// Waiting would gain nothing after a request either: the kernel queues the answers to one before `sendto` returns,
     /// and the next part of a dump before `recvmsg` hands out the last (`netlink_recvmsg` in net/netlink/af_netlink.c).
     func receive() throws(SystemError) -> Reception {
+        let reception = try read()
+        if let tap { tap.recorder.took(reception, on: tap.channel) }
+        return reception
+    }
+
+    private func read() throws(SystemError) -> Reception {
         while true {
             var sender = sockaddr_nl()
             var vector = iovec(iov_base: buffer.baseAddress, iov_len: buffer.count)

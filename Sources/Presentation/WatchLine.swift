@@ -16,8 +16,15 @@ public struct WatchLine: Hashable, Sendable {
 
     /// A change of the network's path, or its present state when `changes` is empty.
     public init(network path: NetworkAPI.Path, changes: [String], at time: Timestamp) {
+        self.init(path: path, of: "network", changes: changes, at: time)
+    }
+
+    /// A change of the path to some host, or its present state when `changes` is empty.
+    ///
+    /// - Parameter subject: the host as a person writes it, or "network".
+    public init(path: NetworkAPI.Path, of subject: String, changes: [String], at time: Timestamp) {
         self.time = time
-        subject = "network"
+        self.subject = subject
         text = PathText.network(path)
         detail = changes.joined(separator: ", ")
         tone = PathText.tone(path)

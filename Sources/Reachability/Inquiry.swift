@@ -73,6 +73,13 @@ struct Inquiry {
         return path
     }
 
+    /// Whether the answers let a packet of `family` leave.
+    func reaches(_ family: IPAddress.Family, by answers: ArraySlice<RouteAnswer>, in snapshot: NetworkSnapshot) -> Bool {
+        candidates(by: answers, in: snapshot).contains {
+            $0.destination?.family == family && $0.status == .satisfied
+        }
+    }
+
     /// The path that each single answer makes.
     func candidates(by answers: ArraySlice<RouteAnswer>, in snapshot: NetworkSnapshot) -> [Path] {
         zip(queries, answers).map { Path(to: $0.query.destination, by: $1, in: snapshot) }

@@ -49,8 +49,6 @@ struct LookupBatch {
 
     /// Whether a packet of `family` can leave, by the inquiry in `slot`.
     func reaches(_ family: IPAddress.Family, by slot: Slot, in snapshot: NetworkSnapshot) -> Bool {
-        slot.inquiry.candidates(by: answers[slot.range], in: snapshot).contains {
-            $0.destination?.family == family && $0.status == .satisfied
-        }
+        slot.inquiry.reaches(family, by: answers[slot.range], in: snapshot)
     }
 }

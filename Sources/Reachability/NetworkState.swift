@@ -37,15 +37,19 @@ package final class NetworkState {
     private var isIndexStale = true
     private var retry: Timers.Timer?
     private var lostAddressHandlers: [@AgentQueue (Set<IPAddress>) -> Void] = []
+    private(set) var record: EngineRecord?
 
     /// An engine on given sockets, as for another network namespace.
     package init(_ sockets: borrowing KernelSockets) {
         start(sockets)
     }
 
-    private init() {
+    /// An engine for the process's own network namespace.
+    ///
+    /// - Parameter recorder: records what its verdicts rest on, and the verdicts.
+    init(recorder: Recorder? = nil) {
         do throws(SystemError) {
-            start(try KernelSockets())
+            start(try KernelSockets(recorder: recorder))
         } catch {
             failure = error
         }
@@ -54,6 +58,7 @@ package final class NetworkState {
     private func start(_ sockets: borrowing KernelSockets) {
         do throws(SystemError) {
             let kernel = try KernelMonitor(sockets)
+            record = kernel.recorder.map { EngineRecord($0) }
             try kernel.start(on: AgentQueue.queue) { [weak self] change, _ in
                 AgentQueue.assumeIsolated { self?.kernelChanged(change) }
             }
@@ -73,6 +78,7 @@ package final class NetworkState {
     package func setCosts(_ costs: CostPolicy) {
         guard let kernel, kernel.snapshot.costs != costs else { return }
         kernel.setCosts(costs)
+        record?.costs(costs)
         evaluate(.everything)
     }
 
@@ -256,6 +262,7 @@ package final class NetworkState {
     }
 
     private func deliver(_ verdicts: [(WatchedQuestion, Path)]) {
+        if let facts { record?.evaluated(verdicts, facts) }
         var calls: [(key: UInt64, observation: PathObservation, watched: WatchedQuestion)] = []
         for (watched, path) in verdicts {
             calls += watched.take(path).map { ($0.key, $0.observation, watched) }
@@ -271,6 +278,7 @@ package final class NetworkState {
     private func watch(_ question: Question) -> WatchedQuestion {
         let watched = WatchedQuestion(question)
         self.watched[question] = watched
+        record?.watched(question)
         // Where the kernel cannot be asked, the addresses of a name would be of no use.
         if kernel != nil, let name = watched.name {
             names[name, default: watch(name)].questions.append(watched)
@@ -280,10 +288,13 @@ package final class NetworkState {
     }
 
     private func watch(_ name: String) -> WatchedName {
-        WatchedName(
-            tracker: NameTracker(name, by: resolver) { [weak self] in
-                for watched in self?.names[name]?.questions ?? [] { self?.evaluate(watched) }
-            })
+        let tracker = NameTracker(name, by: resolver) { [weak self] in
+            guard let self, let tracked = names[name] else { return }
+            record?.name(name, is: tracked.tracker.state)
+            for watched in tracked.questions { evaluate(watched) }
+        }
+        record?.name(name, is: tracker.state)
+        return WatchedName(tracker: tracker)
     }
 
     private func forget(_ key: UInt64, of question: Question) {
@@ -291,6 +302,7 @@ package final class NetworkState {
         watched.remove(key: key)
         guard watched.isAbandoned else { return }
         self.watched[question] = nil
+        record?.forgot(question)
         forgetIndex()
         guard let name = watched.name else { return }
         names[name]?.questions.removeAll { $0 === watched }

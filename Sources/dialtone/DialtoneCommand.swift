@@ -11,7 +11,7 @@ struct DialtoneCommand: AsyncParsableCommand {
         commandName: "dialtone",
         abstract: "See the network's paths and the connections that the agent keeps alive.",
         discussion: """
-            check and wait work by themselves. The other commands talk to the agent, dialtoned, on the socket that \
+            check, wait and replay work by themselves. The other commands talk to the agent, dialtoned, on the socket that \
             $DIALTONE_SOCKET names; else on /run/dialtone/dialtone.sock as root; else on the user's own \
             ($XDG_RUNTIME_DIR/dialtone/dialtone.sock), then the machine's.
 
@@ -20,6 +20,7 @@ struct DialtoneCommand: AsyncParsableCommand {
         version: Product.version,
         subcommands: [
             Status.self, Watch.self, Check.self, Wait.self, List.self, Open.self, Close.self, Redial.self,
+            Replay.self,
         ])
 
     /// Runs the command. The daemon's refusals end it with their own words and exit status.

@@ -32,6 +32,15 @@ struct DialtonedCommand: ParsableCommand {
             "The socket to serve on, unless the service manager passes one.", valueName: "path"))
     var socket: String?
 
+    @Option(
+        name: .long,
+        help: .init(
+            """
+            Record what the kernel says of the network into this file, for `dialtone replay` and Wireshark. It holds \
+            addresses and the names of watched hosts. A file that is there is kept as FILE.old.
+            """, valueName: "file"))
+    var record: String?
+
     @Flag(name: .long, help: "Check the configuration, say what is wrong with it, and end.")
     var checkConfig = false
 
@@ -41,7 +50,7 @@ struct DialtonedCommand: ParsableCommand {
     var logLevel: Logger.Level = .notice
 
     func run() throws {
-        let options = LaunchOptions(configuration: config, socket: socket, logLevel: logLevel)
+        let options = LaunchOptions(configuration: config, socket: socket, recording: record, logLevel: logLevel)
         if checkConfig { throw ExitCode(Launcher.checkConfiguration(options)) }
         Launcher.run(options)
     }
