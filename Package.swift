@@ -118,6 +118,9 @@ let package = Package(
         tests("Netlink", ["CNetlink", "Netlink", "NetworkPath", "Platform", "TestSupport"]),
         tests("Resolver", ["NetworkPath", "Platform", "Resolver"]),
         tests("Supervisor", ["NetworkPath", "Supervisor", "TestSupport"]),
+        tests(
+            "Reachability", ["Netlink", "NetworkPath", "Reachability", "TestSupport"],
+            resources: [.copy("Recordings")]),
         tests("Dialer", ["Dialer", "NetworkPath", "Platform", "Supervisor"]),
         tests("Varlink", ["Platform", "Varlink"]),
         tests("DialtoneAPI", ["DialtoneAPI", "Platform", "TestSupport", "Varlink"], resources: [.copy("strict.py")]),

@@ -111,7 +111,10 @@ extension NetlinkRequest {
             }
             put(RTA_DST, query.destination.bytes)
             if let source = query.source { put(RTA_SRC, source.bytes) }
-            if let index = query.interfaceIndex { nla_put_u32(message, CInt(RTA_OIF.rawValue), UInt32(index)) }
+            if let index = query.interfaceIndex {
+                // The kernel's numbers are positive; those of a damaged recording may be anything.
+                nla_put_u32(message, CInt(RTA_OIF.rawValue), UInt32(truncatingIfNeeded: index))
+            }
             if let mark = query.mark { nla_put_u32(message, CInt(RTA_MARK.rawValue), mark) }
             if let user = query.user { nla_put_u32(message, CInt(RTA_UID.rawValue), user) }
             if let transport = query.transport {

@@ -72,7 +72,7 @@ public final class Recorder: Sendable {
     ///   - program: name and version of the program, for the file's header.
     ///   - onEnd: is called once if the recording ends by itself, on any thread.
     /// - Throws: the file system's refusal.
-    public init(
+    public convenience init(
         creating path: String, program: String, limit: Int = defaultLimit, onEnd: @escaping @Sendable (End) -> Void
     ) throws(SystemError) {
         var status = stat()
@@ -80,7 +80,15 @@ public final class Recorder: Sendable {
         let number = try retryingInterrupts("creating the recording \(path)") {
             open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
         }
-        file = OwnedDescriptor(number)
+        self.init(to: OwnedDescriptor(number), program: program, limit: limit, onEnd: onEnd)
+    }
+
+    /// Begins a recording in a file that is open.
+    init(
+        to file: consuming OwnedDescriptor, program: String, limit: Int = defaultLimit,
+        onEnd: @escaping @Sendable (End) -> Void
+    ) {
+        self.file = file
         self.limit = limit
         self.onEnd = onEnd
         boot = BootClock.now()
