@@ -13,9 +13,13 @@ struct KernelDump {
     static let attempts = 5
 
     private let socket: NetlinkSocket
+    private let visit: (NetlinkMessage) -> Void
 
-    init(on socket: NetlinkSocket) {
+    /// - Parameter visit: is shown each link's message, for what a snapshot has no place for; each anew when the dump is
+    ///   repeated.
+    init(on socket: NetlinkSocket, visitingLinks visit: @escaping (NetlinkMessage) -> Void = { _ in }) {
         self.socket = socket
+        self.visit = visit
     }
 
     /// The snapshot that a dump of links and addresses gives. It is coherent when no part of it was interrupted.
@@ -41,31 +45,13 @@ struct KernelDump {
     private func dump<Header: BitwiseCopyable>(
         _ type: Int, header: Header, kinds: inout InterfaceKinds
     ) throws(SystemError) -> Outcome {
-        let sequence = try socket.send(
-            NetlinkRequest(type: type, flags: NLM_F_REQUEST | NLM_F_DUMP, header: header))
         var events: [KernelEvent] = []
-        var isComplete = true
-        while true {
-            switch try socket.receive() {
-            case .overrun: isComplete = false
-            case .empty: return (events, false)
-            case .messages(let datagram):
-                var isDone = false
-                var refusal: CInt?
-                NetlinkMessage.forEach(in: datagram) { message in
-                    guard message.sequence == sequence else { return }
-                    if message.isInterruptedDump { isComplete = false }
-                    if let code = message.errorCode {
-                        refusal = code
-                    } else if message.type == NLMSG_DONE {
-                        isDone = true
-                    } else if let event = KernelEvent(message, kinds: &kinds) {
-                        events.append(event)
-                    }
-                }
-                if let refusal { throw SystemError("reading the kernel's network state", code: refusal) }
-                if isDone { return (events, isComplete) }
-            }
+        let request = NetlinkRequest(type: type, flags: NLM_F_REQUEST | NLM_F_DUMP, header: header)
+        let end = try socket.dump(request, "reading the kernel's network state") { message in
+            if type == RTM_GETLINK { visit(message) }
+            if let event = KernelEvent(message, kinds: &kinds) { events.append(event) }
+            return true
         }
+        return (events, end == .complete)
     }
 }

@@ -77,28 +77,24 @@ final class NeighbourWatch {
 
     /// Whether the kernel holds `neighbour` for dead. An entry it does not have is not: nothing was asked yet.
     private func isFailed(_ neighbour: NetworkSnapshot.Neighbour) throws(SystemError) -> Bool {
+        var kinds = InterfaceKinds()
+        return try requests.ask(NetlinkRequest(neighbour)) { message in
+            // Anything else is the kernel's word that it has no such entry.
+            guard case .neighbourChanged(_, let isFailed)? = KernelEvent(message, kinds: &kinds) else { return nil }
+            return isFailed
+        } ?? false
+    }
+}
+
+extension NetlinkRequest {
+    /// Asks for one entry of the neighbour table.
+    init(_ neighbour: NetworkSnapshot.Neighbour) {
         var header = ndmsg()
         header.ndm_family = UInt8(neighbour.address.family == .v4 ? AF_INET : AF_INET6)
         header.ndm_ifindex = CInt(neighbour.interfaceIndex)
-        let request = NetlinkRequest(type: RTM_GETNEIGH, flags: NLM_F_REQUEST, header: header) { message in
+        self.init(type: RTM_GETNEIGH, flags: NLM_F_REQUEST, header: header) { message in
             let bytes = neighbour.address.bytes
             nla_put(message, CInt(NDA_DST), CInt(bytes.count), bytes)
         }
-        let sequence = try requests.send(request)
-        var kinds = InterfaceKinds()
-        var isFailed: Bool?
-        // An answer to an earlier request that nobody waited for may lie before the one to this.
-        while isFailed == nil, case .messages(let datagram) = try requests.receive() {
-            NetlinkMessage.forEach(in: datagram) { message in
-                guard message.sequence == sequence else { return }
-                // Anything else is the kernel's word that it has no such entry.
-                guard case .neighbourChanged(_, let failed)? = KernelEvent(message, kinds: &kinds) else {
-                    isFailed = false
-                    return
-                }
-                isFailed = failed
-            }
-        }
-        return isFailed ?? false
     }
 }

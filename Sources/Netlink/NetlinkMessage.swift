@@ -68,6 +68,18 @@ struct NetlinkAttributes: Sequence, IteratorProtocol {
     fileprivate var position: UnsafeMutablePointer<nlattr>?
     fileprivate var remaining: CInt
 
+    fileprivate init(position: UnsafeMutablePointer<nlattr>?, remaining: CInt) {
+        self.position = position
+        self.remaining = remaining
+    }
+
+    /// The attributes that lie end to end in `bytes`.
+    init(in bytes: UnsafeRawBufferPointer) {
+        // libnl takes the attributes as mutable and does not write to them.
+        position = UnsafeMutableRawPointer(mutating: bytes.baseAddress)?.assumingMemoryBound(to: nlattr.self)
+        remaining = CInt(bytes.count)
+    }
+
     mutating func next() -> NetlinkAttribute? {
         guard let attribute = position, nla_ok(attribute, remaining) != 0 else { return nil }
         position = nla_next(attribute, &remaining)

@@ -97,7 +97,10 @@ public struct PreparedQuery: Sendable {
 
 extension NetlinkRequest {
     /// The question for `query`.
-    init(_ query: RouteQuery) {
+    ///
+    /// - Parameter entry: whether to ask for the matching entry of the table (`RTM_F_FIB_MATCH`) instead of the route
+    ///   that follows from it.
+    init(_ query: RouteQuery, entry: Bool = false) {
         var header = rtmsg()
         header.rtm_family = UInt8(query.destination.family == .v4 ? AF_INET : AF_INET6)
         header.rtm_dst_len = UInt8(query.destination.family.bitWidth)
@@ -105,6 +108,7 @@ extension NetlinkRequest {
         // Without the flag the answer claims the main table, whichever one a rule led to. IPv6 always tells the table,
         // and refuses the flag as invalid (inet6_rtm_valid_getroute_req in net/ipv6/route.c).
         if query.destination.family == .v4 { header.rtm_flags = UInt32(RTM_F_LOOKUP_TABLE) }
+        if entry { header.rtm_flags |= UInt32(RTM_F_FIB_MATCH) }
         self.init(type: RTM_GETROUTE, flags: NLM_F_REQUEST, header: header) { message in
             func put(_ type: rtattr_type_t, _ bytes: [UInt8]) {
                 nla_put(message, CInt(type.rawValue), CInt(bytes.count), bytes)

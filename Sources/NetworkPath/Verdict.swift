@@ -15,6 +15,17 @@ public struct NetworkFacts: Hashable, Sendable {
         self.supportsIPv6 = supportsIPv6
         self.supportsDNS = supportsDNS
     }
+
+    /// Facts from what can be reached: an address that every working network of a family routes, and each of the name
+    /// servers.
+    public init(reachesV4: Bool, reachesV6: Bool, servers: some Sequence<(address: IPAddress, isReachable: Bool)>) {
+        supportsIPv4 = reachesV4
+        supportsIPv6 = reachesV6
+        // A stub on this machine (systemd-resolved, dnsmasq) is as good as what lies behind it.
+        supportsDNS = servers.contains { server in
+            server.isReachable && (!server.address.isLoopback || reachesV4 || reachesV6)
+        }
+    }
 }
 
 extension Path {

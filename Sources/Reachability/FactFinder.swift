@@ -57,13 +57,10 @@ final class FactFinder {
 
     /// Derives the facts from the kernel's answers.
     func take(_ slots: Slots, from batch: LookupBatch, in snapshot: NetworkSnapshot) {
-        values.supportsIPv4 = batch.reaches(.v4, by: slots.internet, in: snapshot)
-        values.supportsIPv6 = batch.reaches(.v6, by: slots.internet, in: snapshot)
-        values.supportsDNS = slots.servers.contains { server, slot in
-            // A stub on this machine (systemd-resolved, dnsmasq) is as good as what lies behind it.
-            batch.path(slot, in: snapshot).status == .satisfied
-                && (!server.isLoopback || values.supportsIPv4 || values.supportsIPv6)
-        }
+        values = NetworkFacts(
+            reachesV4: batch.reaches(.v4, by: slots.internet, in: snapshot),
+            reachesV6: batch.reaches(.v6, by: slots.internet, in: snapshot),
+            servers: slots.servers.map { ($0, batch.path($1, in: snapshot).status == .satisfied) })
         network = batch.path(slots.internet, in: snapshot).with(values)
         network.destination = nil
     }
