@@ -10,11 +10,14 @@ public struct Resolution: Hashable, Sendable {
     /// Until when the answer may be used again, on `BootClock`: the smallest time to live among its records, aliases
     /// included. For a name from the hosts file, which has no time to live, the moment of the answer.
     public var expires: Duration
+    /// Whether it comes from the hosts file, and no name server was asked.
+    public var isFromHostsFile: Bool
 
     /// An answer.
-    public init(addresses: [IPAddress], expires: Duration) {
+    public init(addresses: [IPAddress], expires: Duration, isFromHostsFile: Bool = false) {
         self.addresses = addresses
         self.expires = expires
+        self.isFromHostsFile = isFromHostsFile
     }
 }
 
@@ -40,7 +43,10 @@ extension Result<Resolution, ResolutionError> {
     static func merging(_ answers: [Self]) -> Self {
         let found = answers.compactMap { try? $0.get() }
         if let expires = found.map(\.expires).min() {
-            return .success(Resolution(addresses: found.flatMap(\.addresses), expires: expires))
+            return .success(
+                Resolution(
+                    addresses: found.flatMap(\.addresses), expires: expires,
+                    isFromHostsFile: found.contains(where: \.isFromHostsFile)))
         }
         let errors = answers.compactMap { answer -> ResolutionError? in
             if case .failure(let error) = answer { error } else { nil }

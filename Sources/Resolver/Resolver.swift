@@ -117,7 +117,7 @@ public final class Resolver {
         guard let addresses = entry[family] else {
             return .failure(.noSuchName("the hosts file has no address of this family"))
         }
-        return .success(Resolution(addresses: addresses, expires: BootClock.now()))
+        return .success(Resolution(addresses: addresses, expires: BootClock.now(), isFromHostsFile: true))
     }
 
     /// Runs `body` with the channel; where there is none to be had, each question is answered with the reason.
