@@ -76,7 +76,7 @@ let package = Package(
             ],
             swiftSettings: strict),
         .target(name: "DialtoneClient", dependencies: ["DialtoneAPI", "Platform", "Varlink"], swiftSettings: strict),
-        .target(name: "Presentation", dependencies: ["DialtoneAPI"], swiftSettings: strict),
+        .target(name: "Presentation", dependencies: ["DialtoneAPI", "NetworkPath"], swiftSettings: strict),
 
         // The daemon and the command line.
         .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),

@@ -13,6 +13,8 @@ final class NetworkService {
     private var subscriptions: Quota
     /// Calls that wait for a name to be resolved.
     private var pending: [ObjectIdentifier: PathObservation] = [:]
+    /// Likewise, of those that are explained.
+    private var inspections: [ObjectIdentifier: PathInspection] = [:]
 
     init(_ engine: NetworkState, subscriptionsPerUser: Int) {
         self.engine = engine
@@ -29,7 +31,11 @@ final class NetworkService {
     func register(in service: VarlinkService) {
         service.add(interface: NetworkAPI.name, description: NetworkAPI.description)
         service.handleLater(NetworkAPI.GetPath.self) { [unowned self] parameters, exchange throws(VarlinkFailure) in
-            try getPath(parameters.target, exchange)
+            try getPath(parameters, exchange)
+        }
+        service.handleLater(NetworkAPI.Explain.self) { [unowned self] parameters, exchange throws(VarlinkFailure) in
+            let target = try target(parameters.target, for: exchange.peer)
+            inspect(target, without: parameters.without, exchange) { .init($0) }
         }
         service.handleStream(NetworkAPI.MonitorPath.self) {
             [unowned self] parameters, stream throws(VarlinkFailure) in
@@ -42,9 +48,15 @@ final class NetworkService {
     }
 
     private func getPath(
-        _ target: NetworkAPI.Target?, _ exchange: VarlinkExchange<NetworkAPI.GetPath>
+        _ parameters: NetworkAPI.GetPath.Parameters, _ exchange: VarlinkExchange<NetworkAPI.GetPath>
     ) throws(VarlinkFailure) {
-        let question = try question(about: target, for: exchange.peer)
+        if let interface = parameters.without {
+            let target = try parameters.target.map { target throws(VarlinkFailure) in
+                try self.target(target, for: exchange.peer)
+            }
+            return inspect(target, without: interface, exchange) { .init(path: .init($0.path)) }
+        }
+        let question = try question(about: parameters.target, for: exchange.peer)
         let key = ObjectIdentifier(exchange)
         pending[key] = engine.observe(question) { [unowned self] path, _ in
             exchange.reply(.init(path: .init(path)))
@@ -66,12 +78,37 @@ final class NetworkService {
         }
     }
 
+    /// Answers `exchange` with what is found out about a path, once it is.
+    private func inspect<M: VarlinkMethod>(
+        _ target: Target?, without interface: String?, _ exchange: VarlinkExchange<M>,
+        _ reply: @escaping @AgentQueue (Explanation) -> M.Reply
+    ) {
+        let key = ObjectIdentifier(exchange)
+        // Set first: for an address the answer comes before the call returns.
+        exchange.onCancel = { [unowned self] in inspections.removeValue(forKey: key)?.cancel() }
+        var isAnswered = false
+        let inspection = engine.inspect(target, without: interface) { [unowned self] result in
+            isAnswered = true
+            inspections[key] = nil
+            switch result {
+            case .success(let explanation): exchange.reply(reply(explanation))
+            case .failure(let failure):
+                exchange.fail(VarlinkFailure(NetworkAPI.InvalidTarget(reason: failure.description)))
+            }
+        }
+        if !isAnswered { inspections[key] = inspection }
+    }
+
     private func question(
         about target: NetworkAPI.Target?, for peer: VarlinkPeer
     ) throws(VarlinkFailure) -> Question {
         guard let target else { return .network(.any) }
+        return .host(try self.target(target, for: peer))
+    }
+
+    private func target(_ target: NetworkAPI.Target, for peer: VarlinkPeer) throws(VarlinkFailure) -> Target {
         do throws(TargetError) {
-            return .host(try Target(target, user: peer.uid))
+            return try Target(target, user: peer.uid)
         } catch {
             throw VarlinkFailure(NetworkAPI.InvalidTarget(reason: error.reason))
         }

@@ -74,3 +74,37 @@ extension NetworkAPI.Path.Reason {
             }
     }
 }
+
+extension NetworkAPI.Explain.Reply {
+    /// The explanation as the socket carries it.
+    public init(_ explanation: Explanation) {
+        self.init(
+            path: .init(explanation.path), steps: explanation.steps.map { .init($0) },
+            others: explanation.others.isEmpty ? nil : explanation.others.map { .init($0) },
+            without: explanation.without.isEmpty ? nil : explanation.without)
+    }
+}
+
+extension NetworkAPI.Step {
+    /// The step as the socket carries it.
+    public init(_ step: Explanation.Step) {
+        self.init(subject: Subject(step.subject), text: step.text, decisive: step.isDecisive)
+    }
+}
+
+extension NetworkAPI.Step.Subject {
+    /// The subject as the socket carries it.
+    public init(_ subject: Explanation.Step.Subject) {
+        self =
+            switch subject {
+            case .name: .name
+            case .rule: .rule
+            case .table: .table
+            case .route: .route
+            case .nexthop: .nexthop
+            case .link: .link
+            case .neighbour: .neighbour
+            case .source: .source
+            }
+    }
+}

@@ -7,12 +7,38 @@ extension NetworkAPI {
     public enum GetPath: VarlinkMethod {
         /// The method's name.
         public static let name = "org.dialtone.Network.GetPath"
+
         /// What is asked.
-        public typealias Parameters = TargetParameters
+        public struct Parameters: VarlinkParameters, Hashable {
+            /// The target.
+            public var target: Target?
+            /// The interface to think away.
+            public var without: String?
+
+            /// The fields.
+            public enum CodingKeys: String, CodingKey, CaseIterable {
+                /// Named as the properties.
+                case target, without
+            }
+
+            /// A question.
+            public init(target: Target? = nil, without: String? = nil) {
+                self.target = target
+                self.without = without
+            }
+
+            /// The target's fields are checked as well.
+            public static func object(in field: CodingKeys) -> (any VarlinkParameters.Type)? {
+                switch field {
+                case .target: Target.self
+                case .without: nil
+                }
+            }
+        }
 
         /// The answer.
         public struct Reply: Codable, Hashable, Sendable {
-            /// The path now.
+            /// The path now, or as it would be.
             public var path: Path
             /// The answer.
             public init(path: Path) { self.path = path }
@@ -62,6 +88,83 @@ extension NetworkAPI {
             switch field {
             case .target: Target.self
             }
+        }
+    }
+
+    /// Why the path to a target is as it is.
+    public enum Explain: VarlinkMethod {
+        /// The method's name.
+        public static let name = "org.dialtone.Network.Explain"
+
+        /// What is asked.
+        public struct Parameters: VarlinkParameters, Hashable {
+            /// The target.
+            public var target: Target
+            /// The interface to think away.
+            public var without: String?
+
+            /// The fields.
+            public enum CodingKeys: String, CodingKey, CaseIterable {
+                /// Named as the properties.
+                case target, without
+            }
+
+            /// A question.
+            public init(target: Target, without: String? = nil) {
+                self.target = target
+                self.without = without
+            }
+
+            /// The target's fields are checked as well.
+            public static func object(in field: CodingKeys) -> (any VarlinkParameters.Type)? {
+                switch field {
+                case .target: Target.self
+                case .without: nil
+                }
+            }
+        }
+
+        /// The answer.
+        public struct Reply: Codable, Hashable, Sendable {
+            /// The path now, or as it would be.
+            public var path: Path
+            /// What it rests on, in order.
+            public var steps: [Step]
+            /// The paths to the other addresses of the target's name.
+            public var others: [Path]?
+            /// The interfaces that were thought away.
+            public var without: [String]?
+
+            /// The answer.
+            public init(path: Path, steps: [Step], others: [Path]? = nil, without: [String]? = nil) {
+                self.path = path
+                self.steps = steps
+                self.others = others
+                self.without = without
+            }
+        }
+    }
+
+    /// One thing that was looked at on the way to a target.
+    public struct Step: Codable, Hashable, Sendable {
+        /// What was looked at.
+        public enum Subject: String, Codable, Hashable, Sendable, CaseIterable {
+            /// What each means stands in the interface's definition.
+            case name, rule, table, route, nexthop, link, neighbour, source
+        }
+
+        /// What was looked at.
+        public var subject: Subject
+        /// What was found.
+        public var text: String
+        /// Whether it is why the target cannot be reached.
+        public var decisive: Bool
+
+        /// A step.
+        public init(subject: Subject, text: String, decisive: Bool) {
+            self.subject = subject
+            self.text = text
+            self.decisive = decisive
         }
     }
 

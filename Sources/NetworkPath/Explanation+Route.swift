@@ -272,6 +272,23 @@ extension RuleWalk.Passed {
     }
 }
 
+extension Explanation.Step {
+    /// What keeps packets that must leave by an interface, or from a source address, from being asked about at all.
+    public static func foregone(_ target: Target, on stack: LinkStack) -> Self {
+        if let name = target.interface, stack.index(of: name) == nil {
+            return .init(.link, "there is no interface \(name)", isDecisive: true)
+        }
+        guard let source = target.source else {
+            return .init(.source, "there is nothing to ask about", isDecisive: true)
+        }
+        let text =
+            stack.snapshot.hasUsable(source)
+            ? "\(source) is of another family than the host's addresses"
+            : "\(source) is no address of this machine that packets can leave from now"
+        return .init(.source, text, isDecisive: true)
+    }
+}
+
 extension IPAddress.Family {
     /// `IPv4` or `IPv6`.
     var name: String { self == .v4 ? "IPv4" : "IPv6" }

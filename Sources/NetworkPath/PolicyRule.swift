@@ -84,14 +84,6 @@ public struct PolicyRule: Hashable, Sendable {
         self.priority = priority
         self.action = action
     }
-
-    /// Whether packets are refused by the rule itself.
-    public var isRefusing: Bool {
-        switch action {
-        case .blackhole, .unreachable, .prohibit: true
-        case .table, .goto, .nop, .other: false
-        }
-    }
 }
 
 /// A packet of this machine as policy rules see it: a route query, with what the kernel fills in.

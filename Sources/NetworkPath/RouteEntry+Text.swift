@@ -40,6 +40,9 @@ extension RouteEntry {
     /// `RT_TABLE_DEFAULT`.
     static let `default`: UInt32 = 253
 
+    /// Whether every machine has the table: nobody made it for a purpose of his own.
+    public static func isOrdinary(table: UInt32) -> Bool { [local, main, `default`].contains(table) }
+
     /// What `ip` calls a table when nobody named it: `main`, `100`.
     public static func name(ofTable table: UInt32) -> String {
         switch table {

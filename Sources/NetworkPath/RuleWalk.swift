@@ -44,6 +44,48 @@ public struct RuleWalk: Hashable, Sendable {
     }
 }
 
+extension RuleWalk {
+    /// The table that the way ends in; `nil` where it ends in none.
+    public var table: UInt32? {
+        guard case .entries(let entries) = end else { return nil }
+        return entries.first?.table
+    }
+
+    /// What the kernel answers to a packet that takes this way, where it refuses it.
+    public var refusal: RouteRefusal? {
+        switch end {
+        case .nothing: .noRoute
+        case .refusedByRule: rule?.refusal
+        case .entries(let entries): entries.first?.kind.refusal
+        }
+    }
+}
+
+extension PolicyRule {
+    /// What the kernel answers to packets that the rule refuses.
+    fileprivate var refusal: RouteRefusal? {
+        switch action {
+        case .blackhole: .blackhole
+        case .unreachable: .unreachable
+        case .prohibit: .prohibited
+        case .table, .goto, .nop, .other: nil
+        }
+    }
+}
+
+extension RouteEntry.Kind {
+    /// What the kernel answers to packets that such a route refuses.
+    fileprivate var refusal: RouteRefusal? {
+        switch self {
+        case .blackhole: .blackhole
+        case .unreachable: .unreachable
+        case .prohibit: .prohibited
+        case .throw: .noRoute
+        case .unicast, .local, .group, .other: nil
+        }
+    }
+}
+
 /// What decides between the entries of a table, besides the entries themselves.
 public struct RouteSelection {
     /// Whether a next hop can be used. One that cannot is passed over, and an entry without any as well.

@@ -1,24 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Durations as people say them: the two largest units that matter, no more.
-public enum DurationText {
-    /// `75 ms`, `41 s`, `2 m 10 s`, `3 h 12 m`, `5 d 4 h`. Negative durations (a clock that was set back) count as
-    /// none.
-    public static func short(milliseconds: Int64) -> String {
-        let milliseconds = max(0, milliseconds)
-        if milliseconds < 1000 { return "\(milliseconds) ms" }
-        let seconds = milliseconds / 1000
-        // Below ten seconds a reaction is judged by its tenths.
-        if seconds < 10 { return "\(seconds).\(milliseconds % 1000 / 100) s" }
-        return switch seconds {
-        case ..<60: "\(seconds) s"
-        case ..<3600: two(seconds / 60, "m", seconds % 60, "s")
-        case ..<86_400: two(seconds / 3600, "h", seconds % 3600 / 60, "m")
-        default: two(seconds / 86_400, "d", seconds % 86_400 / 3600, "h")
-        }
-    }
+internal import NetworkPath
 
-    private static func two(_ large: Int64, _ largeUnit: String, _ small: Int64, _ smallUnit: String) -> String {
-        small == 0 ? "\(large) \(largeUnit)" : "\(large) \(largeUnit) \(small) \(smallUnit)"
+/// Durations as people say them.
+public enum DurationText {
+    /// `75 ms`, `41 s`, `2 m 10 s`, `3 h 12 m`, `5 d 4 h`: ``Swift/Duration/short``.
+    public static func short(milliseconds: Int64) -> String {
+        Duration.milliseconds(milliseconds).short
     }
 }

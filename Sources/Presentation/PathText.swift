@@ -24,11 +24,14 @@ public enum PathText {
 
     /// The answer to "can it be reached?", as one sentence.
     ///
-    /// - Parameter target: what was asked about, as the user wrote it.
-    public static func check(_ path: NetworkAPI.Path, target: String) -> String {
+    /// - Parameters:
+    ///   - target: what was asked about, as the user wrote it.
+    ///   - interface: the name of an interface that was thought away.
+    public static func check(_ path: NetworkAPI.Path, target: String, without interface: String? = nil) -> String {
+        let condition = interface.map { " without \($0)" } ?? ""
         switch path.status {
         case .satisfied:
-            var text = "Reachable: \(target)"
+            var text = "Reachable\(condition): \(target)"
             if let destination = path.destination, !target.contains(destination) { text += " is \(destination)," }
             if path.isLocalAddress { return text + " on this machine." }
             text += way(path)
@@ -36,9 +39,9 @@ public enum PathText {
             if path.isDirect { text += ", on the link itself" }
             return text + "."
         case .unsatisfied:
-            return "Not reachable: \(path.reason.map { reason($0, path) } ?? "no reason is known")."
+            return "Not reachable\(condition): \(path.reason.map { reason($0, path) } ?? "no reason is known")."
         case .requiresConnection:
-            return "Reachable once a connection is brought up: \(target)\(way(path))."
+            return "Reachable\(condition) once a connection is brought up: \(target)\(way(path))."
         case .unknown:
             return "Unknown: the kernel cannot be asked for the route to \(target). Is netlink to be had here?"
         }

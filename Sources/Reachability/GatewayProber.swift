@@ -18,6 +18,8 @@ final class GatewayProber {
     private static let longestDelay = Duration.seconds(30)
 
     private struct Probe {
+        /// When the gateway was found silent, on `BootClock`.
+        let since: Duration
         var delay: Duration
         var timer: Timers.Timer
     }
@@ -31,17 +33,22 @@ final class GatewayProber {
             probes[gateway] = nil
         }
         for gateway in gateways where probes[gateway] == nil {
-            schedule(gateway, after: Self.firstDelay)
+            schedule(gateway, after: Self.firstDelay, since: BootClock.now())
         }
     }
 
-    private func schedule(_ gateway: NetworkSnapshot.Neighbour, after delay: Duration) {
+    /// How long `gateway` has been silent; `nil` for one that is not probed.
+    func silence(of gateway: NetworkSnapshot.Neighbour) -> Duration? {
+        probes[gateway].map { BootClock.now() - $0.since }
+    }
+
+    private func schedule(_ gateway: NetworkSnapshot.Neighbour, after delay: Duration, since: Duration) {
         let timer = Timers.shared.schedule(after: delay) { [weak self] in
             guard let self, let probe = probes[gateway] else { return }
             Self.send(to: gateway)
-            schedule(gateway, after: min(probe.delay * 2, Self.longestDelay))
+            schedule(gateway, after: min(probe.delay * 2, Self.longestDelay), since: since)
         }
-        probes[gateway] = Probe(delay: delay, timer: timer)
+        probes[gateway] = Probe(since: since, delay: delay, timer: timer)
     }
 
     /// Sends the datagram. A refusal needs no answer: the next probe comes anyway.

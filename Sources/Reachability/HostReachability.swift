@@ -23,7 +23,7 @@ public final class HostReachability: Sendable {
     /// What is asked about.
     public let target: Target
 
-    private let engine: @Sendable @AgentQueue () -> NetworkState
+    let engine: @Sendable @AgentQueue () -> NetworkState
     private let subscription = Mutex<PathSubscription?>(nil)
 
     /// Reachability of a host.
@@ -107,11 +107,15 @@ public final class HostReachability: Sendable {
 public enum ReachabilityError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The kernel cannot be asked. The host may well be reachable: this is not "offline".
     case unknown(String)
+    /// There is no interface of this name; those that there are.
+    case noSuchInterface(String, known: [String])
 
     /// What was tried and what came back.
     public var description: String {
         switch self {
         case .unknown(let text): text
+        case .noSuchInterface(let name, let known):
+            "there is no interface “\(name)” here; there are \(known.joined(separator: ", "))"
         }
     }
 }

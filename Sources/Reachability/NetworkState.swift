@@ -28,7 +28,7 @@ package final class NetworkState {
     private var facts: FactFinder?
     private var pacer = EvaluationPacer(now: BootClock.now())
     private var pending = KernelChange()
-    private let prober = GatewayProber()
+    let prober = GatewayProber()
     private var gateways: Set<NetworkSnapshot.Neighbour> = []
 
     private var watched: [Question: WatchedQuestion] = [:]

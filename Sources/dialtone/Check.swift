@@ -11,22 +11,69 @@ struct Check: AsyncParsableCommand {
         abstract: "Say whether a host can be reached, and over what.",
         discussion: """
             Asks the kernel for the route that packets of this user would take; sends none, and needs no agent. A name \
-            is \
-            resolved first. Exit status: 0 it can be reached, 1 it cannot, 69 the kernel cannot be asked.
+            is resolved first.
+
+            With --explain the answer is followed by what it rests on: the name's addresses, the policy rule, the \
+            route, the interface, the gateway, the source address. Where the host cannot be reached, the line that \
+            decided is marked.
+
+            With --without the answer is what it would be if an interface were removed, with its addresses, its routes \
+            and the interfaces that stand on it. Both can be asked for together.
+
+            Exit status: 0 it can be reached, 1 it cannot, 64 bad usage, 69 the kernel cannot be asked.
             """)
 
     @Argument(help: "HOST, HOST:PORT, ADDRESS or [ADDRESS]:PORT.", transform: TargetArgument.parse)
     var target: TargetArgument
 
-    @Flag(help: "Write the path as one JSON object.")
+    @Flag(help: "Say what the answer rests on, and which of that decided.")
+    var explain = false
+
+    @Option(help: ArgumentHelp("Answer as if this interface were gone.", valueName: "interface"))
+    var without: String?
+
+    @OptionGroup(title: "The packets that are asked about")
+    var packets: PacketOptions
+
+    @Flag(help: "Write one JSON object: the path, or with --explain what the socket's Explain answers.")
     var json = false
 
     func run() async throws {
-        let path = NetworkAPI.Path(await HostReachability(target.target).path())
-        if json {
-            try Output.write(json: path)
+        let host = HostReachability(packets.applied(to: target.target))
+        guard explain || without != nil else {
+            let path = NetworkAPI.Path(await host.path())
+            return try answer(path, json: path, [PathText.check(path, target: target.text)])
+        }
+        let explanation = NetworkAPI.Explain.Reply(try await explanation(of: host))
+        let path = explanation.path
+        if explain {
+            // There is nothing to list where the kernel cannot be asked.
+            let screen = ExplanationScreen(explanation, target: target.text)
+            try answer(path, json: explanation, screen.lines(Output.style))
         } else {
-            Output.write([PathText.check(path, target: target.text)])
+            try answer(path, json: path, [PathText.check(path, target: target.text, without: without)])
+        }
+    }
+
+    private func explanation(of host: HostReachability) async throws -> Explanation {
+        do throws(ReachabilityError) {
+            return try await host.explanation(without: without)
+        } catch {
+            switch error {
+            case .noSuchInterface: throw ValidationError("--without: \(error)")
+            case .unknown(let text):
+                Output.fail(text)
+                throw ExitCode(EX_UNAVAILABLE)
+            }
+        }
+    }
+
+    /// Writes the answer in the form that was asked for, and ends with its status.
+    private func answer(_ path: NetworkAPI.Path, json value: some Encodable, _ lines: [String]) throws {
+        if json {
+            try Output.write(json: value)
+        } else {
+            Output.write(lines)
         }
         switch path.status {
         case .satisfied: return

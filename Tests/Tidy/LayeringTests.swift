@@ -21,7 +21,7 @@ struct LayeringTests {
         "Varlink": ["DequeModule", "FoundationEssentials", "Platform"],
         "DialtoneAPI": ["FoundationEssentials", "NetworkPath", "Varlink"],
         "DialtoneClient": ["DialtoneAPI", "Platform", "Varlink"],
-        "Presentation": ["DialtoneAPI"],
+        "Presentation": ["DialtoneAPI", "NetworkPath"],
         "Systemd": ["CSystemd", "Logging", "Platform"],
         "TOML": ["CTOML"],
         "Daemon": [

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import NetworkPath
+package import Platform
+internal import Resolver
+
+/// A question that is being looked into. Dropping the last reference does not end it; ``cancel()`` does.
+@AgentQueue
+package final class PathInspection {
+    fileprivate var query: Query?
+
+    /// Ends it. Its handler is not called any more.
+    package func cancel() {
+        query?.cancel()
+        query = nil
+    }
+}
+
+extension NetworkState {
+    /// What became of a question.
+    package typealias Inspected = Result<Explanation, PathInspector.Failure>
+
+    /// Finds out why the path to a target is as it is, or what it would be without an interface.
+    ///
+    /// - Parameters:
+    ///   - target: the host; `nil` for the network as such.
+    ///   - interface: the name of an interface to think away.
+    ///   - handler: is called once, on the agent's queue: for a name when it is resolved or known not to be, in this
+    ///     turn else. Where the kernel cannot be asked it gets the path ``NetworkPath/Path/unknown(generation:destination:)``.
+    package func inspect(
+        _ target: Target?, without interface: String?, _ handler: @escaping @AgentQueue (Inspected) -> Void
+    ) -> PathInspection {
+        let inspection = PathInspection()
+        guard let target else {
+            handler(inspected(without: interface) { try $0.explanationOfNetwork() })
+            return inspection
+        }
+        switch target.host {
+        case .address(let address):
+            handler(inspected(without: interface) { try $0.explanation(of: target, at: [address]) })
+        case .name(let name):
+            inspection.query = resolver.resolve(name) { [self] answer in
+                let finding = NameFinding(name, answer, servers: NameServerWatch.servers())
+                handler(
+                    inspected(without: interface) { inspector in
+                        guard case .addresses(let addresses, _) = finding.answer else {
+                            return try inspector.explanation(unresolved: finding)
+                        }
+                        return try inspector.explanation(of: target, at: addresses, name: finding)
+                    })
+            }
+        }
+        return inspection
+    }
+
+    private func inspected(
+        without interface: String?, _ explain: (PathInspector) throws -> Explanation
+    ) -> Inspected {
+        let generation = snapshot.generation
+        do {
+            let inspector = try PathInspector(without: interface, costs: snapshot.costs)
+            inspector.silence = { [prober] in prober.silence(of: $0) }
+            var explanation = try explain(inspector)
+            explanation.path = explanation.path.with(try inspector.facts(servers: NameServerWatch.servers()))
+            explanation.path.generation = generation
+            return .success(explanation)
+        } catch let failure as PathInspector.Failure {
+            if case .noSuchInterface = failure { return .failure(failure) }
+        } catch {}
+        // As everywhere: a kernel that cannot be asked is no reason to say "offline".
+        return .success(Explanation(path: .unknown(generation: generation, destination: nil)))
+    }
+}
+
+extension NameFinding {
+    /// What the resolver answered.
+    init(_ name: String, _ answer: Result<Resolution, ResolutionError>, servers: [IPAddress]) {
+        switch answer {
+        case .success(let resolution):
+            let origin: Origin =
+                resolution.isFromHostsFile
+                ? .hostsFile : .server(timeLeft: resolution.expires - BootClock.now())
+            self.init(name, .addresses(resolution.addresses, origin), servers: servers)
+        case .failure(.noSuchName(let words)): self.init(name, .none(words), servers: servers)
+        case .failure(.transient(let words)): self.init(name, .silence(words), servers: servers)
+        }
+    }
+}
+
+extension Explanation {
+    /// The verdict where there was nothing to ask the kernel: the target wants an interface or a source address that
+    /// the machine does not have.
+    init(_ target: Target, foregone inquiry: Inquiry, on stack: LinkStack) {
+        let path = inquiry.path(by: [], in: stack.snapshot)
+        self.init(path: path, steps: [.foregone(target, on: stack)])
+    }
+}

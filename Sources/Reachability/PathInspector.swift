@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Glibc
+internal import Netlink
+package import NetworkPath
+package import Platform
+
+/// Finds out why a path is as it is, or what it would be without an interface, for a question that a person asks.
+///
+/// Everything is read anew from the kernel, at one time and over one socket, so that the steps and the verdict rest on
+/// the same state. It is made for one question and belongs to the thread that makes it, in whose network namespace it
+/// looks.
+package final class PathInspector {
+    /// Why there is nothing to find out.
+    package enum Failure: Error, Hashable, Sendable, CustomStringConvertible {
+        /// There is no interface of this name to think away; those that there are.
+        case noSuchInterface(String, known: [String])
+        /// The kernel cannot be asked.
+        case kernel(SystemError)
+
+        /// What was wanted, and what came back.
+        package var description: String {
+            switch self {
+            case .noSuchInterface(let name, let known):
+                "there is no interface “\(name)” here; there are \(known.joined(separator: ", "))"
+            case .kernel(let error): error.description
+            }
+        }
+    }
+
+    /// The names of what was thought away: the interface that was named first, then those that go with it.
+    package let without: [String]
+    /// How long gateways are known to be silent.
+    package var silence: (NetworkSnapshot.Neighbour) -> Duration? = { _ in nil }
+    /// The number of routes of a table beyond which it is not read to its end; tests make it small.
+    package var mostRoutes = KernelInspector.mostRoutes
+
+    private let kernel: KernelInspector
+    private let loss: InterfaceLoss?
+    private var stack: LinkStack
+    private var rules: [IPAddress.Family: [PolicyRule]] = [:]
+    private var readings: [ReadingKey: TableReading] = [:]
+
+    private struct ReadingKey: Hashable {
+        let table: UInt32
+        let destination: IPAddress
+    }
+
+    /// Reads the links.
+    ///
+    /// - Parameters:
+    ///   - interface: the name of an interface to think away; `nil` for the machine as it is.
+    ///   - costs: the user's word on what interfaces cost.
+    package init(without interface: String? = nil, costs: CostPolicy = CostPolicy()) throws(Failure) {
+        do throws(SystemError) {
+            kernel = try KernelInspector()
+            stack = try kernel.links()
+        } catch {
+            throw .kernel(error)
+        }
+        stack.snapshot.costs = costs
+        guard let interface else {
+            (loss, without) = (nil, [])
+            return
+        }
+        guard let index = stack.index(of: interface) else {
+            throw .noSuchInterface(interface, known: stack.snapshot.interfaces.values.map(\.name).sorted())
+        }
+        let loss = InterfaceLoss(of: index, from: stack)
+        without = [interface] + loss.gone.subtracting([index]).sorted().map(stack.name)
+        stack = loss.rest
+        self.loss = loss
+    }
+
+    // MARK: Verdicts
+
+    /// The verdict on `target` at `addresses` with its reasons.
+    ///
+    /// - Parameter name: what was found out about the target's name, if it has one.
+    package func explanation(
+        of target: Target, at addresses: [IPAddress], name: NameFinding? = nil
+    ) throws(SystemError) -> Explanation {
+        let inquiry = Inquiry(target, at: addresses, in: stack.snapshot)
+        var explanation = try explanation(of: inquiry) ?? Explanation(target, foregone: inquiry, on: stack)
+        if let name { explanation.steps.insert(.init(name), at: 0) }
+        return explanation
+    }
+
+    /// The verdict on the network as such.
+    package func explanationOfNetwork() throws(SystemError) -> Explanation {
+        let inquiry = Inquiry(network: .any, in: stack.snapshot)
+        var explanation = try explanation(of: inquiry) ?? Explanation(path: Path(status: .unknown))
+        explanation.path.destination = nil
+        return explanation
+    }
+
+    /// The verdict on a name without addresses: on the way to whoever should have known it, where that is closed.
+    package func explanation(unresolved name: NameFinding) throws(SystemError) -> Explanation {
+        let network = try explanationOfNetwork()
+        var explanation = Explanation(path: .unresolved(network: network.path), without: without)
+        var way: [Explanation.Step] = []
+        if case .silence = name.answer, let server = name.servers.first {
+            let target = Target(.address(server), port: 53, transport: .udp)
+            // A stub on this machine is always reached; what it lacks is the network.
+            let closed = server.isLoopback ? network : try self.explanation(of: target, at: [server])
+            if closed.path.status == .unsatisfied { way = closed.steps }
+        }
+        explanation.steps = [.init(name, isDecisive: way.isEmpty)] + way
+        return explanation
+    }
+
+    /// What holds of the network as a whole.
+    package func facts(servers: [IPAddress]) throws(SystemError) -> NetworkFacts {
+        var reachable: [IPAddress: Bool] = [:]
+        for target in [Internet.v4, Internet.v6].map({ Target(.address($0)) })
+            + servers.map({ Target(.address($0), port: 53, transport: .udp) })
+        {
+            guard case .address(let address) = target.host else { continue }
+            let finding = try find(RouteQuery(address, for: target, interfaceIndex: nil), isExplained: false)
+            reachable[address] = Path(to: address, by: finding.answer, in: stack.snapshot).status == .satisfied
+        }
+        return NetworkFacts(
+            reachesV4: reachable[Internet.v4] ?? false, reachesV6: reachable[Internet.v6] ?? false,
+            servers: servers.map { ($0, reachable[$0] ?? false) })
+    }
+
+    /// `nil` where the inquiry has nothing to ask.
+    private func explanation(of inquiry: Inquiry) throws(SystemError) -> Explanation? {
+        var findings: [RouteFinding] = []
+        for query in inquiry.queries { findings.append(try find(query.query)) }
+        let candidates = inquiry.candidates(by: findings.map(\.answer)[...], in: stack.snapshot)
+        guard let best = Path.best(of: candidates), let chosen = candidates.firstIndex(of: best) else { return nil }
+        return Explanation(
+            path: best, steps: Explanation.steps(for: findings[chosen], path: best, on: stack),
+            others: candidates.enumerated().filter { $0.offset != chosen }.map(\.element), without: without)
+    }
+
+    // MARK: Findings
+
+    /// - Parameter isExplained: whether the way is of interest, besides the answer.
+    private func find(_ query: RouteQuery, isExplained: Bool = true) throws(SystemError) -> RouteFinding {
+        let index = query.interfaceIndex
+        let packet = RulePacket(
+            query, user: getuid(), outbound: index.map(stack.name), tableOfVRF: index.flatMap(stack.tableOfVRF))
+        let (answer, walk) =
+            if let loss { try predict(packet, without: loss) } else { try observe(packet, isExplained) }
+        var finding = RouteFinding(packet: packet, answer: answer, walk: walk)
+        guard case .route(let route) = answer else { return finding }
+        let family = query.destination.family
+        finding.ignoresLinkDown = try kernel.ignoresLinkDown(route.interfaceIndex, family)
+        let neighbour = NetworkSnapshot.Neighbour(
+            interfaceIndex: route.interfaceIndex, address: route.gateway ?? query.destination)
+        finding.neighbour = try kernel.neighbour(neighbour)
+        if finding.neighbour?.state == .failed, route.gateway != nil {
+            stack.snapshot.failedNeighbours.insert(neighbour)
+            finding.silence = silence(neighbour)
+        }
+        return finding
+    }
+
+    /// What the kernel answers, and the way it took.
+    private func observe(
+        _ packet: RulePacket, _ isExplained: Bool
+    ) throws(SystemError) -> (RouteAnswer, RuleWalk) {
+        let answer = try kernel.answers(to: [packet.query])[0]
+        guard isExplained else { return (answer, RuleWalk(end: .nothing)) }
+        let rules = try rules(packet.query.destination.family)
+        switch answer {
+        case .route:
+            guard let entry = try kernel.entry(matching: packet.query) else { return (answer, RuleWalk(end: .nothing)) }
+            return (answer, try walk(packet, to: entry, through: rules))
+        case .refused(let refusal):
+            let walk = try RuleWalk(packet, through: rules, choosing: selection(packet.query.destination.family)) {
+                table throws(SystemError) in try reading(of: table, for: packet.query)
+            }
+            if walk.refusal == refusal { return (answer, walk) }
+            // Not all was seen, or something changed in between: no more is known than which rules there were.
+            return (answer, RuleWalk(end: .nothing, passed: walk.passed, isCertain: false))
+        }
+    }
+
+    /// The way to an entry that the kernel named. Tables that had nothing are read only where somebody made them: to
+    /// tell an empty one from one that leads elsewhere.
+    private func walk(
+        _ packet: RulePacket, to entry: RouteEntry, through rules: [PolicyRule]
+    ) throws(SystemError) -> RuleWalk {
+        func walk(trusting isTrusted: Bool) throws(SystemError) -> RuleWalk {
+            try RuleWalk(packet, through: rules) { table throws(SystemError) in
+                if table == entry.table { return TableReading(table: table, count: 1, entries: [entry]) }
+                guard !RouteEntry.isOrdinary(table: table) else { return TableReading(table: table, count: 0) }
+                var reading = try reading(of: table, for: packet.query)
+                if !isTrusted { reading.entries = [] }
+                return reading
+            }
+        }
+        var result = try walk(trusting: true)
+        if result.table != entry.table { result = try walk(trusting: false) }
+        result.end = .entries([entry])
+        return result
+    }
+
+    /// What the kernel would answer if an interface were gone.
+    private func predict(
+        _ packet: RulePacket, without loss: InterfaceLoss
+    ) throws(SystemError) -> (RouteAnswer, RuleWalk) {
+        let query = packet.query
+        let family = query.destination.family
+        let walk = try RuleWalk(packet, through: try rules(family), choosing: selection(family)) {
+            table throws(SystemError) in
+            var reading = try reading(of: table, for: query)
+            if !reading.isComplete {
+                reading.entries += try entriesByInterface(for: query).filter { $0.table == table }
+                reading.isComplete = true
+            }
+            reading.entries = reading.entries.compactMap(loss.survivor)
+            return reading
+        }
+        if let refusal = walk.refusal {
+            // Bound to an interface without a route, IPv4 takes any host for a neighbour on that link.
+            guard family == .v4, let index = query.interfaceIndex, loss.rest.snapshot.interfaces[index]?.isUp == true
+            else { return (.refused(refusal), walk) }
+            let route = Route(interfaceIndex: index, source: try source(for: query, by: index, nil, without: loss))
+            return (.route(route), RuleWalk(end: .nothing))
+        }
+        return (try answer(at: walk, query, without: loss), walk)
+    }
+
+    /// The answer that the end of a predicted way makes.
+    private func answer(
+        at walk: RuleWalk, _ query: RouteQuery, without loss: InterfaceLoss
+    ) throws(SystemError) -> RouteAnswer {
+        guard case .entries(let entries) = walk.end, let first = entries.first else { return .refused(.noRoute) }
+        let present = try kernel.answers(to: [query])[0]
+        // What is this machine's own now, and stays, is answered as it is.
+        if first.kind == .local { return present }
+        var hops: [(entry: RouteEntry, hop: RouteEntry.NextHop)] = []
+        for entry in entries { hops += entry.nextHops.map { (entry, $0) } }
+        guard var choice = hops.first else { return .refused(.noRoute) }
+        // Of several next hops the kernel goes on with the one that the packet takes now.
+        if case .route(let route) = present {
+            choice =
+                hops.first { $0.hop.interfaceIndex == route.interfaceIndex && $0.hop.gateway == route.gateway }
+                ?? choice
+        }
+        let (entry, hop) = choice
+        return .route(
+            Route(
+                scope: entry.kind == .group ? .group : .remote, interfaceIndex: hop.interfaceIndex,
+                gateway: hop.gateway,
+                source: try source(for: query, by: hop.interfaceIndex, entry.preferredSource, without: loss),
+                table: entry.table))
+    }
+
+    /// The source address that a packet would get on its way by the interface `index`.
+    private func source(
+        for query: RouteQuery, by index: Int, _ preferred: IPAddress?, without loss: InterfaceLoss
+    ) throws(SystemError) -> IPAddress? {
+        if let source = query.source ?? preferred { return source }
+        // The choice of an address takes more than routes; the kernel makes it for the interface that is left.
+        var bound = query
+        bound.interfaceIndex = index
+        if case .route(let route) = try kernel.answers(to: [bound])[0], let source = route.source,
+            !loss.addresses.contains(source)
+        {
+            return source
+        }
+        return loss.source(to: query.destination, by: index)
+    }
+
+    /// The entry that a packet takes when it is bound to each interface that is left, one after the other: the way to
+    /// find what a table has that is too large to read.
+    private func entriesByInterface(for query: RouteQuery) throws(SystemError) -> [RouteEntry] {
+        var entries: [RouteEntry] = []
+        for interface in stack.snapshot.interfaces.values where interface.isUp {
+            guard query.interfaceIndex == nil || query.interfaceIndex == interface.index else { continue }
+            var bound = query
+            bound.interfaceIndex = interface.index
+            guard let entry = try kernel.entry(matching: bound), !entries.contains(entry) else { continue }
+            entries.append(entry)
+        }
+        return entries
+    }
+
+    // MARK: What was read
+
+    private func rules(_ family: IPAddress.Family) throws(SystemError) -> [PolicyRule] {
+        if let known = rules[family] { return known }
+        let read = try kernel.rules(family)
+        rules[family] = read
+        return read
+    }
+
+    private func reading(of table: UInt32, for query: RouteQuery) throws(SystemError) -> TableReading {
+        let key = ReadingKey(table: table, destination: query.destination)
+        if let known = readings[key] { return known }
+        let read = try kernel.reading(of: table, covering: [query.destination], limit: mostRoutes)
+        readings[key] = read
+        return read
+    }
+
+    /// How the kernel chooses among the entries of a table.
+    private func selection(_ family: IPAddress.Family) -> RouteSelection {
+        RouteSelection(
+            isUsable: { [self] hop in
+                // A setting that cannot be read is at its default.
+                !hop.isDead && !(hop.isLinkDown && (try? kernel.ignoresLinkDown(hop.interfaceIndex, family)) == true)
+            },
+            isAvoided: { [self] hop in
+                // A router that forwards for others does not look at its neighbours (ip6_pol_route in
+                // net/ipv6/route.c).
+                guard family == .v6, let gateway = hop.gateway, (try? kernel.forwards(family)) == false else {
+                    return false
+                }
+                return (try? kernel.neighbour(.init(interfaceIndex: hop.interfaceIndex, address: gateway)))?.state
+                    == .failed
+            },
+            group: { [self] in stack.details[$0]?.group ?? 0 })
+    }
+}
