@@ -140,6 +140,12 @@ extension NetworkSnapshot {
         guard let source = route.source, !source.isUnspecified else { return .noAddress }
         // While every address is tentative an IPv6 lookup answers with `::1`, which no remote host can reply to.
         if source.isLoopback, !destination.isLoopback { return .noAddress }
+        // The default route that a router's advertisement brings is usable before the address that comes with it has
+        // passed duplicate detection; the kernel takes the link-local one until then. No router forwards that (RFC
+        // 4291, section 2.5.6). Of IPv4 Linux routers do, and some networks of containers live by it.
+        if source.family == .v6, source.isLinkLocal, route.gateway != nil, !destination.isLinkLocal {
+            return .noAddress
+        }
         if let own = interface.addresses.first(where: { $0.address == source }), !own.isUsable { return .noAddress }
         if let gateway = route.gateway,
             failedNeighbours.contains(Neighbour(interfaceIndex: route.interfaceIndex, address: gateway))

@@ -99,6 +99,13 @@ struct VerdictTests {
             answer: .route(Route(interfaceIndex: 2, gateway: Sample.gateway6, source: Sample.loopback6)),
             reason: .noAddress),
         VerdictCase(
+            testDescription: "a link-local source beyond the link", destination: Sample.remote6,
+            answer: .route(Route(interfaceIndex: 2, gateway: Sample.gateway6, source: Sample.linkLocal6)),
+            reason: .noAddress),
+        VerdictCase(
+            testDescription: "nothing: a link-local source on the link", destination: Sample.remote6,
+            answer: .route(Route(interfaceIndex: 2, source: Sample.linkLocal6)), reason: nil),
+        VerdictCase(
             testDescription: "a tentative source", destination: Sample.remote6, answer: .route(Sample.route6),
             network: Sample.network.address(Sample.own6) { $0.isTentative = true }, reason: .noAddress),
         VerdictCase(
