@@ -14,6 +14,7 @@ extension KernelEvent {
         case RTM_NEWROUTE, RTM_DELROUTE: self.init(route: message)
         case RTM_NEWRULE, RTM_DELRULE: self = .ruleChanged
         case RTM_NEWNEXTHOP, RTM_DELNEXTHOP: self = .nextHopChanged
+        case RTM_NEWNETCONF: self.init(configuration: message)
         case RTM_NEWNEIGH, RTM_DELNEIGH: self.init(neighbour: message)
         default: return nil
         }
@@ -91,6 +92,14 @@ extension KernelEvent {
         let address = destination.flatMap { IPAddress(bytes: $0.bytes) }
         self = .routeChanged(
             address.map { IPPrefix($0, length: Int(route.rtm_dst_len)) } ?? .all(family))
+    }
+
+    private init?(configuration message: NetlinkMessage) {
+        // A message about one setting names that one; a new interface's names all of them and is nothing new, since the
+        // interface has a message of its own.
+        let named = message.attributes(after: netconfmsg.self).map(\.type).filter { $0 != Int(NETCONFA_IFINDEX) }
+        guard named == [Int(NETCONFA_IGNORE_ROUTES_WITH_LINKDOWN)] else { return nil }
+        self = .routeSelectionChanged
     }
 
     private init?(neighbour message: NetlinkMessage) {

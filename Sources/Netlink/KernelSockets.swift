@@ -32,6 +32,8 @@ public struct KernelSockets: ~Copyable, Sendable {
                 // Without the link group, a lost carrier makes no message at all where IPv6 is off.
                 RTNLGRP_LINK, RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR, RTNLGRP_IPV4_ROUTE, RTNLGRP_IPV6_ROUTE,
                 RTNLGRP_IPV4_RULE, RTNLGRP_IPV6_RULE, RTNLGRP_NEXTHOP,
+                // The only word on `ignore_routes_with_linkdown`, by which routes come and go like links.
+                RTNLGRP_IPV4_NETCONF, RTNLGRP_IPV6_NETCONF,
             ], receiveBuffer: receiveBuffer)
         let neighbours = try NetlinkSocket()
         let requests = try NetlinkSocket()

@@ -18,6 +18,8 @@ public enum KernelEvent: Hashable, Sendable {
     /// A next-hop object appeared, changed or went (`RTM_NEWNEXTHOP`, `RTM_DELNEXTHOP`), and with it, in silence, the
     /// routes through it.
     case nextHopChanged
+    /// A setting changed by which the kernel passes over routes: `ignore_routes_with_linkdown` (`RTM_NEWNETCONF`).
+    case routeSelectionChanged
     /// A neighbour answers or does not (`RTM_NEWNEIGH`, `RTM_DELNEIGH`).
     case neighbourChanged(NetworkSnapshot.Neighbour, isFailed: Bool)
 }

@@ -18,6 +18,7 @@ extension NetworkSnapshot {
         case .routeChanged(let prefix): KernelChange(.routes, routes: .inside([prefix]))
         case .ruleChanged: KernelChange(.rules)
         case .nextHopChanged: KernelChange(.nextHops)
+        case .routeSelectionChanged: KernelChange(.routes, routes: .all)
         case .neighbourChanged(let neighbour, let isFailed): update(neighbour, isFailed: isFailed)
         }
     }

@@ -166,6 +166,12 @@ struct NetworkSnapshotTests {
         apply(.routeChanged(prefix), to: &snapshot, .routes, routes: .inside([prefix]))
     }
 
+    @Test func theSettingByWhichRoutesArePassedOverConcernsThemAll() {
+        var snapshot = Sample.network
+        apply(.routeSelectionChanged, to: &snapshot, .routes, routes: .all)
+        #expect(KernelChange(.routes, routes: .all).mayConcern(Sample.remote6))
+    }
+
     @Test func aGatewayFailsOnceAndRecoversOnce() {
         var snapshot = Sample.network
         apply(.neighbourChanged(Self.deadGateway, isFailed: false), to: &snapshot, [])
