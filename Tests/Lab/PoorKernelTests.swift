@@ -9,47 +9,6 @@ import Testing
 /// A kernel, or a sandbox, that does not give what the agent would like to have.
 @Suite("A kernel that gives less", .lab)
 struct PoorKernelTests {
-    /// A command that becomes a program whose sockets of a family are refused.
-    private func refusing(_ family: CInt, _ code: CInt) -> [String] {
-        [LabAgent.program("lab-launch"), "--refuse", "\(family)", "\(code)"]
-    }
-
-    /// `EPERM` as a seccomp filter of a container has it, `EAFNOSUPPORT` as systemd's `RestrictAddressFamilies=`.
-    @Test(arguments: [EPERM, EAFNOSUPPORT])
-    func `without netlink a path is unknown, never offline, and connections are dialled all the same`(
-        code: CInt
-    ) async throws {
-        let (machine, home) = (try await Namespace.island(), try DaemonHome())
-        let server = try await machine.run { try TCPSocket.listening(on: 0) }
-        let daemon = try await home.start(on: machine, by: refusing(AF_NETLINK, code))
-        let complaint = try await daemon.line(containing: "the kernel's network cannot be followed")
-        #expect(complaint.text.contains(String(cString: strerror(code))), "\(complaint.text)")
-        #expect(try await home.client.path().status == .unknown)
-        let target = NetworkAPI.Target(host: "127.0.0.1")
-        #expect(try await home.client.path(to: target).status == .unknown)
-        #expect(try await home.client.interfaces().isEmpty)
-
-        let name = try await home.client.open(.init(remote: "tcp://127.0.0.1:\(try server.port())"))
-        let connection = try await home.recorder().connection(name, in: .ready)
-        #expect(connection.remoteAddress == "127.0.0.1:\(try server.port())")
-
-        let status = try await home.dialtone("status", on: machine)
-        #expect(status.exit == .status(0))
-        #expect(status.output.hasPrefix("Network  unknown: the kernel cannot be asked"), "\(status)")
-    }
-
-    @Test func `without netlink a check says that it does not know`() async throws {
-        let (machine, home) = (try await Namespace.island(), try DaemonHome())
-        for target in ["127.0.0.1", "192.0.2.1:5060", "localhost"] {
-            let check = try await home.dialtone("check", target, on: machine, by: refusing(AF_NETLINK, EPERM))
-            #expect(check.exit == .status(EX_UNAVAILABLE), "\(check)")
-            #expect(check.output.hasPrefix("Unknown: the kernel cannot be asked"), "\(check)")
-        }
-        let json = try await home.dialtone("check", "--json", "127.0.0.1", on: machine, by: refusing(AF_NETLINK, EPERM))
-        #expect(json.exit == .status(EX_UNAVAILABLE))
-        #expect(try json.object()["status"] as? String == "unknown")
-    }
-
     @Test func `without IPv6 on any interface IPv4 works, and IPv6 has no way`() async throws {
         let (machine, home) = (try await Namespace.island(), try DaemonHome())
         try await machine.sysctl([
@@ -63,7 +22,7 @@ struct PoorKernelTests {
     /// either, which cannot be had here.
     @Test func `without IPv6 sockets in the kernel IPv4 works`() async throws {
         let (machine, home) = (try await Namespace.island(), try DaemonHome())
-        let launcher = refusing(AF_INET6, EAFNOSUPPORT)
+        let launcher = LabAgent.refusing(AF_INET6, EAFNOSUPPORT)
         try await machine.ip("-6 address flush dev lo")
         try await expectIPv4Alone(on: machine, home, by: launcher)
     }
@@ -81,5 +40,12 @@ struct PoorKernelTests {
         #expect(check.exit == .status(1), "\(check)")
         #expect(check.output.hasPrefix("Not reachable: "), "\(check)")
         #expect(daemon.isRunning)
+    }
+}
+
+extension LabAgent {
+    /// A command that becomes a program whose sockets of a family are refused.
+    static func refusing(_ family: CInt, _ code: CInt) -> [String] {
+        [program("lab-launch"), "--refuse", "\(family)", "\(code)"]
     }
 }

@@ -99,8 +99,11 @@ extension Namespace {
     }
 
     /// Runs many `ip` commands, one a line, in one process; the first that fails ends it.
-    public func ip(batch commands: [String]) async throws {
-        try await command(["ip", "-batch", "-"], input: commands.joined(separator: "\n") + "\n")
+    ///
+    /// - Parameter family: for commands that do not tell it by an address, such as those about rules.
+    public func ip(batch commands: [String], _ family: Family? = nil) async throws {
+        let arguments = ["ip"] + (family.map { [$0.rawValue] } ?? []) + ["-batch", "-"]
+        try await command(arguments, input: commands.joined(separator: "\n") + "\n")
     }
 
     /// Sets kernel parameters of the namespace, by sysctl(8)'s names: `("net.ipv4.conf.wan0.forwarding", "0")`.

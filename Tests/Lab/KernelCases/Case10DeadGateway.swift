@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import LabSupport
+import NetworkPath
+import Testing
+
+/// A lookup succeeds while the gateway's neighbour entry is `FAILED`; only the neighbour group tells.
+@Suite("Kernel case 10: a gateway that does not answer", .lab)
+struct Case10DeadGateway {
+    @Test(arguments: Family.allCases)
+    func `case 10: a dead gateway is found out, and its return too`(family: Family) async throws {
+        // In this process's own network, since the engine's probe has to leave from where its sockets are.
+        try await LabNetwork.withThisProcessAsHost { lab in
+            let it = KernelCase(lab: lab, engine: try await lab.engine())
+            let paths = try await it.watch(.server(family))
+            try await lab.drop(.gateway, on: .wan0)
+            try await lab.host.ip("neigh flush dev wan0")
+            // Somebody on the machine sends a packet; only then does the kernel ask for the gateway.
+            await #expect(throws: (any Error).self) {
+                try await lab.host.run { try TCPSocket.connected(to: LabNetwork.serverAddress(family), 9) }
+            }
+            let path = try await paths.next("the dead gateway") { $0.status == .unsatisfied }
+            #expect(path.reason == .gatewayUnreachable)
+            #expect(path.gateway == IPAddress(Uplink.wan0.gateway(family)))
+            try await it.expectAgreement(path, on: .server(family))
+
+            // Nobody sends anything now; the engine's own probe brings the gateway back.
+            try await lab.restore(.wan0)
+            try await paths.next("the gateway's return") { $0.status == .satisfied }
+        }
+    }
+
+    @Test(arguments: Family.allCases)
+    func `case 10: the state of the gateway's entry is followed`(family: Family) async throws {
+        try await KernelCase.play { it in
+            let paths = try await it.watch(.server(family))
+            try await it.lab.setNeighbours([Uplink.wan0.gateway(family)], on: .wan0, answering: false)
+            let report = try await paths.nextReport("the failure")
+            #expect(report.path.reason == .gatewayUnreachable)
+            #expect(report.changes == [.status, .reason, family == .v4 ? .ipv4 : .ipv6])
+            try await it.lab.setNeighbours([Uplink.wan0.gateway(family)], on: .wan0, answering: true)
+            try await paths.next("the recovery") { $0.status == .satisfied }
+        }
+    }
+
+    @Test(arguments: Family.allCases)
+    func `case 10: one that was dead before anybody asked is known`(family: Family) async throws {
+        try await KernelCase.play {
+            try await $0.setNeighbours([Uplink.wan0.gateway(family)], on: .wan0, answering: false)
+        } _: { it in
+            let paths = try await it.watch(.server(family), isSatisfied: false)
+            #expect(paths.all.first?.reason == .gatewayUnreachable)
+        }
+    }
+
+    @Test func `case 10: a neighbour of the same address on another link is another`() async throws {
+        try await KernelCase.play { it in
+            let paths = try await it.watch()
+            let path = try #require(paths.all.first)
+            try await it.lab.setNeighbours([Uplink.wan0.gateway(.v4)], on: .wan1, answering: false)
+            #expect(try await it.expectSilence(on: paths, since: path) == 1)
+        }
+    }
+
+    @Test func `case 10: a route through another gateway is as good as that gateway`() async throws {
+        try await KernelCase.play { it in
+            let paths = try await it.watch()
+            try await it.lab.setNeighbours([Uplink.wan0.gateway(.v4)], on: .wan0, answering: false)
+            try await paths.next("the failure") { $0.reason == .gatewayUnreachable }
+            try await it.lab.preferDefaultRoute(via: .wan1)
+            let path = try await paths.next("the other uplink") { $0.status == .satisfied }
+            #expect(path.gateway == IPAddress(Uplink.wan1.gateway(.v4)))
+            try await it.expectAgreement(path, on: .server(.v4))
+        }
+    }
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import LabSupport
+import NetworkPath
+import Testing
+
+/// The kernel drops what finds no room in the socket's buffer, says so once, and goes on. The answer: read on, mark the
+/// state not coherent, read everything anew, mark it coherent.
+@Suite("Kernel case 13: overruns", .lab)
+struct Case13Overrun {
+    /// Taking a link down with this many IPv6 routes makes as many messages in one call into the kernel; the smallest
+    /// buffer holds three.
+    private static let many = 500
+
+    @Test func `case 13: after an overrun the state is incoherent, then coherent and right`() async throws {
+        try await KernelCase.play(receiveBuffer: 1, prepare: Self.manyRoutes) { it in
+            let paths = try await it.watch()
+            try await it.lab.takeDown(.wan0)
+            try await paths.next("the overrun") { !$0.isCoherent }
+            let path = try await paths.next("the right verdict") { $0.isCoherent && $0.interface?.name == "wan1" }
+            #expect(path.status == .satisfied)
+            try await it.expectAgreement(path, on: .server(.v4))
+            // The verdict on a host was never "offline" for want of knowledge.
+            #expect(paths.all.allSatisfy { $0.status == .satisfied || $0.interface?.name == "wan0" })
+        }
+    }
+
+    @Test func `case 13: the watch goes on afterwards`() async throws {
+        try await KernelCase.play(receiveBuffer: 1, prepare: Self.manyRoutes) { it in
+            let paths = try await it.watch()
+            try await it.lab.takeDown(.wan0)
+            try await paths.next("the overrun") { !$0.isCoherent }
+            try await paths.next("the end of the re-read") { $0.isCoherent }
+            for (round, kind) in [RefusingRoute.prohibit, .unreachable, .blackhole].enumerated() {
+                try await it.lab.addRefusingRoute(kind, "203.0.113.0/24")
+                try await paths.next("change \(round) after it") { $0.status == .unsatisfied && $0.isCoherent }
+                try await it.lab.removeRefusingRoute(kind, "203.0.113.0/24")
+                try await paths.next("its end") { $0.status == .satisfied && $0.isCoherent }
+            }
+        }
+    }
+
+    /// Re-reads are rate-limited; the last overrun gets one all the same.
+    @Test func `case 13: after overrun upon overrun the last verdict is right`() async throws {
+        try await KernelCase.play(receiveBuffer: 1) { it in
+            let paths = try await it.watch()
+            let routes = (0..<Self.many).map { "198.18.\($0 / 250).\($0 % 250)/32 via \(Uplink.wan0.gateway(.v4))" }
+            for _ in 1...5 {
+                try await it.host.ip(
+                    batch: ["route add prohibit 203.0.113.0/24"] + routes.map { "route add " + $0 }
+                        + ["route delete prohibit 203.0.113.0/24"] + routes.map { "route delete " + $0 })
+            }
+            try await it.host.ip("route add prohibit 203.0.113.0/24")
+            let path = try await paths.next("the right verdict, for good") { $0.reason == .prohibited && $0.isCoherent }
+            try await it.expectAgreement(path, on: .server(.v4))
+            try await it.host.ip("route delete prohibit 203.0.113.0/24")
+            try await paths.next("the next one") { $0.status == .satisfied && $0.isCoherent }
+        }
+    }
+
+    @Sendable private static func manyRoutes(_ lab: LabNetwork) async throws {
+        try await lab.host.ip(
+            batch: (0..<many).map { "route add 2001:db8:ffff:\(String($0, radix: 16))::/64 dev wan0" })
+    }
+}

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import LabSupport
+import NetworkPath
+import Reachability
+import Testing
+
+/// A privileged process may send to any netlink socket's port. Only port 0 is the kernel.
+@Suite("Kernel case 16: forged senders", .lab)
+struct Case16ForgedSenders {
+    @Test func `case 16: what another process sends is not believed`() async throws {
+        try await KernelCase.play { it in
+            let paths = try await it.watch()
+            let path = try #require(paths.all.first)
+            let listeners = try await KernelNotices.of([], on: it.host)
+            let forged = ForgedNotice.linkRemoved(index: Uplink.wan0.index)
+            #expect(try await forged.sendToAll(on: it.host) >= 3, "the engine has three sockets")
+            #expect(try listeners.pending().map(\.kind) == [.deletedLink], "the message arrives")
+            #expect(try await it.expectSilence(on: paths, since: path) == 1)
+            #expect(await it.engine.snapshot.interfaces[Uplink.wan0.index]?.name == "wan0")
+        }
+    }
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import LabSupport
+import NetworkPath
+import Testing
+
+/// The first event is evaluated at once, a storm is coalesced with a bound on staleness (EvaluationPacerTests has the
+/// times, in virtual time). A verdict is delivered when it differs; generations count what lay between.
+@Suite("Kernel case 18: storms, and generations", .lab)
+struct Case18Storms {
+    @Test func `case 18: from A to B to A is no change to tell, and two in the count`() async throws {
+        try await KernelCase.play { it in
+            // Both changes lie in the socket's buffer while the engine's queue is busy with something else.
+            let paths = try await it.watch()
+            let path = try #require(paths.all.first)
+            try await it.host.ip(batch: ["route add prohibit 203.0.113.0/24", "route delete prohibit 203.0.113.0/24"])
+            let report = try await it.sentinelAfterwards(on: paths)
+            #expect(report.path.generation - path.generation == 3)
+        }
+    }
+
+    /// A timer that each event starts anew would never end here.
+    @Test func `case 18: in a storm that does not end a change is told all the same`() async throws {
+        try await KernelCase.play { it in
+            let paths = try await it.watch()
+            let storm = try await it.host.spawn(["sh", "-c", Self.storm])
+            _ = try await storm.line(containing: "storming")
+            for kind in [RefusingRoute.prohibit, .blackhole, .unreachable] {
+                try await it.lab.addRefusingRoute(kind, "203.0.113.0/24")
+                try await paths.next("a change within the storm") { $0.status == .unsatisfied }
+                try await it.lab.removeRefusingRoute(kind, "203.0.113.0/24")
+                try await paths.next("the way back") { $0.status == .satisfied }
+            }
+            #expect(storm.isRunning)
+            try await storm.killNow()
+        }
+    }
+
+    @Test func `case 18: a burst of changes is told in fewer words, and its end rightly`() async throws {
+        try await KernelCase.play { it in
+            let paths = try await it.watch()
+            let flips = 500
+            try await it.host.ip(
+                batch: (0..<flips).flatMap { _ in
+                    ["route add prohibit 203.0.113.0/24", "route delete prohibit 203.0.113.0/24"]
+                } + ["route add blackhole 203.0.113.0/24"])
+            let path = try await paths.next("the end of the burst") { $0.reason == .blackhole }
+            try await it.expectAgreement(path, on: .server(.v4))
+            #expect(path.generation - (paths.all.first?.generation ?? 0) == UInt64(2 * flips + 1))
+            #expect(paths.count <= 2 * flips + 2)
+        }
+    }
+
+    /// Each flips the verdict on a neighbour of the server, for as long as it runs.
+    private static let storm = """
+        echo storming
+        while :; do
+            echo route add prohibit 203.0.113.77/32
+            echo route delete prohibit 203.0.113.77/32
+        done | ip -batch -
+        """
+}
+
+extension KernelCase {
+    fileprivate func sentinelAfterwards(on paths: PathRecorder) async throws -> PathRecorder.Report {
+        try await lab.addRefusingRoute(.unreachable, "203.0.113.0/28")
+        return try await paths.nextReport("the sentinel") { $0.reason == .unreachable }
+    }
+}
