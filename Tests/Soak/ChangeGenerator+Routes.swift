@@ -52,7 +52,8 @@ extension ChangeGenerator {
     mutating func prefix(_ family: Int) -> String {
         family == 4
             ? pick([
-                "0.0.0.0/0", "0.0.0.0/0", "0.0.0.0/1", "128.0.0.0/1", "198.51.100.0/24", "198.51.100.7/32", "203.0.113.0/24",
+                "0.0.0.0/0", "0.0.0.0/0", "0.0.0.0/1", "128.0.0.0/1", "198.51.100.0/24", "198.51.100.7/32",
+                "203.0.113.0/24",
                 "203.0.113.128/25", "172.16.0.0/12", "198.18.\(below(256)).0/24", "10.\(below(5)).0.0/16",
             ])
             : pick([
@@ -104,7 +105,11 @@ extension ChangeGenerator {
         case ..<50:
             [.host("nexthop \(pick(["add", "replace"])) id \(id) " + (chance(85) ? hopObject() : "blackhole"))]
         case ..<66:
-            [.host("nexthop \(pick(["add", "replace"])) id \(pick([10, 11])) group \(members())" + maybe(15, "type mpath"))]
+            [
+                .host(
+                    "nexthop \(pick(["add", "replace"])) id \(pick([10, 11])) group \(members())"
+                        + maybe(15, "type mpath"))
+            ]
         case ..<96: [.host("nexthop delete id \(pick([id, id, id, 10, 11]))")]
         case ..<98: [.host("nexthop replace id \(pick([10, 11])) group \(members()) type resilient buckets 8")]
         default: [.host("nexthop flush")]

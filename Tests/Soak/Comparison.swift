@@ -4,12 +4,11 @@ import NetworkPath
 
 /// Where the product and the kernel say different things.
 struct Disagreement: Equatable, Sendable, CustomStringConvertible {
-    /// What is asked about, as `ip` is asked.
-    let subject: String
+    let question: Comparison.Question
     /// What differs, with both sides' words.
     let differences: [String]
 
-    var description: String { "\(subject)\n" + differences.map { "    \($0)" }.joined(separator: "\n") }
+    var description: String { "\(question)\n" + differences.map { "    \($0)" }.joined(separator: "\n") }
 }
 
 /// Holds what the product said against the kernel's word.
@@ -22,33 +21,54 @@ struct Comparison {
     init(_ said: [Question: Path], with word: KernelWord) throws {
         let families = (v4: try word.supports(v6: false), v6: try word.supports(v6: true))
         for subject in Subject.all {
-            let expected = try word.expectation(for: subject)
-            var differences = Differences(said[.subject(subject)], expected, word)
-            let proof = expected.isSatisfied ? subject.isV6 : nil
-            differences.note("IPv4 works", differences.path?.supportsIPv4, families.v4 || proof == false)
-            differences.note("IPv6 works", differences.path?.supportsIPv6, families.v6 || proof == true)
-            differences.note("destination", differences.path?.destination?.description, subject.address)
-            take(differences, about: "ip \(subject.lookup)")
+            let path = said[.subject(subject)]
+            let found = try Self.fewest(word.expectations(for: subject)) { expected in
+                var differences = Differences(path, expected, word)
+                // One that is satisfied is itself a proof for its family.
+                let proof = expected.isSatisfied ? subject.isV6 : nil
+                differences.noteFamilies(proof == false ? [true] : families.v4, proof == true ? [true] : families.v6)
+                differences.note("destination", path?.destination?.description, subject.address)
+                return differences
+            }
+            take(found, about: .subject(subject))
         }
-        var network = Differences(said[.network], try word.networkExpectation(), word)
-        network.note("IPv4 works", network.path?.supportsIPv4, families.v4)
-        network.note("IPv6 works", network.path?.supportsIPv6, families.v6)
-        take(network, about: "the network")
+        let network = try Self.fewest(word.networkExpectations()) { expected in
+            var differences = Differences(said[.network], expected, word)
+            differences.noteFamilies(families.v4, families.v6)
+            return differences
+        }
+        take(network, about: .network)
     }
 
-    private mutating func take(_ differences: Differences, about subject: String) {
+    /// The differences from the one of several expectations that is met; if none is, from the first.
+    private static func fewest(
+        _ expectations: [Expectation], _ differences: (Expectation) -> Differences
+    ) -> [String] {
+        let found = expectations.map { differences($0).found }
+        return found.contains([]) ? [] : found.first ?? ["the kernel says nothing"]
+    }
+
+    private mutating func take(_ differences: [String], about question: Question) {
         count += 1
-        if !differences.found.isEmpty {
-            disagreements.append(Disagreement(subject: subject, differences: differences.found))
+        if !differences.isEmpty {
+            disagreements.append(Disagreement(question: question, differences: differences))
         }
     }
 
     /// What is watched.
-    enum Question: Hashable, Sendable {
+    enum Question: Hashable, Sendable, CustomStringConvertible {
         case subject(Subject)
         case network
         /// Not judged; it tells that everything before it was read.
         case marker
+
+        var description: String {
+            switch self {
+            case .subject(let subject): "ip \(subject.lookup)"
+            case .network: "the network"
+            case .marker: "the marker"
+            }
+        }
     }
 }
 
@@ -67,13 +87,18 @@ private struct Differences {
         note("status", path.status, expected.isSatisfied ? .satisfied : .unsatisfied)
         let reason = path.reason?.rawValue
         if !expected.isSatisfied || reason != nil, !expected.obstacles.contains(reason ?? "none") {
-            found.append("reason: \(reason ?? "none"), kernel: \(expected.obstacles.sorted().joined(separator: " or "))")
+            found.append(
+                "reason: \(reason ?? "none"), kernel: \(expected.obstacles.sorted().joined(separator: " or "))")
         }
         // A network with no way is told by what came furthest, which may be either family's.
         if expected.interface == nil, !expected.isSatisfied, path.destination == nil { return }
         note("interface", path.interface?.name, expected.interface)
         note("gateway", path.gateway?.description, expected.gateway)
-        note("source", path.source?.description, expected.source)
+        switch expected.source {
+        case .none: note("source", path.source?.description, nil)
+        case .this(let source): note("source", path.source?.description, source)
+        case .own: if path.source == nil { found.append("source: none, kernel: one of its own") }
+        }
         if let interface = path.interface, let link = word.links[interface.name] { compare(interface, with: link) }
     }
 
@@ -94,6 +119,12 @@ private struct Differences {
 
     private func text(_ prefix: String, duplicate: Bool, deprecated: Bool) -> String {
         prefix + (duplicate ? " duplicate" : "") + (deprecated ? " deprecated" : "")
+    }
+
+    mutating func noteFamilies(_ v4: Set<Bool>, _ v6: Set<Bool>) {
+        guard let path else { return }
+        if !v4.contains(path.supportsIPv4) { note("IPv4 works", path.supportsIPv4, !path.supportsIPv4) }
+        if !v6.contains(path.supportsIPv6) { note("IPv6 works", path.supportsIPv6, !path.supportsIPv6) }
     }
 
     mutating func note<T: Equatable>(_ what: String, _ said: T?, _ kernel: T?) {

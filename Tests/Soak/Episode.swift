@@ -29,6 +29,8 @@ final class Episode {
     private let watcher: Watcher
     private var isMarkerOdd = true
     private(set) var comparisons = 0
+    /// What was agreed on, counted by status or reason.
+    private(set) var verdicts: [String: Int] = [:]
     /// For each step in which the product was wrong at first, how long.
     private(set) var delays: [Duration] = []
 
@@ -65,12 +67,19 @@ final class Episode {
             let found = try word.map { try compare(said, with: $0) }
             if found == [] {
                 if let wrongSince { delays.append(BootClock.now() - wrongSince) }
+                agree(on: said)
                 return .agreed
             }
             // Wrong, or overtaken by what the kernel does by itself: it counts when the kernel's word is the same on
-            // both sides of the product's.
+            // both sides of the product's, and has no alternative.
             let next = try await ask(after: [])
-            if let found, word == next, next?.isSettled == true {
+            if let found, var word, word == next, word.isSettled {
+                word.alternatives = try await alternatives(to: found)
+                let found = try compare(said, with: word)
+                if found.isEmpty {
+                    agree(on: said)
+                    return .agreed
+                }
                 let since = wrongSince ?? BootClock.now()
                 if BootClock.now() - since > Self.patience { return .disagreed(found) }
                 wrongSince = since
@@ -94,6 +103,21 @@ final class Episode {
         let comparison = try Comparison(said, with: word)
         comparisons += comparison.count
         return comparison.disagreements
+    }
+
+    private func agree(on said: [Comparison.Question: Path]) {
+        for (question, path) in said where question != .marker {
+            verdicts[path.reason?.rawValue ?? path.status.rawValue, default: 0] += 1
+        }
+    }
+
+    /// The ways that the kernel may take for what a verdict is wrong about, and for the Internet, which is part of all.
+    private func alternatives(to found: [Disagreement]) async throws -> [Subject: [KernelWord.Route]] {
+        let subjects = found.compactMap { disagreement -> Subject? in
+            guard case .subject(let subject) = disagreement.question else { return nil }
+            return subject
+        }
+        return try await Alternatives(of: subjects + Subject.internet, on: topology.host).ways
     }
 
     /// Lets changes happen in their order, neighbours of one machine in one process, and returns the host's last ones,

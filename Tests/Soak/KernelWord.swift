@@ -65,15 +65,24 @@ struct KernelWord: Equatable, Sendable {
         var source: String? { from.flatMap { $0 == "::" ? nil : $0 } ?? prefsrc }
     }
 
-    struct Neighbour: Hashable, Sendable, Decodable {
-        let dst: String
-        let dev: String
+    /// A machine on a link.
+    struct Neighbour: Hashable, Sendable {
+        let address: String
+        let link: String
+    }
+
+    /// What is known of a neighbour.
+    enum Answering: Equatable, Sendable {
+        case yes
+        case no
     }
 
     let links: [String: Link]
-    /// Those that do not answer.
-    let deadNeighbours: Set<Neighbour>
+    /// The neighbours of which is known whether they answer. Of the others the kernel knows nothing, or nothing yet.
+    let neighbours: [Neighbour: Answering]
     let lookups: [Subject: Lookup]
+    /// Other ways that the kernel may take, where there is reason to ask for them.
+    var alternatives: [Subject: [Route]] = [:]
 
     /// Whether nothing is under way that the kernel will tell of in a moment.
     var isSettled: Bool { links.values.allSatisfy(\.isSettled) }
@@ -84,7 +93,7 @@ extension KernelWord {
     static let subjects = Subject.all + Subject.internet
 
     /// The commands that ask for it. The links first, so that `ip`, which remembers names, learns those of now.
-    static let questions = ["address show", "neigh show nud failed"] + subjects.map(\.lookup)
+    static let questions = ["address show", "neigh show nud all"] + subjects.map(\.lookup)
 
     /// For all of the commands.
     static let options = ["-json"]
@@ -100,10 +109,13 @@ extension KernelWord {
             }
             return try decoder.decode(T.self, from: Data(text.utf8))
         }
-        // A link that went away between two parts of a dump leaves an empty object.
-        let links = try next([Either<Link>].self, for: "ip address show").compactMap(\.value)
-        self.links = Dictionary(links.map { ($0.ifname, $0) }) { $1 }
-        deadNeighbours = Set(try next([Either<Neighbour>].self, for: "ip neigh show").compactMap(\.value))
+        links = Dictionary(try next([Link].self, for: "ip address show").map { ($0.ifname, $0) }) { $1 }
+        let entries = try next([NeighbourEntry].self, for: "ip neigh show")
+        neighbours = Dictionary(
+            entries.compactMap { entry in
+                entry.answering.map { (Neighbour(address: entry.dst, link: entry.dev), $0) }
+            }
+        ) { $1 }
         var lookups: [Subject: Lookup] = [:]
         for (place, subject) in Self.subjects.enumerated() {
             if let words = attempts.failures[start + 2 + place] {
@@ -116,9 +128,14 @@ extension KernelWord {
         self.lookups = lookups
     }
 
-    private struct Either<T: Decodable>: Decodable {
-        let value: T?
+    private struct NeighbourEntry: Decodable {
+        let dst: String
+        let dev: String
+        let state: Set<String>
 
-        init(from decoder: any Decoder) throws { value = try? T(from: decoder) }
+        var answering: Answering? {
+            if state.contains("FAILED") { return .no }
+            return state.isDisjoint(with: ["NONE", "INCOMPLETE"]) ? .yes : nil
+        }
     }
 }

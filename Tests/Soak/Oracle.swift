@@ -1,48 +1,65 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What must be said of a packet, from the kernel's word alone.
+/// What may be said of a packet, from the kernel's word alone.
 ///
 /// The lookup decides, but it knows nothing of carriers, of addresses that are not usable yet, and of gateways that are
 /// dead: the rules for those are written here once more, from `ip`'s output and in `ip`'s words, so that no mistake of
 /// the product can be in both.
-struct Expectation: Equatable, Sendable {
+struct Expectation: Hashable, Sendable {
     /// Why it would not arrive; empty when it would. Of several, each is right.
     var obstacles: Set<String> = []
     var interface: String?
     var gateway: String?
-    var source: String?
+    var source: Source = .none
+
+    /// The source address that the packet carries.
+    enum Source: Hashable, Sendable {
+        case none
+        case this(String)
+        /// One of the machine's own, which the kernel did not say.
+        case own
+    }
 
     var isSatisfied: Bool { obstacles.isEmpty }
 }
 
 extension KernelWord {
-    /// What must be said of `subject`.
-    func expectation(for subject: Subject) throws -> Expectation {
+    /// What may be said of `subject`: one thing for the most part, the first where there are several.
+    func expectations(for subject: Subject) throws -> [Expectation] {
         var obstacles: Set<String> = []
         if let name = subject.interface, links[name] == nil { obstacles.insert("noRoute") }
         if let source = subject.source, !isUsable(source) { obstacles.insert("noAddress") }
         // What cannot be asked for needs no lookup.
-        guard obstacles.isEmpty, let lookup = lookups[subject] else { return Expectation(obstacles: obstacles) }
+        guard obstacles.isEmpty, let lookup = lookups[subject] else { return [Expectation(obstacles: obstacles)] }
         switch lookup {
         case .refused(let words):
-            return Expectation(obstacles: [try reason(for: words, to: subject)])
+            return [Expectation(obstacles: [try reason(for: words, to: subject)])]
         case .route(let route):
-            let obstacles = Set([obstacle(on: route, to: subject)].compactMap { $0 })
-            return Expectation(
-                obstacles: obstacles, interface: route.dev, gateway: route.nextHop, source: route.source)
+            let others = alternatives[subject, default: []].flatMap { alternative in
+                expectations(of: alternative, to: subject).map { expectation in
+                    var expectation = expectation
+                    if expectation.interface != nil, subject.source == nil { expectation.source = .own }
+                    return expectation
+                }
+            }
+            return expectations(of: route, to: subject) + others
         }
     }
 
-    /// What must be said of the network as such: the first family that works.
-    func networkExpectation() throws -> Expectation {
-        let families = try Subject.internet.map(expectation)
-        if let working = families.first(where: \.isSatisfied) { return working }
-        return Expectation(obstacles: families.reduce(into: []) { $0.formUnion($1.obstacles) })
+    /// What may be said of the network as such: the first family that works.
+    func networkExpectations() throws -> [Expectation] {
+        let (v4, v6) = (try expectations(for: Subject.internet[0]), try expectations(for: Subject.internet[1]))
+        return v4.flatMap { v4 in
+            v6.map { v6 in
+                if v4.isSatisfied { return v4 }
+                return v6.isSatisfied ? v6 : Expectation(obstacles: v4.obstacles.union(v6.obstacles))
+            }
+        }
     }
 
-    /// Whether packets of a family can leave for the Internet.
-    func supports(v6: Bool) throws -> Bool {
-        try Subject.internet.filter { $0.isV6 == v6 }.allSatisfy { try expectation(for: $0).isSatisfied }
+    /// What may be said of whether packets of a family can leave for the Internet.
+    func supports(v6: Bool) throws -> Set<Bool> {
+        Set(try expectations(for: Subject.internet[v6 ? 1 : 0]).map(\.isSatisfied))
     }
 
     /// Whether some link that works has `address`, usable.
@@ -67,18 +84,37 @@ extension KernelWord {
         }
     }
 
-    private func obstacle(on route: Route, to subject: Subject) -> String? {
+    private func expectations(of route: Route, to subject: Subject) -> [Expectation] {
+        if let type = route.type, ["unreachable", "prohibit", "blackhole"].contains(type) {
+            return [Expectation(obstacles: [type == "prohibit" ? "prohibited" : type])]
+        }
+        let source = subject.source ?? route.source
+        var expectation = Expectation(
+            interface: route.dev, gateway: route.nextHop, source: source.map(Expectation.Source.this) ?? .none)
+        if let obstacle = obstacle(on: route, from: source, to: subject) {
+            expectation.obstacles = [obstacle]
+        } else if let gateway = route.nextHop, let link = route.dev, route.type != "local" {
+            var failure = expectation
+            failure.obstacles = ["gatewayUnreachable"]
+            return switch neighbours[Neighbour(address: gateway, link: link)] {
+            case .yes: [expectation]
+            case .no: [failure]
+            // Nothing is known: that it died once may be remembered until the opposite is heard.
+            case nil: [expectation, failure]
+            }
+        }
+        return [expectation]
+    }
+
+    private func obstacle(on route: Route, from source: String?, to subject: Subject) -> String? {
         if route.type == "local" { return nil }
         guard let name = route.dev, let link = links[name], link.isUp else { return "noRoute" }
         guard link.hasCarrier else { return "noCarrier" }
-        guard let source = route.source, !["0.0.0.0", "::"].contains(source) else { return "noAddress" }
+        guard let source, !["0.0.0.0", "::"].contains(source) else { return "noAddress" }
         if source == "::1" || source.hasPrefix("127."), !["::1", "127.0.0.1"].contains(subject.address) {
             return "noAddress"
         }
         if let own = link.addresses.first(where: { $0.local == source }), !own.isUsable { return "noAddress" }
-        if let gateway = route.nextHop, deadNeighbours.contains(Neighbour(dst: gateway, dev: name)) {
-            return "gatewayUnreachable"
-        }
         return nil
     }
 

@@ -7,11 +7,11 @@ import TestSupport
 struct Soak {
     /// Steps in the life of one network. A failure is replayed from the birth of its network, so a short life makes a
     /// short replay; a long one grows stranger.
-    static let stepsPerEpisode = 250
+    static let stepsPerEpisode = 150
 
-    /// Bytes that the kernel may queue for the product, one network after the other: as in earnest; so little that a
-    /// burst is too much; the least there is, which a handful of notices overruns.
-    static let receiveBuffers = [8 << 20, 16 << 10, 8 << 20, 1]
+    /// Bytes that the kernel may queue for the product, one network after the other: as in earnest; the least there is,
+    /// which a handful of notices overruns; so little that a burst is too much.
+    static let receiveBuffers = [8 << 20, 1, 16 << 10]
 
     let seed: UInt64
     let steps: Int
@@ -61,6 +61,7 @@ struct Soak {
             dropped = now
         }
         tally.comparisons += episode.comparisons
+        tally.verdicts.merge(episode.verdicts) { $0 + $1 }
         tally.delays += episode.delays
         tally.dropped += dropped
         await episode.end()
@@ -76,6 +77,8 @@ struct Tally: Sendable, CustomStringConvertible {
     var steps = 0
     var changes = 0
     var comparisons = 0
+    /// The verdicts that were agreed on, by what they say.
+    var verdicts: [String: Int] = [:]
     /// Messages that the kernel could not deliver, and the steps in which that happened.
     var dropped = 0
     var overrunSteps = 0
@@ -90,6 +93,7 @@ struct Tally: Sendable, CustomStringConvertible {
         overruns in \(overrunSteps) steps, \(dropped) messages lost; \
         right late in \(delays.count) steps\(delays.max().map { ", after \($0.milliseconds) ms at most" } ?? ""); \
         \(unsettled) steps never settled
+        agreed on: \(verdicts.sorted { $0.value > $1.value }.map { "\($0.key) \($0.value)" }.joined(separator: ", "))
         """
     }
 }
