@@ -56,7 +56,7 @@ struct ReachabilityStories {
             let engine = try await lab.engine()
             var target = Target.server(.v4)
             target.source = IPAddress(Uplink.wan1.address(.v4))
-            let paths = PathRecorder(keeping: HostReachability(target, on: { engine }))
+            let paths = PathRecorder(target, by: engine)
             _ = try await paths.next("the present path") { $0.status == .satisfied }
             try await lab.removeAddress(Uplink.wan1.prefix(.v4), from: .wan1)
             let path = try await paths.next("the loss of the address") { $0.status == .unsatisfied }
