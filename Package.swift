@@ -140,7 +140,7 @@ let package = Package(
             "Lab",
             [
                 "DialtoneAPI", "DialtoneClient", "LabSupport", "Netlink", "NetworkPath", "Platform", "Reachability",
-                "dialtone", "dialtoned", "lab-launch",
+                "TestSupport", "dialtone", "dialtoned", "lab-launch",
             ],
             resources: [.copy("agent.py")]),
         tests("Soak", ["LabSupport", "Netlink", "NetworkPath", "Platform", "Reachability", "TestSupport"]),

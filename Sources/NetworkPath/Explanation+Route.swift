@@ -18,9 +18,11 @@ extension Explanation {
 
     /// Which step a path fails at for `reason`.
     private static func subject(decidingOn reason: Path.Reason, _ finding: RouteFinding) -> Step.Subject {
-        switch reason {
-        case .prohibited, .blackhole, .unreachable: finding.walk.end == .refusedByRule ? .rule : .route
-        case .noRoute: if case .route = finding.answer { .link } else { .table }
+        let isByRule = finding.walk.end == .refusedByRule
+        let hasRoute = if case .route = finding.answer { true } else { false }
+        return switch reason {
+        case .prohibited, .blackhole, .unreachable: isByRule ? .rule : .route
+        case .noRoute: hasRoute ? .link : isByRule ? .rule : .table
         case .noCarrier: .link
         case .noAddress: .source
         case .gatewayUnreachable: .neighbour
@@ -138,7 +140,9 @@ struct RouteStory {
             let hops = entry.nextHops.map { hop in
                 hop.words(to: family, stack.name).joined(separator: " ") + " weight \(hop.weight)"
             }
-            parts.append("one of \(hops.joined(separator: ", ")); this packet goes" + hopWords(route))
+            // In one order: IPv6 begins with the one that it happened to match.
+            let choice = finding.isChoiceOpen ? "which of them is open" : "this packet goes" + hopWords(route)
+            parts.append("one of \(hops.sorted().joined(separator: ", ")); \(choice)")
         } else if entry.nextHopObject != nil {
             parts.append(String(hopWords(route).dropFirst()))
         }

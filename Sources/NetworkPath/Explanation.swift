@@ -106,12 +106,16 @@ public struct RouteFinding: Hashable, Sendable {
     public var silence: Duration?
     /// Whether the kernel passes over routes by an interface that has no carrier.
     public var ignoresLinkDown: Bool
+    /// Whether the answer is one of several that the kernel may choose from: it spreads packets over next hops by a hash
+    /// of its own.
+    public var isChoiceOpen: Bool
 
     /// A finding.
     public init(
         packet: RulePacket, answer: RouteAnswer, walk: RuleWalk, neighbour: NeighbourEntry? = nil,
-        silence: Duration? = nil, ignoresLinkDown: Bool = false
+        silence: Duration? = nil, ignoresLinkDown: Bool = false, isChoiceOpen: Bool = false
     ) {
+        self.isChoiceOpen = isChoiceOpen
         self.packet = packet
         self.answer = answer
         self.walk = walk

@@ -62,6 +62,8 @@ public struct InterfaceLoss: Hashable, Sendable {
         // Of an IPv4 route with several next hops of its own, the removal of one interface takes all
         // (fib_sync_down_dev); a group of next-hop objects only shrinks, as IPv6 routes do.
         if isV4, entry.nextHopObject == nil, count > 1, entry.nextHops.count < count { return nil }
+        // What is delivered on the machine itself takes no carrier, and its routes are not marked for want of one.
+        guard entry.kind != .local else { return entry.nextHops.isEmpty ? nil : entry }
         for position in entry.nextHops.indices where silenced.contains(entry.nextHops[position].interfaceIndex) {
             entry.nextHops[position].isLinkDown = true
         }

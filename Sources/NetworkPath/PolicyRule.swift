@@ -97,6 +97,12 @@ public struct RulePacket: Hashable, Sendable {
     /// The table of the VRF that the interface is part of.
     public var tableOfVRF: UInt32?
 
+    /// Its transport protocol. An IPv4 lookup that names none is for UDP (`inet_rtm_getroute` in net/ipv4/route.c), an
+    /// IPv6 lookup for none.
+    var transport: UInt8 {
+        query.transport?.number ?? (query.destination.family == .v4 ? Target.TransportProtocol.udp.number : 0)
+    }
+
     /// A packet.
     public init(_ query: RouteQuery, user: UInt32, outbound: String? = nil, tableOfVRF: UInt32? = nil) {
         self.query = query
@@ -123,7 +129,7 @@ extension PolicyRule {
         if tunnel != 0 || trafficClass != 0 { return false }
         if isForVRF, packet.tableOfVRF == nil { return false }
         if let users, !users.contains(packet.user) { return false }
-        if let transport, transport != (query.transport?.number ?? 0) { return false }
+        if let transport, transport != packet.transport { return false }
         if let sourcePorts, !sourcePorts.contains(0) { return false }
         if let destinationPorts, !destinationPorts.contains(query.port ?? 0) { return false }
         if let destination, !destination.contains(query.destination) { return false }

@@ -51,6 +51,12 @@ extension RuleWalk {
         return entries.first?.table
     }
 
+    /// How many next hops the kernel has to choose from at the end of the way.
+    public var nextHopCount: Int {
+        guard case .entries(let entries) = end else { return 0 }
+        return entries.reduce(0) { $0 + $1.nextHops.count }
+    }
+
     /// What the kernel answers to a packet that takes this way, where it refuses it.
     public var refusal: RouteRefusal? {
         switch end {
@@ -62,11 +68,12 @@ extension RuleWalk {
 }
 
 extension PolicyRule {
-    /// What the kernel answers to packets that the rule refuses.
+    /// What the kernel answers to packets that the rule refuses. An unreachable rule is not told apart from there being
+    /// no route, as an unreachable route is (`fib4_rule_action`, `fib6_rule_action`).
     fileprivate var refusal: RouteRefusal? {
         switch action {
         case .blackhole: .blackhole
-        case .unreachable: .unreachable
+        case .unreachable: .noRoute
         case .prohibit: .prohibited
         case .table, .goto, .nop, .other: nil
         }
@@ -118,7 +125,8 @@ public struct RouteSelection {
     private func reduced(
         _ entry: RouteEntry, by condition: (RouteEntry.NextHop) -> Bool, _ query: RouteQuery
     ) -> RouteEntry? {
-        guard !entry.kind.isRefusing else { return entry }
+        // IPv6 keeps routes that refuse on the loopback interface, where no packet that is bound to another finds them.
+        if entry.kind.isRefusing { return query.destination.family == .v6 && query.interfaceIndex != nil ? nil : entry }
         var entry = entry
         entry.nextHops = entry.nextHops.filter {
             condition($0) && (query.interfaceIndex == nil || query.interfaceIndex == $0.interfaceIndex)

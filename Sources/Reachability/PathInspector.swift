@@ -145,6 +145,7 @@ package final class PathInspector {
         let (answer, walk) =
             if let loss { try predict(packet, without: loss) } else { try observe(packet, isExplained) }
         var finding = RouteFinding(packet: packet, answer: answer, walk: walk)
+        finding.isChoiceOpen = loss != nil && walk.nextHopCount > 1
         guard case .route(let route) = answer else { return finding }
         let family = query.destination.family
         finding.ignoresLinkDown = try kernel.ignoresLinkDown(route.interfaceIndex, family)
@@ -236,7 +237,7 @@ package final class PathInspector {
         var hops: [(entry: RouteEntry, hop: RouteEntry.NextHop)] = []
         for entry in entries { hops += entry.nextHops.map { (entry, $0) } }
         guard var choice = hops.first else { return .refused(.noRoute) }
-        // Of several next hops the kernel goes on with the one that the packet takes now.
+        // With several, the one that the packet takes now is as good a guess as any, and the truth where none is lost.
         if case .route(let route) = present {
             choice =
                 hops.first { $0.hop.interfaceIndex == route.interfaceIndex && $0.hop.gateway == route.gateway }

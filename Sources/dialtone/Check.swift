@@ -60,7 +60,9 @@ struct Check: AsyncParsableCommand {
             return try await host.explanation(without: without)
         } catch {
             switch error {
-            case .noSuchInterface: throw ValidationError("--without: \(error)")
+            case .noSuchInterface:
+                Output.fail("--without: \(error)")
+                throw ExitCode(EX_USAGE)
             case .unknown(let text):
                 Output.fail(text)
                 throw ExitCode(EX_UNAVAILABLE)
