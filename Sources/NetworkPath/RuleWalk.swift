@@ -51,12 +51,6 @@ extension RuleWalk {
         return entries.first?.table
     }
 
-    /// How many next hops the kernel has to choose from at the end of the way.
-    public var nextHopCount: Int {
-        guard case .entries(let entries) = end else { return 0 }
-        return entries.reduce(0) { $0 + $1.nextHops.count }
-    }
-
     /// What the kernel answers to a packet that takes this way, where it refuses it.
     public var refusal: RouteRefusal? {
         switch end {
@@ -117,9 +111,28 @@ public struct RouteSelection {
     /// The entries that the kernel chooses from for `query`: none, one, or several that are equal to it, with the next
     /// hops that can be used.
     func best(of entries: [RouteEntry], for query: RouteQuery) -> [RouteEntry] {
-        let candidates = entries.filter { $0.covers(query) }.compactMap { reduced($0, by: isUsable, query) }
+        let covering = entries.filter { $0.covers(query) }
+        if query.destination.family == .v4 { return first(of: covering, for: query).map { [$0] } ?? [] }
+        let candidates = covering.compactMap { reduced($0, by: isUsable, query) }
         let preferred = candidates.compactMap { reduced($0, by: { !isAvoided($0) }, query) }
         return Self.first(of: preferred.isEmpty ? candidates : preferred)
+    }
+
+    /// IPv4 looks at the entries in an order, and takes the first that can be used. Where it comes upon one whose
+    /// next-hop object cannot be used, it passes over all others for the same network address
+    /// (`fib_table_lookup` in net/ipv4/fib_trie.c, at `miss`).
+    private func first(of entries: [RouteEntry], for query: RouteQuery) -> RouteEntry? {
+        // Among equals the order of the dump, which is the kernel's.
+        let ordered = entries.enumerated().sorted { one, other in
+            one.element.precedes(other.element)
+                || one.element.ties(with: other.element) && one.offset < other.offset
+        }
+        var missed: Set<IPAddress> = []
+        for (_, entry) in ordered where !missed.contains(entry.prefix.address) {
+            if let entry = reduced(entry, by: isUsable, query) { return entry }
+            if entry.nextHopObject != nil { missed.insert(entry.prefix.address) }
+        }
+        return nil
     }
 
     private func reduced(
@@ -138,8 +151,7 @@ public struct RouteSelection {
         guard var best = entries.first else { return [] }
         for entry in entries.dropFirst() where entry.precedes(best) { best = entry }
         let equals = entries.filter { $0.ties(with: best) }
-        // IPv4 keeps entries for one prefix and metric in an order, and takes the first that can be used.
-        return best.prefix.address.family == .v4 || best.kind.isRefusing ? [equals[0]] : equals
+        return best.kind.isRefusing ? [best] : equals
     }
 }
 

@@ -145,13 +145,15 @@ package final class PathInspector {
         let (answer, walk) =
             if let loss { try predict(packet, without: loss) } else { try observe(packet, isExplained) }
         var finding = RouteFinding(packet: packet, answer: answer, walk: walk)
-        finding.isChoiceOpen = loss != nil && walk.nextHopCount > 1
+        if loss != nil, case .entries(let entries) = walk.end {
+            finding.isChoiceOpen = try choices(of: entries).count > 1
+        }
         guard case .route(let route) = answer else { return finding }
         let family = query.destination.family
         finding.ignoresLinkDown = try kernel.ignoresLinkDown(route.interfaceIndex, family)
         let neighbour = NetworkSnapshot.Neighbour(
             interfaceIndex: route.interfaceIndex, address: route.gateway ?? query.destination)
-        finding.neighbour = try kernel.neighbour(neighbour)
+        finding.neighbour = try entry(of: neighbour)
         if finding.neighbour?.state == .failed, route.gateway != nil {
             stack.snapshot.failedNeighbours.insert(neighbour)
             finding.silence = silence(neighbour)
@@ -234,8 +236,7 @@ package final class PathInspector {
         let present = try kernel.answers(to: [query])[0]
         // What is this machine's own now, and stays, is answered as it is.
         if first.kind == .local { return present }
-        var hops: [(entry: RouteEntry, hop: RouteEntry.NextHop)] = []
-        for entry in entries { hops += entry.nextHops.map { (entry, $0) } }
+        let hops = try choices(of: entries)
         guard var choice = hops.first else { return .refused(.noRoute) }
         // With several, the one that the packet takes now is as good a guess as any, and the truth where none is lost.
         if case .route(let route) = present {
@@ -250,6 +251,34 @@ package final class PathInspector {
                 gateway: hop.gateway,
                 source: try source(for: query, by: hop.interfaceIndex, entry.preferredSource, without: loss),
                 table: entry.table))
+    }
+
+    /// The next hops that the kernel would choose from. In a group of next-hop objects it passes over those that do not
+    /// answer, as long as there is another (`nexthop_select_path` in net/ipv4/nexthop.c).
+    private func choices(
+        of entries: [RouteEntry]
+    ) throws(SystemError) -> [(entry: RouteEntry, hop: RouteEntry.NextHop)] {
+        var hops: [(RouteEntry, RouteEntry.NextHop)] = []
+        for entry in entries {
+            var good: [RouteEntry.NextHop] = []
+            for hop in entry.nextHops {
+                var isGood = true
+                if entry.nextHopObject != nil, entry.nextHops.count > 1, let gateway = hop.gateway {
+                    let state = try self.entry(
+                        of: .init(interfaceIndex: hop.interfaceIndex, address: gateway))?.state
+                    isGood = state != .failed && state != .incomplete
+                }
+                if isGood { good.append(hop) }
+            }
+            hops += (good.isEmpty ? Array(entry.nextHops.prefix(1)) : good).map { (entry, $0) }
+        }
+        return hops
+    }
+
+    /// What the kernel knows of a neighbour. With a carrier goes what it knew of those on the link.
+    private func entry(of neighbour: NetworkSnapshot.Neighbour) throws(SystemError) -> NeighbourEntry? {
+        if loss?.silenced.contains(neighbour.interfaceIndex) == true { return nil }
+        return try kernel.neighbour(neighbour)
     }
 
     /// The source address that a packet would get on its way by the interface `index`.
@@ -312,8 +341,7 @@ package final class PathInspector {
                 guard family == .v6, let gateway = hop.gateway, (try? kernel.forwards(family)) == false else {
                     return false
                 }
-                return (try? kernel.neighbour(.init(interfaceIndex: hop.interfaceIndex, address: gateway)))?.state
-                    == .failed
+                return (try? entry(of: .init(interfaceIndex: hop.interfaceIndex, address: gateway)))?.state == .failed
             },
             group: { [self] in stack.details[$0]?.group ?? 0 })
     }
