@@ -141,10 +141,13 @@ let package = Package(
             [
                 "DialtoneAPI", "DialtoneClient", "LabSupport", "Netlink", "NetworkPath", "Platform", "Reachability",
                 "TestSupport", "dialtone", "dialtoned", "lab-launch",
+                "dialtone", "dialtoned", "lab-launch", "lab-network-manager",
             ],
             resources: [.copy("agent.py")]),
         tests("Soak", ["LabSupport", "Netlink", "NetworkPath", "Platform", "Reachability", "TestSupport"]),
         .executableTarget(name: "lab-launch", path: "Tests/LabLaunch"),
+        .executableTarget(
+            name: "lab-network-manager", dependencies: ["CSystemd"], path: "Tests/LabNetworkManager"),
         tests("Tidy", []),
     ],
     cxxLanguageStandard: .cxx17

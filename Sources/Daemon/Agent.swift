@@ -7,6 +7,7 @@ internal import NetworkPath
 internal import Platform
 internal import Reachability
 internal import Supervisor
+internal import Systemd
 internal import Varlink
 
 /// The running daemon: the parts, wired together. Everything happens on the agent's queue.
@@ -19,6 +20,8 @@ final class Agent {
     private let server: VarlinkServer
     private let decisions: DecisionLog
     private let logger: Logger
+    private var costs = CostPolicy()
+    private var networkManager: NetworkManagerWatch?
 
     /// The parts under the limits of `configuration`, at work on nothing yet.
     init(_ configuration: Configuration, engine: NetworkState, logger: Logger) {
@@ -40,6 +43,10 @@ final class Agent {
             logger.warning("a client was turned away", metadata: ["incident": "\(incident)"])
         }
         engine.onLostAddresses { [registry] in registry.addressesLost($0) }
+        networkManager = NetworkManagerWatch { [weak self] metered in
+            self?.costs.metered = metered.mapValues { Metering($0) }
+            self?.applyCosts()
+        }
         if let failure = engine.failure {
             logger.error(
                 "the kernel's network cannot be followed: paths are unknown, connections are dialled without one",
@@ -66,8 +73,10 @@ final class Agent {
         registry.connectionsPerUser = configuration.limits.connectionsPerUser
         network.subscriptionsPerUser = configuration.limits.subscriptionsPerUser
         connections.subscriptionsPerUser = configuration.limits.subscriptionsPerUser
-        engine.setCosts(
-            CostPolicy(expensive: configuration.network.expensive, constrained: configuration.network.constrained))
+        costs.expensive = configuration.network.expensive
+        costs.inexpensive = configuration.network.inexpensive
+        costs.constrained = configuration.network.constrained
+        applyCosts()
         let wanted = configuration.connections.compactMap { settings -> ConfiguredConnection? in
             let owner = settings.owner ?? defaultOwner
             // The load refused remotes that are none.
@@ -79,6 +88,11 @@ final class Agent {
                 "a client's connection has this name; the configured one waits for a reload after its end",
                 metadata: ["connection": "\(name)"])
         }
+    }
+
+    private func applyCosts() {
+        logger.debug("what interfaces cost", metadata: ["costs": "\(costs)"])
+        engine.setCosts(costs)
     }
 
     /// How long subscribers have to read the last events when not all of them went out in one turn. Those that read at
@@ -94,5 +108,18 @@ final class Agent {
         }
         guard connections.isBehind else { return finish() }
         _ = Timers.shared.schedule(after: Self.farewell, finish)
+    }
+}
+
+extension Metering {
+    /// What NetworkManager says, in the words of a path.
+    init(_ metered: NetworkManagerWatch.Metered) {
+        self =
+            switch metered {
+            case .yes: .yes
+            case .no: .no
+            case .guessYes: .guessedYes
+            case .guessNo: .guessedNo
+            }
     }
 }

@@ -11,7 +11,21 @@ extension NetworkAPI.Interface {
             index: interface.index, name: interface.name, kind: Kind(interface.kind), up: interface.isUp,
             carrier: interface.hasCarrier,
             addresses: interface.addresses.map { "\($0.address)/\($0.prefixLength)" },
-            expensive: interface.isExpensive, constrained: interface.isConstrained)
+            expensive: interface.isExpensive, costSource: interface.costSource.map { CostSource($0) },
+            constrained: interface.isConstrained)
+    }
+}
+
+extension NetworkAPI.Interface.CostSource {
+    /// The source as the socket carries it.
+    public init(_ source: NetworkPath.CostSource) {
+        self =
+            switch source {
+            case .configuration: .configuration
+            case .networkManager: .networkManager
+            case .guess: .guess
+            case .kind: .kind
+            }
     }
 }
 

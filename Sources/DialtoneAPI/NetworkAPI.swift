@@ -17,6 +17,12 @@ public enum NetworkAPI {
             case loopback, wired, wifi, cellular, tunnel, bridge, virtual, other
         }
 
+        /// Who says what its traffic costs.
+        public enum CostSource: String, Codable, Hashable, Sendable, CaseIterable {
+            /// What each means stands in the interface's definition.
+            case configuration, networkManager, guess, kind
+        }
+
         /// The kernel's number of it.
         public var index: Int
         /// Its name.
@@ -31,13 +37,15 @@ public enum NetworkAPI {
         public var addresses: [String]
         /// Whether its traffic costs money by volume.
         public var expensive: Bool
+        /// Who says so, or says that it does not; `nil` where nobody knows.
+        public var costSource: CostSource?
         /// Whether the user asked to spare it.
         public var constrained: Bool
 
         /// An interface.
         public init(
             index: Int, name: String, kind: Kind, up: Bool, carrier: Bool, addresses: [String], expensive: Bool,
-            constrained: Bool
+            costSource: CostSource? = nil, constrained: Bool
         ) {
             self.index = index
             self.name = name
@@ -46,6 +54,7 @@ public enum NetworkAPI {
             self.carrier = carrier
             self.addresses = addresses
             self.expensive = expensive
+            self.costSource = costSource
             self.constrained = constrained
         }
     }

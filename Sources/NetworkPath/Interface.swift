@@ -63,15 +63,18 @@ public struct Interface: Hashable, Sendable {
     public var hasCarrier: Bool
     /// Its addresses, in the kernel's order.
     public var addresses: [InterfaceAddress]
-    /// Whether its traffic costs money by volume.
+    /// Whether its traffic costs money by volume, as far as is known.
     public var isExpensive: Bool
+    /// Who says so, or says that it does not; `nil` where nobody says anything, and the cost is unknown.
+    public var costSource: CostSource?
     /// Whether its user asked to spare it.
     public var isConstrained: Bool
 
     /// An interface; by default up, with carrier, without addresses and free of cost.
     public init(
         index: Int, name: String, kind: InterfaceKind, isUp: Bool = true, hasCarrier: Bool = true,
-        addresses: [InterfaceAddress] = [], isExpensive: Bool = false, isConstrained: Bool = false
+        addresses: [InterfaceAddress] = [], isExpensive: Bool = false, costSource: CostSource? = nil,
+        isConstrained: Bool = false
     ) {
         self.index = index
         self.name = name
@@ -80,6 +83,7 @@ public struct Interface: Hashable, Sendable {
         self.hasCarrier = hasCarrier
         self.addresses = addresses
         self.isExpensive = isExpensive
+        self.costSource = costSource
         self.isConstrained = isConstrained
     }
 

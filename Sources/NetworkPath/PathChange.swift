@@ -26,7 +26,7 @@ public enum PathChange: String, Hashable, Sendable, CaseIterable {
     case ipv6
     /// ``Path/supportsDNS``.
     case dns
-    /// ``Path/isExpensive``.
+    /// ``Path/isExpensive``, or who says so (``Interface/costSource``).
     case expensive
     /// ``Path/isConstrained``.
     case constrained
@@ -53,7 +53,9 @@ extension Path {
         note(.ipv4, if: supportsIPv4 != earlier.supportsIPv4)
         note(.ipv6, if: supportsIPv6 != earlier.supportsIPv6)
         note(.dns, if: supportsDNS != earlier.supportsDNS)
-        note(.expensive, if: isExpensive != earlier.isExpensive)
+        note(
+            .expensive,
+            if: isExpensive != earlier.isExpensive || interface?.costSource != earlier.interface?.costSource)
         note(.constrained, if: isConstrained != earlier.isConstrained)
         return changes
     }

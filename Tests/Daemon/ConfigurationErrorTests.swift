@@ -85,6 +85,10 @@ struct ConfigurationErrorTests {
         ),
         ("[network]\nexpensive = 'wwan0'", "5:13: network.expensive: expected an array of strings, found a string"),
         ("[network]\nexpensive = ['wwan/0']", "5:14: network.expensive: \"wwan/0\" is no interface name"),
+        (
+            "[network]\nexpensive = ['a', 'b']\ninexpensive = ['c', 'b']",
+            "6:21: network.inexpensive: \"b\" is among the expensive ones, too"
+        ),
         ("[netwrok]", "4:2: netwrok: unknown key; did you mean \"network\"?"),
         ("[[connection]]\nname = 'b'", "4:1: connection.remote: missing"),
         ("[[connection]]\nremote = 'tcp://b:1'", "4:1: connection.name: missing"),

@@ -62,6 +62,7 @@ struct ConfigurationTests {
 
             [network]
             expensive = ["wwan0", "usb0"]
+            inexpensive = ["wwan1"]
             constrained = ["wlan1"]
 
             [limits]
@@ -86,6 +87,7 @@ struct ConfigurationTests {
         #expect(van.wake?.signal == "SIGUSR1")
         #expect(van.wake?.thaw == true)
         #expect(configuration.network.expensive == ["wwan0", "usb0"])
+        #expect(configuration.network.inexpensive == ["wwan1"])
         #expect(configuration.network.constrained == ["wlan1"])
         #expect(configuration.limits.connectionsPerUser == 5)
         #expect(configuration.limits.subscriptionsPerUser == 6)

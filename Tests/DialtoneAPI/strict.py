@@ -31,6 +31,7 @@ class Interface:
     addresses: list[str]
     expensive: bool
     constrained: bool
+    costSource: Optional[typing.Literal["configuration", "networkManager", "guess", "kind"]] = None
 
 
 @dataclasses.dataclass

@@ -22,6 +22,29 @@ struct CostPolicyTests {
         #expect(wired.isConstrained)
     }
 
+    @Test(arguments: [
+        (Metering?.some(.yes), InterfaceKind.wifi, true, CostSource?.some(.networkManager)),
+        (.yes, .cellular, true, .networkManager), (.no, .wifi, false, .networkManager),
+        (.no, .cellular, false, .networkManager), (.guessedYes, .wifi, true, .guess),
+        (.guessedYes, .cellular, true, .guess), (.guessedNo, .wifi, false, .guess),
+        (.guessedNo, .cellular, true, .kind), (nil, .wifi, false, nil), (nil, .cellular, true, .kind),
+    ])
+    func theManagersWordStandsAboveTheKindAndItsGuessOfNoBelow(
+        metering: Metering?, kind: InterfaceKind, isExpensive: Bool, source: CostSource?
+    ) {
+        let interface = Interface(index: 5, name: "x0", kind: kind)
+        var policy = CostPolicy()
+        policy.metered["x0"] = metering
+        policy.metered["y0"] = .yes
+        var priced = policy.applied(to: interface)
+        #expect(priced.isExpensive == isExpensive && priced.costSource == source)
+        for isUsersWord in [true, false] {
+            (policy.expensive, policy.inexpensive) = isUsersWord ? (["x0"], []) : ([], ["x0"])
+            priced = policy.applied(to: interface)
+            #expect(priced.isExpensive == isUsersWord && priced.costSource == .configuration)
+        }
+    }
+
     @Test func aWordTakenBackIsForgotten() {
         let spared = CostPolicy(expensive: ["wlan0"], constrained: ["wlan0"]).applied(to: Sample.wifi)
         #expect(CostPolicy().applied(to: spared) == Sample.wifi)

@@ -38,6 +38,7 @@ struct PathChangeTests {
         ChangeCase("IPv4", [.ipv4]) { $0.supportsIPv4 = true },
         ChangeCase("IPv6", [.ipv6]) { $0.supportsIPv6 = true },
         ChangeCase("DNS", [.dns]) { $0.supportsDNS = true },
+        ChangeCase("who says what it costs", [.expensive]) { $0.interface?.costSource = .guess },
         ChangeCase("cost, told of by path and interface", [.expensive]) {
             $0.isExpensive = true
             $0.interface?.isExpensive = true

@@ -124,6 +124,8 @@ public struct WakeSettings: Hashable, Sendable {
 public struct NetworkSettings: Hashable, Sendable {
     /// Interfaces whose use costs money, by name.
     public var expensive: Set<String> = []
+    /// Interfaces whose use does not, whatever their kind or the network manager say, by name.
+    public var inexpensive: Set<String> = []
     /// Interfaces on which the user wants little traffic, by name.
     public var constrained: Set<String> = []
 

@@ -184,18 +184,23 @@ struct ConfigurationReader {
     private func readNetwork(_ table: TableReader) -> NetworkSettings {
         var table = table
         var settings = NetworkSettings()
-        settings.expensive = readInterfaces("expensive", in: &table)
-        settings.constrained = readInterfaces("constrained", in: &table)
+        settings.expensive = Set(readInterfaces("expensive", in: &table).map(\.value))
+        let inexpensive = readInterfaces("inexpensive", in: &table)
+        for name in inexpensive where settings.expensive.contains(name.value) {
+            table.error("inexpensive", name.position, "\"\(name.value)\" is among the expensive ones, too")
+        }
+        settings.inexpensive = Set(inexpensive.map(\.value))
+        settings.constrained = Set(readInterfaces("constrained", in: &table).map(\.value))
         table.finish()
         return settings
     }
 
-    private func readInterfaces(_ key: String, in table: inout TableReader) -> Set<String> {
+    private func readInterfaces(_ key: String, in table: inout TableReader) -> [Located<String>] {
         let names = table.strings(key) ?? []
         for name in names where !Self.isInterfaceName(name.value) {
             table.error(key, name.position, "\"\(name.value)\" is no interface name")
         }
-        return Set(names.map(\.value))
+        return names
     }
 
     private func readLimits(_ table: TableReader) -> LimitSettings {

@@ -76,12 +76,23 @@ extension Target {
 extension CostPolicy {
     /// The policy as a mark has it.
     var recordFields: [RecordingMark.Field] {
-        [.init("expensive", list: expensive.sorted()), .init("constrained", list: constrained.sorted())]
+        [
+            .init("expensive", list: expensive.sorted()), .init("inexpensive", list: inexpensive.sorted()),
+            .init("constrained", list: constrained.sorted()),
+        ]
+            + Metering.allCases.map { metering in
+                .init("metered-\(metering)", list: metered.filter { $0.value == metering }.keys.sorted())
+            }
     }
 
     /// The policy of a mark.
     init(_ mark: RecordingMark) {
-        self.init(expensive: Set(mark.list("expensive")), constrained: Set(mark.list("constrained")))
+        self.init(
+            expensive: Set(mark.list("expensive")), inexpensive: Set(mark.list("inexpensive")),
+            constrained: Set(mark.list("constrained")))
+        for metering in Metering.allCases {
+            for name in mark.list("metered-\(metering)") { metered[name] = metering }
+        }
     }
 }
 
@@ -119,7 +130,8 @@ extension Path {
             .init("gateway", gateway?.description ?? ""), .init("source", source?.description ?? ""),
             .init("destination", destination?.description ?? ""), .init("direct", isDirect),
             .init("local", isLocalAddress), .init("ipv4", supportsIPv4), .init("ipv6", supportsIPv6),
-            .init("dns", supportsDNS), .init("expensive", isExpensive), .init("constrained", isConstrained),
+            .init("dns", supportsDNS), .init("expensive", isExpensive),
+            .init("cost", interface?.costSource?.rawValue ?? ""), .init("constrained", isConstrained),
         ]
     }
 }
