@@ -38,6 +38,7 @@ let package = Package(
         .executable(name: "dialtone", targets: ["dialtone"]),
         // For the package of benchmarks.
         .library(name: "LabSupport", targets: ["CLabSupport", "LabSupport", "Platform"]),
+        .library(name: "Models", targets: ["Models"]),
         .library(name: "Presentation", targets: ["Presentation"]),
     ],
     dependencies: [
@@ -113,6 +114,10 @@ let package = Package(
 
         // Tests: one folder per target, and what they share.
         .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: strict),
+        // Worlds in virtual time that both tests and benchmarks look at.
+        .target(
+            name: "Models", dependencies: ["NetworkPath", "Supervisor", "TestSupport"], path: "Tests/Models",
+            swiftSettings: strict),
         tests("Platform", ["NetworkPath", "Platform"]),
         tests("NetworkPath", ["NetworkPath", "TestSupport"]),
         tests("Netlink", ["CNetlink", "Netlink", "NetworkPath", "Platform", "TestSupport"]),
@@ -135,7 +140,7 @@ let package = Package(
                 "Supervisor", "Varlink",
             ]),
         // The state machine in virtual time; the whole on a real kernel; the house rules.
-        tests("Simulation", ["NetworkPath", "Supervisor"]),
+        tests("Simulation", ["Models", "NetworkPath", "Supervisor", "TestSupport"]),
         tests(
             "Lab",
             [
