@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The keepalives of one flow: what to send when, and which of the received bytes are the answer and not the client's.
+///
+/// ## Run loop
+///
+/// One dialogue for each stay of a flow with the agent. Where the agent sees the whole stream (it does TLS for the
+/// client), one for the flow: everything that passes is told, by ``sent(_:)`` and ``received(_:)``, in whoever's hands
+/// the flow is. Where it only watches a parked socket, a new one for each time the flow is parked, which is between two
+/// messages by the client's word; then ``peeked(_:)`` judges what is unread, and nobody else's bytes are ever read.
+///
+/// 1. ``ping(_:using:)`` gives the bytes of a keepalive, or says why none may be sent now. What it gives must be sent
+///    whole before anything else.
+/// 2. The answer is found by ``received(_:)`` or ``peeked(_:)``. A byte is consumed only as part of an answer that was
+///    awaited, that begins at a boundary between messages, and that is exactly the answer. All others are the client's
+///    and stay in their order.
+/// 3. ``giveUp()`` when the answer's deadline has passed and the flow lives on, or when the flow is handed over: then a
+///    late answer is the client's. Each protocol bids it ignore one (RFC 3261, section 7.5; RFC 6455, section 5.5.3; RFC
+///    6120, section 8.2.3), or it is one that its own pings bring as well (PINGRESP).
+///
+/// Memory is bounded by the longest answer, 2 KiB, whatever the peer sends.
+public struct KeepaliveDialogue: Sendable {
+    /// In whose hands a flow is.
+    public enum Custody: Hashable, Sendable {
+        /// A client reads and writes it.
+        case client
+        /// The agent has it, and the server waits for a login: a new flow is not yet a session.
+        case agentWithoutSession
+        /// The agent has it, with a session on it.
+        case parked
+    }
+
+    /// Why no keepalive may be sent now.
+    public enum Obstacle: Error, Hashable, Sendable {
+        /// Only its holder writes to a flow.
+        case clientHoldsFlow
+        /// A server that waits for a login would take a keepalive for an error.
+        case noSession
+        /// The last bytes that were sent are not the end of a message.
+        case insideMessage
+        /// It is not known any more where messages begin: the client has sent what the protocol forbids.
+        case framingLost
+        /// The last keepalive has no answer yet.
+        case unanswered
+        /// The kernel sends its probes by itself.
+        case kernelsOwn
+    }
+
+    /// What became of received bytes.
+    public struct Received: Hashable, Sendable {
+        /// The client's, in their order.
+        public var forClient: [UInt8] = []
+        /// Whether the awaited answer was among them; it is not in ``forClient``.
+        public var isAnswered = false
+    }
+
+    /// What the unread bytes of a parked socket are.
+    public enum Unread: Hashable, Sendable {
+        /// The first so many are the answer. Read exactly these.
+        case answer(length: Int)
+        /// They may become the answer: look again when there are more.
+        case undecided
+        /// The client's: wake it, and read nothing.
+        case forClient
+    }
+
+    /// Which keepalive.
+    public let keepalive: KeepaliveProtocol
+    private var inbound: MessageTracker
+    private var outbound: MessageTracker
+    private var awaited: AnswerPattern?
+    /// The beginning of what may be the answer; handed on when it is not.
+    private var held: [UInt8] = []
+
+    /// A dialogue that begins between two messages, in both directions.
+    public init(_ keepalive: KeepaliveProtocol) {
+        self.keepalive = keepalive
+        inbound = MessageTracker(keepalive.framing, isFromServer: true)
+        outbound = MessageTracker(keepalive.framing, isFromServer: false)
+    }
+
+    /// Whether an answer in the stream is awaited.
+    public var isAwaitingAnswer: Bool { awaited != nil }
+
+    // MARK: Sending
+
+    /// The bytes of a keepalive.
+    ///
+    /// - Throws: what stands in the way.
+    public mutating func ping(
+        _ custody: Custody, using random: inout some RandomNumberGenerator
+    ) throws(Obstacle) -> [UInt8] {
+        switch custody {
+        case .client: throw .clientHoldsFlow
+        case .agentWithoutSession: throw .noSession
+        case .parked: break
+        }
+        guard awaited == nil else { throw .unanswered }
+        guard !outbound.isLost else { throw .framingLost }
+        guard outbound.isBetweenMessages else { throw .insideMessage }
+        let (bytes, answer) = try draw(using: &random)
+        awaited = answer
+        return bytes
+    }
+
+    private func draw(
+        using random: inout some RandomNumberGenerator
+    ) throws(Obstacle) -> (bytes: [UInt8], answer: AnswerPattern?) {
+        switch keepalive {
+        case .kernel:
+            throw .kernelsOwn
+        case .crlf:
+            return (Array("\r\n\r\n".utf8), .bytes(Array("\r\n".utf8)))
+        case .whitespace:
+            return ([0x20], nil)
+        case .xmppPing:
+            // Without `to`: the server answers for the account (RFC 6120, section 10.3.3).
+            let id = Self.hexadecimal(random.next())
+            let ping = "<iq type='get' id='\(id)'><ping xmlns='urn:xmpp:ping'/></iq>"
+            return (Array(ping.utf8), .xmppResult(id: Array(id.utf8)))
+        case .mqtt:
+            return ([0xC0, 0x00], .bytes([0xD0, 0x00]))
+        case .websocket:
+            let payload = Self.bytes(of: random.next())
+            let mask = Self.bytes(of: random.next()).prefix(4)
+            let masked = payload.enumerated().map { $1 ^ mask[$0 % 4] }
+            // FIN and the opcode; MASK and the length.
+            return ([0x89, 0x88] + mask + masked, .bytes([0x8A, 0x08] + payload))
+        case .custom(let send, let expect):
+            return (send, expect.isEmpty ? nil : .bytes(expect))
+        }
+    }
+
+    private static func bytes(of number: UInt64) -> [UInt8] {
+        (0..<8).map { UInt8(truncatingIfNeeded: number >> ($0 * 8)) }
+    }
+
+    /// Sixteen digits, led by a letter.
+    private static func hexadecimal(_ number: UInt64) -> String {
+        let digits = String(number, radix: 16)
+        return "ka" + String(repeating: "0", count: 16 - digits.count) + digits
+    }
+
+    /// Takes note of what the client sends.
+    public mutating func sent(_ bytes: [UInt8]) {
+        outbound.skip(bytes[...])
+    }
+
+    // MARK: Receiving
+
+    /// Sorts what the server sent.
+    public mutating func received(_ bytes: [UInt8]) -> Received {
+        var result = Received()
+        let all = held.isEmpty ? bytes : held + bytes
+        held = []
+        var rest = all[...]
+        while !rest.isEmpty {
+            let match = inbound.isBetweenMessages ? awaited?.match(rest) : nil
+            switch match {
+            case .whole(let length):
+                result.isAnswered = true
+                awaited = nil
+                rest = rest.dropFirst(length)
+            case .beginning:
+                held = Array(rest)
+                return result
+            case nil where awaited == nil:
+                inbound.skip(rest)
+                result.forClient += rest
+                return result
+            case .mismatch, nil:
+                let count = inbound.advance(rest)
+                result.forClient += rest.prefix(count)
+                rest = rest.dropFirst(count)
+            }
+        }
+        return result
+    }
+
+    /// Judges the unread bytes of a parked socket, all of them from the first on. After ``Unread/answer(length:)`` the
+    /// answer has come; the rest is judged by the next call.
+    public mutating func peeked(_ unread: [UInt8]) -> Unread {
+        guard let awaited else { return .forClient }
+        switch awaited.match(unread[...]) {
+        case .whole(let length):
+            self.awaited = nil
+            return .answer(length: length)
+        case .beginning:
+            return .undecided
+        case .mismatch:
+            return .forClient
+        }
+    }
+
+    /// Awaits no answer any more; gives back the bytes that might have become one, which are the client's.
+    public mutating func giveUp() -> [UInt8] {
+        awaited = nil
+        defer { held = [] }
+        inbound.skip(held[...])
+        return held
+    }
+}
