@@ -112,15 +112,17 @@ public struct KeepaliveLoad: Sendable {
     }
 
     /// The fewest wakes up to the horizon, by trying everything: which of the open keepalives happen at each step of
-    /// time. For a few items with intervals of less than sixteen steps.
+    /// time, from zero to the horizon. For a few items with intervals of less than sixteen steps, which happened last a
+    /// step or more before zero.
     public func fewest(until horizon: Int, step: Duration) -> Int {
         let intervals = items.map { Int(($0.cadence.interval / step).rounded()) }
         let shortest = items.map { Int((($0.cadence.interval - $0.cadence.tolerance) / step).rounded()) }
-        // How long ago each happened, four bits an item, and the fewest wakes that lead there.
+        // How long ago each happened, four bits an item, and the fewest wakes that lead there: at first, a step before
+        // zero.
         var reached = [
-            items.reversed().reduce(0) { $0 << 4 | Int((.zero - $1.last) / step) }: 0
+            items.reversed().reduce(0) { $0 << 4 | (Int((.zero - $1.last) / step) - 1) }: 0
         ]
-        for _ in 0..<horizon {
+        for _ in 0...horizon {
             var next: [Int: Int] = [:]
             for (ages, wakes) in reached {
                 choices: for chosen in 0..<(1 << items.count) {
