@@ -79,6 +79,9 @@ public final class Poller {
     /// The thread's stack. Handlers run on it, so it has what a Dispatch worker has; only touched pages take memory.
     private static let stackSize = 512 * 1024
 
+    /// Called at each wake-up, before its events are handled; see ``ResumeWatch``.
+    var beforeEvents: (@AgentQueue () -> Void)?
+
     private let descriptor: OwnedDescriptor
     private var registrations: [UInt64: Registration] = [:]
     private var nextToken: UInt64 = 0
@@ -156,6 +159,7 @@ public final class Poller {
     }
 
     private func dispatch(_ events: UnsafeMutableBufferPointer<epoll_event>) {
+        beforeEvents?()
         for event in events {
             guard let registration = registrations[event.data.u64] else { continue }
             // Since the wait its interest may have changed, too.
