@@ -37,9 +37,37 @@ struct KernelDump {
     private typealias Outcome = (events: [KernelEvent], isComplete: Bool)
 
     private func repeated(_ dump: () throws(SystemError) -> Outcome) throws(SystemError) -> Outcome {
-        var outcome = try dump()
+        var outcome: Outcome
+        do throws(SystemError) {
+            outcome = try dump()
+        } catch {
+            // One broke off for want of memory and counts as running for ever: the kernel goes on with it only when
+            // something is read, and nothing comes.
+            guard error.code == EBUSY else { throw error }
+            try finishEarlierDump()
+            outcome = try dump()
+        }
         for _ in 1..<Self.attempts where !outcome.isComplete { outcome = try dump() }
         return outcome
+    }
+
+    /// Reads a dump to its end that was given up. A request that is answered at once makes something to read.
+    private func finishEarlierDump() throws(SystemError) {
+        for _ in 0..<Self.attempts {
+            let nudge = NetlinkRequest(type: Int(NLMSG_NOOP), flags: NLM_F_REQUEST | NLM_F_ACK, header: UInt32(0))
+            _ = try socket.send(nudge)
+            // It may break off again, with the error that it has.
+            reading: while let reception = try? socket.receive() {
+                switch reception {
+                case .overrun: continue
+                case .empty: break reading
+                case .messages(let datagram):
+                    var isDone = false
+                    NetlinkMessage.forEach(in: datagram) { isDone = isDone || $0.type == NLMSG_DONE }
+                    if isDone { return }
+                }
+            }
+        }
     }
 
     private func dump<Header: BitwiseCopyable>(

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CNetlink
 import Glibc
 import NetworkPath
 import Platform
@@ -50,6 +51,19 @@ struct LoopbackTests {
         let loopback = try #require(snapshot.interfaces.values.first { $0.kind == .loopback })
         #expect(loopback.isOperational)
         #expect(loopback.addresses.contains { $0.address == Self.loopback && $0.prefixLength == 8 })
+    }
+
+    /// As after one that broke off for want of memory: the kernel takes no other on the socket while it is not read.
+    @Test func aDumpThatWasGivenUpIsNoObstacleToTheNext() throws {
+        let socket = try NetlinkSocket()
+        let request = NetlinkRequest(type: RTM_GETLINK, flags: NLM_F_REQUEST | NLM_F_DUMP, header: ifinfomsg())
+        _ = try socket.send(request)
+        var kinds = InterfaceKinds()
+        for _ in 1...2 {
+            let snapshot = try KernelDump(on: socket).read(kinds: &kinds)
+            #expect(snapshot.interfaces.values.contains { $0.kind == .loopback })
+            #expect(snapshot.isCoherent)
+        }
     }
 
     private static func sources(_ count: Int) -> [IPAddress] {
