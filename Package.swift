@@ -124,7 +124,7 @@ let package = Package(
         tests("Resolver", ["NetworkPath", "Platform", "Resolver"]),
         tests("Supervisor", ["NetworkPath", "Supervisor", "TestSupport"]),
         tests(
-            "Reachability", ["Netlink", "NetworkPath", "Reachability", "TestSupport"],
+            "Reachability", ["Netlink", "NetworkPath", "Platform", "Reachability", "TestSupport"],
             resources: [.copy("Recordings")]),
         tests("Dialer", ["Dialer", "NetworkPath", "Platform", "Supervisor"]),
         tests("Varlink", ["Platform", "Varlink"]),
@@ -146,7 +146,7 @@ let package = Package(
             [
                 "DialtoneAPI", "DialtoneClient", "LabSupport", "Netlink", "NetworkPath", "Platform", "Reachability",
                 "TestSupport", "dialtone", "dialtoned", "lab-launch",
-                "dialtone", "dialtoned", "lab-launch", "lab-network-manager",
+                "lab-network-manager",
             ],
             resources: [.copy("agent.py")]),
         tests("Soak", ["LabSupport", "Netlink", "NetworkPath", "Platform", "Reachability", "TestSupport"]),

@@ -45,7 +45,8 @@ extension KernelEvent {
             Interface(
                 index: index, name: name,
                 kind: kinds.kind(ofIndex: index, name: name, hardware: link.ifi_type, driver: driver),
-                isUp: flags & IFF_UP.rawValue != 0, hasCarrier: flags & IFF_LOWER_UP.rawValue != 0))
+                isUp: flags & IFF_UP.rawValue != 0, hasCarrier: flags & IFF_LOWER_UP.rawValue != 0),
+            isRunning: flags & IFF_RUNNING.rawValue != 0)
     }
 
     private init?(address message: NetlinkMessage) {
@@ -78,20 +79,8 @@ extension KernelEvent {
     }
 
     private init?(route message: NetlinkMessage) {
-        guard let route = message.payload(rtmsg.self) else { return nil }
-        // Entries that the kernel caches for one destination (redirects, path MTU) are no one's configuration.
-        guard route.rtm_flags & UInt32(RTM_F_CLONED) == 0 else { return nil }
-        let family: IPAddress.Family
-        switch CInt(route.rtm_family) {
-        case AF_INET: family = .v4
-        case AF_INET6: family = .v6
-        default: return nil
-        }
-        // No RTA_DST is a default route.
-        let destination = message.attributes(after: rtmsg.self).first { $0.type == Int(RTA_DST.rawValue) }
-        let address = destination.flatMap { IPAddress(bytes: $0.bytes) }
-        self = .routeChanged(
-            address.map { IPPrefix($0, length: Int(route.rtm_dst_len)) } ?? .all(family))
+        guard let prefix = message.routePrefix else { return nil }
+        self = .routeChanged(prefix, through: message.routeLinks, isRemoval: message.type == RTM_DELROUTE)
     }
 
     private init?(configuration message: NetlinkMessage) {
@@ -110,8 +99,73 @@ extension KernelEvent {
             let destination = message.attributes(after: ndmsg.self).first(where: { $0.type == Int(NDA_DST) }),
             let address = IPAddress(bytes: destination.bytes)
         else { return nil }
-        // A deleted entry is one that nothing is known of, and the next packet asks for it anew.
-        let isFailed = message.type == RTM_NEWNEIGH && CInt(header.ndm_state) & NUD_FAILED != 0
-        self = .neighbourChanged(.init(interfaceIndex: Int(header.ndm_ifindex), address: address), isFailed: isFailed)
+        let neighbour = NetworkSnapshot.Neighbour(interfaceIndex: Int(header.ndm_ifindex), address: address)
+        let state = CInt(header.ndm_state)
+        if message.type == RTM_NEWNEIGH, state & NUD_FAILED != 0 {
+            self = .neighbourChanged(neighbour, isFailed: true)
+        } else if message.type == RTM_NEWNEIGH, state & Self.answering != 0 {
+            self = .neighbourChanged(neighbour, isFailed: false)
+        } else {
+            // Of a deleted entry nothing is known any more, of one that is being asked for nothing yet.
+            self = .neighbourForgotten(neighbour)
+        }
+    }
+
+    /// The states in which the kernel sends packets to a neighbour (`NUD_VALID` in include/net/neighbour.h).
+    static let answering = NUD_PERMANENT | NUD_NOARP | NUD_REACHABLE | NUD_PROBE | NUD_STALE | NUD_DELAY
+}
+
+extension NetlinkMessage {
+    /// Whether this is a notice about a route.
+    var isRoute: Bool { type == RTM_NEWROUTE || type == RTM_DELROUTE }
+
+    /// Where the route leads that this is a notice about; `nil` where it is about none that counts.
+    var routePrefix: IPPrefix? {
+        guard isRoute, let route = payload(rtmsg.self) else { return nil }
+        // Entries that the kernel caches for one destination (redirects, path MTU) are no one's configuration.
+        guard route.rtm_flags & UInt32(RTM_F_CLONED) == 0 else { return nil }
+        let family: IPAddress.Family
+        switch CInt(route.rtm_family) {
+        case AF_INET: family = .v4
+        case AF_INET6: family = .v6
+        default: return nil
+        }
+        // No RTA_DST is a default route.
+        let destination = attributes(after: rtmsg.self).first { $0.type == Int(RTA_DST.rawValue) }
+        let address = destination.flatMap { IPAddress(bytes: $0.bytes) }
+        return address.map { IPPrefix($0, length: Int(route.rtm_dst_len)) } ?? .all(family)
+    }
+
+    /// The links that the route leads through.
+    var routeLinks: KernelEvent.RouteLinks {
+        var links: [Int] = []
+        var isByObject = false
+        for attribute in attributes(after: rtmsg.self) {
+            switch attribute.type {
+            case Int(RTA_OIF.rawValue): links.append(Int(attribute.uint32 ?? 0))
+            case Int(RTA_MULTIPATH.rawValue): links += attribute.nextHopLinks
+            case Int(RTA_NH_ID.rawValue): isByObject = true
+            default: break
+            }
+        }
+        // The kernel names an object's links beside it, unless it is told not to (net.ipv4.nexthop_compat_mode).
+        return links.isEmpty && isByObject ? .unnamed : .these(links)
+    }
+}
+
+extension NetlinkAttribute {
+    /// The links of a multipath route: `RTA_MULTIPATH` holds a `struct rtnexthop` for each, its length first.
+    fileprivate var nextHopLinks: [Int] {
+        var links: [Int] = []
+        var rest = bytes[...]
+        while rest.count >= MemoryLayout<rtnexthop>.size {
+            let hop = UnsafeRawBufferPointer(rebasing: rest).loadUnaligned(as: rtnexthop.self)
+            links.append(Int(hop.rtnh_ifindex))
+            // RTNH_ALIGN; a length that cannot be ends the walk.
+            let length = (Int(hop.rtnh_len) + 3) & ~3
+            guard length >= MemoryLayout<rtnexthop>.size else { break }
+            rest = rest.dropFirst(length)
+        }
+        return links
     }
 }

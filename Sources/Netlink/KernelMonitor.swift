@@ -26,6 +26,9 @@ public final class KernelMonitor {
     /// The kernel's state as of the last message read.
     public private(set) var snapshot = NetworkSnapshot()
 
+    /// How many routes the kernel was asked for since the start.
+    public private(set) var lookupCount = 0
+
     private let notices: NetlinkSocket
     private let requests: NetlinkSocket
     private let neighbours: NeighbourWatch
@@ -51,6 +54,7 @@ public final class KernelMonitor {
         kinds.recorder = recorder
         snapshot = try KernelDump(on: requests).read(kinds: &kinds)
         recorder?.noteReread(isCoherent: snapshot.isCoherent)
+        snapshot.loseTrackOfRoutes()
         lastReread = BootClock.now()
     }
 
@@ -99,7 +103,8 @@ public final class KernelMonitor {
     ///
     /// - Throws: when the kernel cannot be asked; a refusal of one query is its answer, not an error.
     public func routes(for queries: [PreparedQuery]) throws(SystemError) -> [RouteAnswer] {
-        try RouteLookup(on: requests).answers(to: queries)
+        lookupCount += queries.count
+        return try RouteLookup(on: requests).answers(to: queries)
     }
 
     /// Reports a change of routes from now on only where one of `destinations` may be concerned; all with `nil`.
@@ -120,11 +125,29 @@ public final class KernelMonitor {
         try neighbours.update(failed: snapshot.failedNeighbours)
     }
 
+    /// Has the kernel ask for a neighbour whether it is there.
+    ///
+    /// - Returns: whether it does; it takes `CAP_NET_ADMIN`.
+    public func solicit(_ neighbour: NetworkSnapshot.Neighbour) -> Bool {
+        neighbours.solicit(neighbour)
+    }
+
+    /// Takes a gateway's failure back, since nobody can find out whether it lasts; returns what that changes.
+    public func doubtFailure(of gateway: NetworkSnapshot.Neighbour) -> KernelChange {
+        recorder?.noteDoubt(of: gateway)
+        let change = snapshot.apply(.neighbourChanged(gateway, isFailed: false))
+        try? neighbours.update(failed: snapshot.failedNeighbours)
+        return change
+    }
+
     private func readNotices() {
         var change = KernelChange()
-        let end = drain(notices) { event in
-            if case .routeChanged(let prefix) = event, destinations?.touches(prefix) == false { return }
-            change.merge(snapshot.apply(event))
+        let end = drain(notices) { message in
+            // Most of a router's notices end here, before anything is made of them.
+            if let destinations, let prefix = message.routePrefix, !destinations.touches(prefix) {
+                return snapshot.noteRoute(to: prefix, through: message.routeLinks)
+            }
+            if let event = KernelEvent(message, kinds: &kinds) { change.merge(snapshot.apply(event)) }
         }
         if end.lostSome { needsReread = true }
         // Not before the queue is empty: what is still in it is older than the re-read and would be laid over it, and
@@ -143,8 +166,9 @@ public final class KernelMonitor {
 
     private func readNeighbours() {
         var change = KernelChange()
-        let end = drain(neighbours.notices) { event in
-            if neighbours.concerns(event) { change.merge(snapshot.apply(event)) }
+        let end = drain(neighbours.notices) { message in
+            guard let event = KernelEvent(message, kinds: &kinds), neighbours.concerns(event) else { return }
+            change.merge(snapshot.apply(event))
         }
         if end.lostSome { change.merge(rereadNeighbours()) }
         // A filter that the kernel will not take leaves the old one, which lets failures through: nothing is lost but
@@ -154,14 +178,12 @@ public final class KernelMonitor {
     }
 
     /// Reads what is queued on `socket`, up to a bound.
-    private func drain(_ socket: NetlinkSocket, _ take: (KernelEvent) -> Void) -> (lostSome: Bool, isEmpty: Bool) {
+    private func drain(_ socket: NetlinkSocket, _ take: (NetlinkMessage) -> Void) -> (lostSome: Bool, isEmpty: Bool) {
         var lostSome = false
         for _ in 0..<Self.datagramsPerTurn {
             switch try? socket.receive() {
             case .messages(let datagram):
-                NetlinkMessage.forEach(in: datagram) { message in
-                    if let event = KernelEvent(message, kinds: &kinds) { take(event) }
-                }
+                NetlinkMessage.forEach(in: datagram, take)
             case .overrun:
                 // It comes before what is queued, and the socket works on: so does this loop.
                 lostSome = true

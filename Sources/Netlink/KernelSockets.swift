@@ -45,4 +45,10 @@ public struct KernelSockets: ~Copyable, Sendable {
             requests.tap = (recorder, .requests)
         }
     }
+
+    /// The same sockets once more, for a monitor that could not be made of them the first time.
+    public init(sharing other: borrowing KernelSockets) {
+        (notices, neighbours, requests) = (other.notices, other.neighbours, other.requests)
+        recorder = other.recorder
+    }
 }

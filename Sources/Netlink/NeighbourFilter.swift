@@ -23,12 +23,11 @@ struct NeighbourFilter {
         // struct nlmsghdr: length 4, type 2 at 4; struct ndmsg from 16: family at 16, state at 24; first attribute at
         // 28, its value at 32. The kernel puts NDA_DST first (neigh_fill_info in net/core/neighbour.c).
         if awaitsRecovery {
-            let valid = NUD_PERMANENT | NUD_NOARP | NUD_REACHABLE | NUD_PROBE | NUD_STALE | NUD_DELAY
             load(BPF_H, at: 4)
             skipUnless(BPF_JEQ, Self.asLoaded(UInt16(RTM_DELNEIGH)), count: 1)
             jump(over: 3)
             load(BPF_H, at: 24)
-            skipIf(BPF_JSET, Self.asLoaded(UInt16(NUD_FAILED | valid)), count: 1)
+            skipIf(BPF_JSET, Self.asLoaded(UInt16(NUD_FAILED | KernelEvent.answering)), count: 1)
             drop()
         } else {
             load(BPF_H, at: 24)

@@ -47,8 +47,12 @@ final class NeighbourWatch {
 
     /// Whether `event` is about a watched gateway. The filter matches addresses, which two links may share.
     func concerns(_ event: KernelEvent) -> Bool {
-        guard case .neighbourChanged(let neighbour, _) = event else { return false }
-        return watched.contains(neighbour)
+        switch event {
+        case .neighbourChanged(let neighbour, _), .neighbourForgotten(let neighbour): watched.contains(neighbour)
+        case .interfacePresent, .interfaceRemoved, .addressPresent, .addressRemoved, .routeChanged,
+            .routeSelectionChanged, .ruleChanged, .nextHopChanged:
+            false
+        }
     }
 
     private func attachFilter() throws(SystemError) {
@@ -69,30 +73,40 @@ final class NeighbourWatch {
 
     private func states(of neighbours: Set<NetworkSnapshot.Neighbour>) throws(SystemError) -> [KernelEvent] {
         var events: [KernelEvent] = []
-        for neighbour in neighbours {
-            events.append(.neighbourChanged(neighbour, isFailed: try isFailed(neighbour)))
-        }
+        for neighbour in neighbours { events.append(try state(of: neighbour)) }
         return events
     }
 
-    /// Whether the kernel holds `neighbour` for dead. An entry it does not have is not: nothing was asked yet.
-    private func isFailed(_ neighbour: NetworkSnapshot.Neighbour) throws(SystemError) -> Bool {
+    /// What the kernel holds of `neighbour`. Of one that it does not have it has forgotten all.
+    private func state(of neighbour: NetworkSnapshot.Neighbour) throws(SystemError) -> KernelEvent {
         var kinds = InterfaceKinds()
-        return try requests.ask(NetlinkRequest(neighbour)) { message in
-            // Anything else is the kernel's word that it has no such entry.
-            guard case .neighbourChanged(_, let isFailed)? = KernelEvent(message, kinds: &kinds) else { return nil }
-            return isFailed
-        } ?? false
+        // Anything but an entry is the kernel's word that it has none.
+        return try requests.ask(NetlinkRequest(neighbour)) { KernelEvent($0, kinds: &kinds) }
+            ?? .neighbourForgotten(neighbour)
+    }
+
+    /// Has the kernel ask for `neighbour` now, as if a packet were to be sent to it (`ip neighbour add … use`).
+    ///
+    /// - Returns: whether it does; without `CAP_NET_ADMIN` it refuses.
+    func solicit(_ neighbour: NetworkSnapshot.Neighbour) -> Bool {
+        let flags = NLM_F_REQUEST | NLM_F_CREATE | NLM_F_ACK
+        let request = NetlinkRequest(neighbour, type: RTM_NEWNEIGH, flags: flags, entryFlags: NTF_USE)
+        let code = try? requests.ask(request) { $0.errorCode }
+        return code == 0
     }
 }
 
 extension NetlinkRequest {
-    /// Asks for one entry of the neighbour table.
-    init(_ neighbour: NetworkSnapshot.Neighbour) {
+    /// A request about one entry of the neighbour table; by default for it.
+    init(
+        _ neighbour: NetworkSnapshot.Neighbour, type: Int = RTM_GETNEIGH, flags: CInt = NLM_F_REQUEST,
+        entryFlags: CInt = 0
+    ) {
         var header = ndmsg()
         header.ndm_family = UInt8(neighbour.address.family == .v4 ? AF_INET : AF_INET6)
         header.ndm_ifindex = CInt(neighbour.interfaceIndex)
-        self.init(type: RTM_GETNEIGH, flags: NLM_F_REQUEST, header: header) { message in
+        header.ndm_flags = UInt8(entryFlags)
+        self.init(type: type, flags: flags, header: header) { message in
             let bytes = neighbour.address.bytes
             nla_put(message, CInt(NDA_DST), CInt(bytes.count), bytes)
         }

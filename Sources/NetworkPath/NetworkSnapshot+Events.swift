@@ -5,37 +5,63 @@ extension NetworkSnapshot {
     /// known (lifetime refreshes re-send an address, wireless drivers re-send a link).
     public mutating func apply(_ event: KernelEvent) -> KernelChange {
         let change = effect(of: event)
-        if !change.isEmpty { generation += 1 }
+        if !change.subjects.isEmpty { generation += 1 }
         return change
     }
 
     private mutating func effect(of event: KernelEvent) -> KernelChange {
         switch event {
-        case .interfacePresent(let interface): update(interface)
+        case .interfacePresent(let interface, let isRunning): update(interface, isRunning: isRunning)
         case .interfaceRemoved(let index): removeInterface(index)
         case .addressPresent(let address, let index): update(address, on: index)
         case .addressRemoved(let address, let index): remove(address, from: index)
-        case .routeChanged(let prefix): KernelChange(.routes, routes: .inside([prefix]))
+        case .routeChanged(let prefix, let links, let isRemoval): updateRoute(to: prefix, links, isRemoval: isRemoval)
         case .ruleChanged: KernelChange(.rules)
-        case .nextHopChanged: KernelChange(.nextHops)
+        case .nextHopChanged: updateNextHops()
         case .routeSelectionChanged: KernelChange(.routes, routes: .all)
         case .neighbourChanged(let neighbour, let isFailed): update(neighbour, isFailed: isFailed)
+        case .neighbourForgotten(let neighbour): forget(neighbour)
         }
     }
 
-    private mutating func update(_ interface: Interface) -> KernelChange {
+    private mutating func update(_ interface: Interface, isRunning: Bool?) -> KernelChange {
         var interface = costs.applied(to: interface)
-        let known = interfaces[interface.index]
+        let index = interface.index
+        let known = interfaces[index]
         interface.addresses = known?.addresses ?? []
-        guard interface != known else { return KernelChange() }
-        interfaces[interface.index] = interface
-        return KernelChange(.interfaces, lostAddresses: lost(from: known))
+        // One of which an address was told before has a past that was missed.
+        let reach = known == nil ? LinkReach.none : .unknown
+        var record = records[index] ?? LinkRecord(reach: reach)
+        let isSettled = isRunning == nil || record.isRunning == nil || isRunning == record.isRunning
+        record.isRunning = isRunning ?? record.isRunning
+        // No record says as much as one of a link of which nothing is known.
+        if known == nil || isRunning != nil { records[index] = record }
+        guard interface != known || !isSettled else { return KernelChange() }
+        interfaces[index] = interface
+        var change = KernelChange(.interfaces, lostAddresses: lost(from: known))
+        change.links = [index]
+        guard let known else { return change }
+        if interface.isUp != known.isUp || interface.hasCarrier != known.hasCarrier || !isSettled {
+            change.rerouted = [index: record.reach]
+            change.addresses = Set(interface.addresses.map(\.address))
+        }
+        // The kernel says so before it takes the routes down or up (__dev_notify_flags in net/core/dev.c); of a carrier
+        // it says so afterwards.
+        change.isForetold = interface.isUp != known.isUp
+        // With its link the kernel's memory of a neighbour goes.
+        if known.isOperational, !interface.isOperational { forgetNeighbours(on: index) }
+        return change
     }
 
     private mutating func removeInterface(_ index: Int) -> KernelChange {
+        let record = records.removeValue(forKey: index)
         guard let removed = interfaces.removeValue(forKey: index) else { return KernelChange() }
-        failedNeighbours = failedNeighbours.filter { $0.interfaceIndex != index }
-        return KernelChange([.interfaces, .addresses], lostAddresses: lost(from: removed))
+        forgetNeighbours(on: index)
+        var change = KernelChange([.interfaces, .addresses], lostAddresses: lost(from: removed))
+        change.links = [index]
+        change.rerouted = [index: record?.reach ?? .unknown]
+        change.addresses = Set(removed.addresses.map(\.address))
+        return change
     }
 
     private mutating func update(_ address: InterfaceAddress, on index: Int) -> KernelChange {
@@ -46,14 +72,54 @@ extension NetworkSnapshot {
         let former = interfaces[index, default: unknown].replaceOrAppend(address)
         guard former != address else { return KernelChange() }
         // An address that fails duplicate detection is present and useless: flows cannot be bound to it any more.
-        return KernelChange(.addresses, lostAddresses: lost(former, from: interfaces[index]))
+        var change = KernelChange(.addresses, lostAddresses: lost(former, from: interfaces[index]))
+        change.links = [index]
+        change.addresses = [address.address]
+        return change
     }
 
     private mutating func remove(_ address: IPAddress, from index: Int) -> KernelChange {
         guard let position = interfaces[index]?.addresses.firstIndex(where: { $0.address == address }),
             let removed = interfaces[index]?.addresses.remove(at: position)
         else { return KernelChange() }
-        return KernelChange(.addresses, lostAddresses: lost(removed, from: interfaces[index]))
+        var change = KernelChange(.addresses, lostAddresses: lost(removed, from: interfaces[index]))
+        change.links = [index]
+        change.rerouted = [index: records[index]?.reach ?? .unknown]
+        change.addresses = [address]
+        // "Send message first, then call notifier": the routes go after the word (__inet_del_ifa in
+        // net/ipv4/devinet.c).
+        change.isForetold = true
+        return change
+    }
+
+    private mutating func updateRoute(
+        to prefix: IPPrefix, _ links: KernelEvent.RouteLinks, isRemoval: Bool
+    ) -> KernelChange {
+        noteRoute(to: prefix, through: links)
+        var change = KernelChange(.routes, routes: .inside([prefix]))
+        // IPv4 tells of a removal before it removes (fib_table_delete in net/ipv4/fib_trie.c).
+        change.isForetold = isRemoval
+        return change
+    }
+
+    /// Keeps through which links a route led that changed, and no more of it: also for one that concerns nobody, and
+    /// need not be applied.
+    public mutating func noteRoute(to prefix: IPPrefix, through links: KernelEvent.RouteLinks) {
+        switch links {
+        case .these(let indices):
+            for index in indices { records[index]?.reach.add(prefix) }
+        case .unnamed:
+            for index in records.keys { records[index]?.reach.add(prefix) }
+        }
+    }
+
+    private mutating func updateNextHops() -> KernelChange {
+        // The routes through the object now lead through other links, or will; which, is not said.
+        loseTrackOfRoutes()
+        var change = KernelChange(.nextHops)
+        // A removal is told before the routes go (remove_nexthop in net/ipv4/nexthop.c).
+        change.isForetold = true
+        return change
     }
 
     private mutating func update(_ neighbour: Neighbour, isFailed: Bool) -> KernelChange {
@@ -61,7 +127,23 @@ extension NetworkSnapshot {
             isFailed
             ? failedNeighbours.insert(neighbour).inserted
             : failedNeighbours.remove(neighbour) != nil
-        return changed ? KernelChange(.neighbours) : KernelChange()
+        guard changed else { return KernelChange() }
+        var change = KernelChange(.neighbours)
+        change.neighbours = [neighbour]
+        return change
+    }
+
+    /// A table that has grown is swept, and failures go first (`neigh_forced_gc` in net/core/neighbour.c): that one is
+    /// forgotten is no sign of life.
+    private func forget(_ neighbour: Neighbour) -> KernelChange {
+        var change = KernelChange()
+        if failedNeighbours.contains(neighbour) { change.forgotten = [neighbour] }
+        return change
+    }
+
+    private mutating func forgetNeighbours(on index: Int) {
+        guard failedNeighbours.contains(where: { $0.interfaceIndex == index }) else { return }
+        failedNeighbours = failedNeighbours.filter { $0.interfaceIndex != index }
     }
 
     /// Of the addresses of an interface as it was, those that packets could carry then and cannot now, from any
@@ -89,9 +171,16 @@ extension NetworkSnapshot {
         self = reread
         self.costs = costs
         self.generation = generation
+        // The message of a route through any of them may be among the lost.
+        loseTrackOfRoutes()
         var change = KernelChange.everything
         change.lostAddresses = before.subtracting(addresses)
         return change
+    }
+
+    /// From now on any link may lead anywhere: at the start, and after messages were lost.
+    public mutating func loseTrackOfRoutes() {
+        records = interfaces.mapValues { LinkRecord(reach: .unknown, isRunning: records[$0.index]?.isRunning) }
     }
 
     /// Every address that packets may carry as their source.

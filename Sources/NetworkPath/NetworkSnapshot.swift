@@ -23,6 +23,8 @@ public struct NetworkSnapshot: Hashable, Sendable {
     public var interfaces: [Int: Interface]
     /// Neighbours that do not answer (from `NUD_FAILED`).
     public var failedNeighbours: Set<Neighbour>
+    /// What is known of the links beyond what a path shows.
+    var records: [Int: LinkRecord] = [:]
     /// Whether the state is known to be complete; false between a buffer overrun and the end of the re-read.
     public var isCoherent: Bool
     /// The user's word on what interfaces cost. A change takes effect on all of them at once.
@@ -43,6 +45,13 @@ public struct NetworkSnapshot: Hashable, Sendable {
         self.interfaces = interfaces
         self.failedNeighbours = failedNeighbours
         self.isCoherent = isCoherent
+    }
+
+    /// What is kept of a link for the sake of what it does in silence.
+    struct LinkRecord: Hashable, Sendable {
+        var reach: LinkReach
+        /// `IFF_RUNNING`; `nil` until it is told.
+        var isRunning: Bool?
     }
 
     /// Whether packets may carry `address` as their source: some interface has it in a usable state, and is itself up

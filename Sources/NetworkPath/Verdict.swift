@@ -119,15 +119,9 @@ extension NetworkSnapshot {
         case .blackhole: return .blackhole
         case .familyUnsupported: return .noAddress
         case .noRoute, .other:
-            let links = interfaces.values.filter { $0.kind != .loopback }
-            guard links.contains(where: \.isOperational) else { return .noCarrier }
-            let hasAddress = links.contains { link in
-                link.isOperational
-                    && link.addresses.contains {
-                        $0.isUsable && $0.address.family == destination.family && !$0.address.isLinkLocal
-                    }
-            }
-            return hasAddress ? .noRoute : .noAddress
+            let footing = footing
+            guard footing.contains(.link) else { return .noCarrier }
+            return footing.contains(.address(destination.family)) ? .noRoute : .noAddress
         }
     }
 

@@ -50,6 +50,14 @@ final class FactFinder {
     /// Where the packets asked about go.
     var destinations: [IPAddress] { Array(internet.destinations) + servers.map(\.address) }
 
+    /// What is asked.
+    var inquiries: [Inquiry] { [internet] + servers.map(\.inquiry) }
+
+    /// Whether the change of `scope` may alter any of it.
+    func isConcerned(by scope: ChangeScope) -> Bool {
+        internet.isConcerned(by: scope) || servers.contains { $0.inquiry.isConcerned(by: scope) }
+    }
+
     /// Adds the lookups.
     func add(to batch: inout LookupBatch) -> Slots {
         Slots(internet: batch.add(internet), servers: servers.map { ($0.address, batch.add($0.inquiry)) })

@@ -13,51 +13,55 @@ enum Internet {
     static let v6 = IPAddress(v6: 0x2001_0503_BA3E_0000_0000_0000_0002_0030)  // 2001:503:ba3e::2:30
 }
 
-/// The lookups that answer a question, and how their answers become a path.
-struct Inquiry {
+/// The lookups that answer a question, how their answers become a path, and what that path rests on.
+final class Inquiry {
     /// What to ask the kernel.
-    private(set) var queries: [PreparedQuery] = []
+    let queries: [PreparedQuery]
     /// The verdict where there is nothing to ask.
-    private var foregone: Path?
+    private let foregone: Path?
+    /// What of the links the lookups were made of.
+    private let terms: Terms
+    /// What the last answers rest on; `nil` until there are some.
+    private(set) var basis: VerdictBasis?
 
     /// Where the packets asked about go.
     var destinations: some Sequence<IPAddress> { queries.lazy.map(\.query.destination) }
 
     /// The lookups for the network over the interfaces that `requirement` allows.
     init(network requirement: InterfaceRequirement, in snapshot: NetworkSnapshot) {
-        guard let indices = requirement.interfaces(in: snapshot) else {
-            queries = [PreparedQuery(RouteQuery(Internet.v4)), PreparedQuery(RouteQuery(Internet.v6))]
+        let allowed = requirement.interfaces(in: snapshot)
+        terms = .network(requirement, allowed: allowed)
+        let addresses = [Internet.v4, Internet.v6]
+        guard let allowed else {
+            queries = addresses.map { PreparedQuery(RouteQuery($0)) }
+            foregone = nil
             return
         }
-        for index in indices {
-            for address in [Internet.v4, Internet.v6] {
+        queries = allowed.flatMap { index in
+            addresses.map { address in
                 var query = RouteQuery(address)
                 query.interfaceIndex = index
-                queries.append(PreparedQuery(query))
+                return PreparedQuery(query)
             }
         }
-        if queries.isEmpty {
-            foregone = Path(status: .unsatisfied, reason: .noRoute)
-        }
+        foregone = queries.isEmpty ? Path(status: .unsatisfied, reason: .noRoute) : nil
     }
 
     /// The lookups for `target` at each of `addresses`.
     init(_ target: Target, at addresses: [IPAddress], in snapshot: NetworkSnapshot) {
-        var index: Int?
-        if let name = target.interface {
-            index = snapshot.interfaces.values.first { $0.name == name }?.index
-            if index == nil { foregone = Path(status: .unsatisfied, reason: .noRoute, destination: addresses.first) }
-        }
+        let index = target.interface.flatMap { snapshot.index(of: $0) }
         // The kernel answers EINVAL to a source that is not ours, which reads like a blackhole.
-        if let source = target.source, !snapshot.hasUsable(source) {
-            foregone = Path(status: .unsatisfied, reason: .noAddress, destination: addresses.first)
-        }
-        guard foregone == nil else { return }
+        let hasSource = target.source.map { snapshot.hasUsable($0) } ?? true
+        terms = .host(target, index: index, hasSource: hasSource)
+        let obstacle: Path.Reason? =
+            if !hasSource { .noAddress } else if target.interface != nil, index == nil { .noRoute } else { nil }
+        let suitable = addresses.filter { address in target.source.map { $0.family == address.family } ?? true }
         queries =
-            addresses
-            .filter { address in target.source.map { $0.family == address.family } ?? true }
-            .map { PreparedQuery(RouteQuery($0, for: target, interfaceIndex: index)) }
-        if queries.isEmpty { foregone = Path(status: .unsatisfied, reason: .noAddress, destination: addresses.first) }
+            obstacle != nil
+            ? [] : suitable.map { PreparedQuery(RouteQuery($0, for: target, interfaceIndex: index)) }
+        foregone =
+            queries.isEmpty
+            ? Path(status: .unsatisfied, reason: obstacle ?? .noAddress, destination: addresses.first) : nil
     }
 
     /// Whether the verdict may differ after `change`. One that needs no lookup rests on interfaces and addresses.
@@ -83,5 +87,50 @@ struct Inquiry {
     /// The path that each single answer makes.
     func candidates(by answers: ArraySlice<RouteAnswer>, in snapshot: NetworkSnapshot) -> [Path] {
         zip(queries, answers).map { Path(to: $0.query.destination, by: $1, in: snapshot) }
+    }
+
+    /// Keeps what the verdict on `answers` rests on.
+    func note(_ answers: ArraySlice<RouteAnswer>, in snapshot: NetworkSnapshot) {
+        var basis = VerdictBasis(capacity: queries.count)
+        for (prepared, answer) in zip(queries, answers) { basis.add(prepared.query, answer, in: snapshot) }
+        self.basis = basis
+    }
+
+    /// Whether the change of `scope` may alter the path.
+    func isConcerned(by scope: ChangeScope) -> Bool { basis?.isConcerned(by: scope) ?? true }
+
+    /// Whether the same question would make other lookups after `change`.
+    func isOutdated(by change: KernelChange, in snapshot: NetworkSnapshot) -> Bool {
+        switch terms {
+        case .network(let requirement, let allowed):
+            return change.subjects.contains(.interfaces) && requirement.interfaces(in: snapshot) != allowed
+        case .host(let target, let index, let hasSource):
+            if let name = target.interface, change.subjects.contains(.interfaces) {
+                // Where everything changed, it is not told which links did.
+                let changed = change.concernsEverybody ? [] : change.links
+                if snapshot.index(of: name, known: index, among: changed) != index { return true }
+            }
+            guard let source = target.source, change.concernsEverybody || change.addresses.contains(source) else {
+                return false
+            }
+            return snapshot.hasUsable(source) != hasSource
+        }
+    }
+
+    private enum Terms {
+        case network(InterfaceRequirement, allowed: [Int]?)
+        case host(Target, index: Int?, hasSource: Bool)
+    }
+}
+
+extension NetworkSnapshot {
+    /// The index of the interface called `name`.
+    fileprivate func index(of name: String) -> Int? { interfaces.values.first { $0.name == name }?.index }
+
+    /// The same where it was `known` before the interfaces in `changed` changed, without a look at all the others:
+    /// a thousand targets may name their interface. Where it is not told which changed, all are looked at.
+    fileprivate func index(of name: String, known: Int?, among changed: Set<Int>) -> Int? {
+        if let known, interfaces[known]?.name == name { return known }
+        return changed.isEmpty ? index(of: name) : changed.first { interfaces[$0]?.name == name }
     }
 }

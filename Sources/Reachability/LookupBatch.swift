@@ -13,6 +13,7 @@ struct LookupBatch {
         fileprivate let range: Range<Int>
     }
 
+    private var slots: [Slot] = []
     private var queries: [PreparedQuery] = []
     private var answers: [RouteAnswer] = []
 
@@ -20,26 +21,27 @@ struct LookupBatch {
     mutating func add(_ inquiry: Inquiry) -> Slot {
         let start = queries.count
         queries += inquiry.queries
-        return Slot(inquiry: inquiry, range: start..<queries.count)
+        let slot = Slot(inquiry: inquiry, range: start..<queries.count)
+        slots.append(slot)
+        return slot
     }
 
-    /// Asks the kernel, and has the gateways that it names watched along with `others`.
-    ///
-    /// - Returns: all gateways that are watched now.
+    /// Asks the kernel, and has the gateways that it names watched along with `gateways`, to which they are added.
     mutating func run(
-        on kernel: KernelMonitor, alsoWatching others: Set<NetworkSnapshot.Neighbour>
-    ) throws(SystemError) -> Set<NetworkSnapshot.Neighbour> {
-        guard !queries.isEmpty else { return others }
+        on kernel: KernelMonitor, alsoWatching gateways: inout Set<NetworkSnapshot.Neighbour>
+    ) throws(SystemError) {
+        guard !slots.isEmpty else { return }
         answers = try kernel.routes(for: queries)
-        var gateways = others
+        let known = gateways.count
         for case .route(let route) in answers {
             if let gateway = route.gateway {
                 gateways.insert(.init(interfaceIndex: route.interfaceIndex, address: gateway))
             }
         }
         // Before the verdicts are made: what is known of a new gateway is then part of them.
-        try kernel.watch(gateways: gateways)
-        return gateways
+        if gateways.count != known { try kernel.watch(gateways: gateways) }
+        let snapshot = kernel.snapshot
+        for slot in slots { slot.inquiry.note(answers[slot.range], in: snapshot) }
     }
 
     /// The path that the answers make for the inquiry in `slot`.

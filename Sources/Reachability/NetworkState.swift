@@ -9,9 +9,9 @@ package import Resolver
 ///
 /// The run-loop contract, all of it on the agent's queue:
 /// 1. The kernel monitor reports a change; the pacer says whether it is evaluated in this turn or, in a storm, shortly.
-/// 2. An evaluation asks the kernel, in one batch, about the questions that the change may concern, and derives each of
-///    their paths anew. Nothing is carried over from the last verdict, so no event that the kernel kept to itself can
-///    leave a wrong one standing.
+/// 2. An evaluation asks the kernel, in one batch, about the questions that the change may concern by what their
+///    verdicts rest on (``VerdictBasis``), and derives each of their paths anew. Nothing is carried over from the last
+///    verdict. What the kernel tells of before it does it is looked at again a little later.
 /// 3. Observers whose path differs are called, in the order in which they began to observe, within the same turn.
 /// 4. Only then are those called who wait for lost addresses: by that time the paths that used them are corrected.
 @AgentQueue
@@ -22,16 +22,26 @@ package final class NetworkState {
     /// Why the kernel cannot be followed; `nil` when it can. All paths are ``Path/Status/unknown`` then.
     package private(set) var failure: SystemError?
 
-    private var kernel: KernelMonitor?
+    private(set) var kernel: KernelMonitor?
+    private let open: () throws(SystemError) -> KernelSockets
+    private var startDelay = Duration.seconds(1)
     /// The resolver, which is told of every change of the network.
     package let resolver = Resolver()
-    private var facts: FactFinder?
+    private(set) var facts: FactFinder?
     private var pacer = EvaluationPacer(now: BootClock.now())
-    private var pending = KernelChange()
-    let prober = GatewayProber()
-    private var gateways: Set<NetworkSnapshot.Neighbour> = []
+    private(set) var pending = KernelChange()
+    var gateways: Set<NetworkSnapshot.Neighbour> = []
+    /// How many gateways may be watched before those that no path leads over any more are dropped.
+    private var toleratedGateways = mostIdleGateways
+    private(set) lazy var prober = GatewayProber(
+        solicit: { [weak self] in self?.kernel?.solicit($0) ?? false },
+        giveBenefitOfDoubt: { [weak self] gateway in
+            guard let self, let kernel else { return }
+            kernelChanged(kernel.doubtFailure(of: gateway))
+        })
+    private(set) lazy var secondLook = SecondLook { [weak self] in self?.evaluate($0) }
 
-    private var watched: [Question: WatchedQuestion] = [:]
+    private(set) var watched: [Question: WatchedQuestion] = [:]
     private var names: [String: WatchedName] = [:]
     private var nextObserver: UInt64 = 0
     private var isIndexStale = true
@@ -41,35 +51,54 @@ package final class NetworkState {
 
     /// An engine on given sockets, as for another network namespace.
     package init(_ sockets: borrowing KernelSockets) {
-        start(sockets)
+        let kept = KernelSockets(sharing: sockets)
+        open = { KernelSockets(sharing: kept) }
+        start()
     }
 
     /// An engine for the process's own network namespace.
     ///
     /// - Parameter recorder: records what its verdicts rest on, and the verdicts.
     init(recorder: Recorder? = nil) {
-        do throws(SystemError) {
-            start(try KernelSockets(recorder: recorder))
-        } catch {
-            failure = error
-        }
+        open = { () throws(SystemError) in try KernelSockets(recorder: recorder) }
+        start()
     }
 
-    private func start(_ sockets: borrowing KernelSockets) {
+    private func start() {
         do throws(SystemError) {
-            let kernel = try KernelMonitor(sockets)
+            let kernel = try KernelMonitor(try open())
             record = kernel.recorder.map { EngineRecord($0) }
             try kernel.start(on: AgentQueue.queue) { [weak self] change, _ in
                 AgentQueue.assumeIsolated { self?.kernelChanged(change) }
             }
             // Only one that is followed: verdicts of another would stand for ever.
             self.kernel = kernel
-            facts = FactFinder { [weak self] in self?.evaluate(.everything) }
+            facts = FactFinder { [weak self] in
+                // Theirs are other destinations.
+                self?.forgetIndex()
+                self?.evaluate(.everything)
+            }
+            failure = nil
+            for watched in watched.values {
+                record?.watched(watched.question)
+                track(watched)
+            }
             evaluate(.everything)
         } catch {
             failure = error
+            startLater()
         }
     }
+
+    /// No descriptor left, no memory, a security module that is still to be told of this program: most of what refuses
+    /// at the start passes. What does not costs a few system calls in five minutes.
+    private func startLater() {
+        let delay = startDelay
+        startDelay = min(delay * 2, Self.longestStartDelay)
+        _ = Timers.shared.schedule(after: delay) { [weak self] in self?.start() }
+    }
+
+    private static let longestStartDelay = Duration.seconds(300)
 
     /// What the kernel's network looks like now.
     package var snapshot: NetworkSnapshot { kernel?.snapshot ?? NetworkSnapshot(isCoherent: false) }
@@ -95,8 +124,11 @@ package final class NetworkState {
         let observation = PathObservation(handler) { [weak self] in self?.forget(key, of: question) }
         let watched = watched[question] ?? watch(question)
         watched.add(observation, key: key)
-        AgentQueue.async {
-            if observation.path == nil, let path = watched.path { observation.deliver(path) }
+        AgentQueue.async { [weak self] in
+            guard observation.path == nil, var path = watched.path else { return }
+            // What happened since the verdict did not concern it: it is that of the present network.
+            if let kernel = self?.kernel { path.generation = kernel.snapshot.generation }
+            observation.deliver(path)
         }
         return observation
     }
@@ -108,8 +140,7 @@ package final class NetworkState {
         let snapshot = kernel.snapshot
         var batch = LookupBatch()
         let slots = addresses.map { batch.add(Inquiry(target, at: [$0], in: snapshot)) }
-        guard let watched = try? batch.run(on: kernel, alsoWatching: gateways) else { return addresses }
-        gateways = watched
+        guard (try? batch.run(on: kernel, alsoWatching: &gateways)) != nil else { return addresses }
         let isReachable = slots.map { batch.path($0, in: kernel.snapshot).status == .satisfied }
         let ranked = zip(addresses, isReachable)
         return ranked.filter(\.1).map(\.0) + ranked.filter { !$0.1 }.map(\.0)
@@ -123,12 +154,17 @@ package final class NetworkState {
     // MARK: Changes
 
     private func kernelChanged(_ change: KernelChange) {
+        for gateway in change.forgotten { prober.probeNow(gateway) }
+        guard !change.subjects.isEmpty else { return }
         pending.merge(change)
         if change.lostAddresses.isEmpty {
             pace()
         } else {
+            // The servers' answers may be on their way to one of them. Those of a container's link are nobody's.
+            if let kernel, facts?.isConcerned(by: ChangeScope(change, in: kernel.snapshot)) ?? false {
+                resolver.networkChanged()
+            }
             // Flows bound to them must be closed now, and dialled again by the right path: no waiting for a token.
-            resolver.networkChanged()
             evaluatePending()
             for handler in lostAddressHandlers { handler(change.lostAddresses) }
         }
@@ -159,43 +195,63 @@ package final class NetworkState {
     /// Asks the kernel about everything observed that `change` may concern, and tells those whose path differs.
     private func evaluate(_ change: KernelChange) {
         guard let kernel, let facts else { return }
-        let isRemade = !change.subjects.isDisjoint(with: [.interfaces, .addresses])
-        var concerned: [WatchedQuestion] = []
-        for watched in watched.values {
-            if isRemade || watched.inquiry == nil { watched.inquiry = inquiry(for: watched, in: kernel.snapshot) }
-            if watched.inquiry?.mayDiffer(after: change) ?? true { concerned.append(watched) }
-        }
-        if isRemade { forgetIndex() }
+        let scope = ChangeScope(change, in: kernel.snapshot)
+        let concerned = questions(concernedBy: scope, in: kernel.snapshot)
+        let isNetworkConcerned = facts.isConcerned(by: scope)
         indexDestinations()
+        guard isNetworkConcerned || !concerned.isEmpty else { return }
+        secondLook.follow(change)
         var batch = LookupBatch()
-        let isNetworkConcerned = facts.destinations.contains(where: change.mayConcern)
         let factSlots = isNetworkConcerned ? facts.add(to: &batch) : nil
         let slots = concerned.map { watched in watched.inquiry.map { batch.add($0) } }
         do throws(SystemError) {
-            // A change of routes leaves the gateways of other targets in use; they are dropped at the next full round.
-            gateways = try batch.run(on: kernel, alsoWatching: isRemade ? [] : gateways)
+            try batch.run(on: kernel, alsoWatching: &gateways)
             failure = nil
         } catch {
             return fail(with: error)
         }
         let snapshot = kernel.snapshot
-        prober.probe(snapshot.failedNeighbours)
-        let before = (facts.values, facts.network)
+        let before = (values: facts.values, network: facts.network)
         if let factSlots { facts.take(factSlots, from: batch, in: snapshot) }
-        networkChanged(from: before.1, to: facts.network)
         var verdicts: [(WatchedQuestion, Path)] = []
+        verdicts.reserveCapacity(concerned.count)
         for (watched, slot) in zip(concerned, slots) {
-            let path = slot.map { batch.path($0, in: snapshot) } ?? unresolvedPath(for: watched)
-            if let path { verdicts.append((watched, finished(path, for: watched))) }
+            guard let slot else { continue }
+            verdicts.append((watched, finished(batch.path(slot, in: snapshot), for: watched)))
         }
-        if facts.values != before.0 {
-            // They are part of every path.
-            let others = Set(concerned.map(ObjectIdentifier.init))
-            for watched in watched.values where !others.contains(ObjectIdentifier(watched)) {
-                if let path = watched.path { verdicts.append((watched, finished(path, for: watched))) }
-            }
-        }
+        if factSlots != nil { verdicts += verdictsOnTheRest(after: before, but: concerned) }
+        tendGateways()
+        networkChanged(from: before.network, to: facts.network)
         deliver(verdicts)
+    }
+
+    /// The questions whose verdicts may be altered by a change.
+    private func questions(concernedBy scope: ChangeScope, in snapshot: NetworkSnapshot) -> [WatchedQuestion] {
+        watched.values.filter { watched in
+            guard let inquiry = watched.inquiry, !inquiry.isOutdated(by: scope.change, in: snapshot) else {
+                watched.inquiry = inquiry(for: watched, in: snapshot)
+                // One without an inquiry is about a name without addresses, and has its verdict from the network's.
+                guard watched.inquiry != nil else { return false }
+                forgetIndex()
+                return true
+            }
+            return inquiry.isConcerned(by: scope)
+        }
+    }
+
+    /// The verdicts that differ with what holds of the network as a whole.
+    private func verdictsOnTheRest(
+        after before: (values: NetworkFacts, network: Path), but concerned: [WatchedQuestion]
+    ) -> [(WatchedQuestion, Path)] {
+        guard let facts,
+            facts.values != before.values || !facts.network.differsOnlyInGeneration(from: before.network)
+        else { return [] }
+        let done = Set(concerned.map(ObjectIdentifier.init))
+        return watched.values.compactMap { watched in
+            guard !done.contains(ObjectIdentifier(watched)) else { return nil }
+            let path = watched.inquiry == nil ? unresolvedPath(for: watched) : watched.path
+            return path.map { (watched, finished($0, for: watched)) }
+        }
     }
 
     /// Answers one question that was just added, or whose name's addresses changed; the others are as they were.
@@ -208,9 +264,9 @@ package final class NetworkState {
             var batch = LookupBatch()
             let slot = batch.add(inquiry)
             do throws(SystemError) {
-                gateways = try batch.run(on: kernel, alsoWatching: gateways)
-                prober.probe(kernel.snapshot.failedNeighbours)
+                try batch.run(on: kernel, alsoWatching: &gateways)
                 path = batch.path(slot, in: kernel.snapshot)
+                tendGateways()
             } catch {
                 path = .unknown(generation: kernel.snapshot.generation, destination: nil)
                 tryAgain(after: error)
@@ -218,6 +274,30 @@ package final class NetworkState {
         }
         if let path { deliver([(watched, finished(path, for: watched))]) }
     }
+
+    /// Drops the gateways that no path leads over any more, once there are many, and probes the dead ones of the rest.
+    private func tendGateways() {
+        guard let kernel else { return }
+        if gateways.count > toleratedGateways {
+            gateways = gatewaysInUse()
+            toleratedGateways = 2 * gateways.count + Self.mostIdleGateways
+            // A filter that the kernel refuses leaves the old one, which lets more through.
+            try? kernel.watch(gateways: gateways)
+        }
+        let failed = kernel.snapshot.failedNeighbours
+        prober.probe(failed.isEmpty ? failed : failed.intersection(gatewaysInUse()))
+    }
+
+    private func gatewaysInUse() -> Set<NetworkSnapshot.Neighbour> {
+        var gateways: Set<NetworkSnapshot.Neighbour> = []
+        let inquiries = watched.values.compactMap(\.inquiry) + (facts?.inquiries ?? [])
+        for case let basis? in inquiries.map(\.basis) { gateways.formUnion(basis.gateways) }
+        return gateways
+    }
+
+    /// A default route that comes and goes has the same gateway each time, and a filter for it costs a system call; the
+    /// gateways of all the networks that a laptop was in are not worth a word from the kernel.
+    private static let mostIdleGateways = 8
 
     private func fail(with error: SystemError) {
         tryAgain(after: error)
@@ -247,7 +327,7 @@ package final class NetworkState {
     private static let namesDependOn: Set<PathChange> = [.status, .interface, .gateway, .source, .dns]
 
     /// What is common to all verdicts.
-    private func finished(_ path: Path, for watched: WatchedQuestion) -> Path {
+    func finished(_ path: Path, for watched: WatchedQuestion) -> Path {
         var path = path.with(facts?.values ?? NetworkFacts())
         // "The network" has no destination; the address it was looked up with is nobody's concern.
         if case .network = watched.question { path.destination = nil }
@@ -279,12 +359,16 @@ package final class NetworkState {
         let watched = WatchedQuestion(question)
         self.watched[question] = watched
         record?.watched(question)
-        // Where the kernel cannot be asked, the addresses of a name would be of no use.
-        if kernel != nil, let name = watched.name {
-            names[name, default: watch(name)].questions.append(watched)
-        }
+        track(watched)
         evaluate(watched)
         return watched
+    }
+
+    /// Follows the addresses of the question's name, if it is about one.
+    private func track(_ watched: WatchedQuestion) {
+        // Where the kernel cannot be asked, they would be of no use.
+        guard kernel != nil, let name = watched.name else { return }
+        names[name, default: watch(name)].questions.append(watched)
     }
 
     private func watch(_ name: String) -> WatchedName {
@@ -310,7 +394,7 @@ package final class NetworkState {
     }
 
     /// The lookups for a question; `nil` when it is about a name without addresses.
-    private func inquiry(for watched: WatchedQuestion, in snapshot: NetworkSnapshot) -> Inquiry? {
+    func inquiry(for watched: WatchedQuestion, in snapshot: NetworkSnapshot) -> Inquiry? {
         switch watched.question {
         case .network(let requirement):
             return Inquiry(network: requirement, in: snapshot)

@@ -51,7 +51,7 @@ struct WatchedName {
 
 extension Path {
     /// Whether nothing changed by the verdict of this path; without the list of names that ``changes(from:)`` makes.
-    fileprivate func differsOnlyInGeneration(from other: Path) -> Bool {
+    func differsOnlyInGeneration(from other: Path) -> Bool {
         var other = other
         other.generation = generation
         return self == other

@@ -15,7 +15,8 @@ struct LinkDecodingTests {
     ])
     func theLinksStateIsInItsFlags(flags: [net_device_flags], isUp: Bool, hasCarrier: Bool) {
         let expected = Interface(index: 2, name: "eth7", kind: .wired, isUp: isUp, hasCarrier: hasCarrier)
-        #expect(events(linkMessage(flags: flags)) == [.interfacePresent(expected)])
+        let isRunning = flags.contains(IFF_RUNNING)
+        #expect(events(linkMessage(flags: flags)) == [.interfacePresent(expected, isRunning: isRunning)])
     }
 
     @Test(arguments: [
@@ -70,7 +71,7 @@ struct LinkDecodingTests {
     }
 
     private func kind(of datagram: [UInt8]) -> InterfaceKind? {
-        guard case .interfacePresent(let interface)? = events(datagram).first else { return nil }
+        guard case .interfacePresent(let interface, _)? = events(datagram).first else { return nil }
         return interface.kind
     }
 }

@@ -11,18 +11,25 @@ struct NeighbourDecodingTests {
     private static let gateway = NetworkSnapshot.Neighbour(interfaceIndex: 2, address: IPAddress(v4: 0xC000_0201))
 
     @Test(arguments: [
-        (NUD_FAILED, true), (NUD_REACHABLE, false), (NUD_STALE, false), (NUD_INCOMPLETE, false), (NUD_PERMANENT, false),
-        (NUD_NONE, false),
+        (NUD_FAILED, true), (NUD_REACHABLE, false), (NUD_STALE, false), (NUD_DELAY, false), (NUD_PROBE, false),
+        (NUD_PERMANENT, false), (NUD_NOARP, false),
     ])
     func onlyFailedIsFailed(state: CInt, isFailed: Bool) {
         let expected = KernelEvent.neighbourChanged(Self.gateway, isFailed: isFailed)
         #expect(events(neighbourMessage(Self.gateway.address, state: state)) == [expected])
     }
 
-    /// A deleted entry is one that nothing is known of, and the next packet asks for it anew.
-    @Test func aDeletedEntryIsNotFailedAnyMore() {
-        let deleted = neighbourMessage(Self.gateway.address, type: RTM_DELNEIGH, state: NUD_FAILED)
-        #expect(events(deleted) == [.neighbourChanged(Self.gateway, isFailed: false)])
+    /// That it is being asked for says nothing of whether it will answer.
+    @Test(arguments: [NUD_INCOMPLETE, NUD_NONE])
+    func ofAnEntryWithoutAnAnswerNothingIsKnown(state: CInt) {
+        #expect(events(neighbourMessage(Self.gateway.address, state: state)) == [.neighbourForgotten(Self.gateway)])
+    }
+
+    /// A table that has grown is swept, and failures go first: no sign of life.
+    @Test(arguments: [NUD_FAILED, NUD_REACHABLE, NUD_STALE])
+    func ofADeletedEntryNothingIsKnown(state: CInt) {
+        let deleted = neighbourMessage(Self.gateway.address, type: RTM_DELNEIGH, state: state)
+        #expect(events(deleted) == [.neighbourForgotten(Self.gateway)])
     }
 
     @Test func anIPv6NeighbourIsToldAlike() {

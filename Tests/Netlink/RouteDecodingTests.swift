@@ -21,7 +21,48 @@ struct RouteDecodingTests {
         let prefix = IPPrefix(Self.other, length: 24)
         #expect(
             events(message(type, header, attribute(Int(RTA_DST.rawValue), address: Self.other)))
-                == [.routeChanged(prefix)])
+                == [.routeChanged(prefix, isRemoval: type == RTM_DELROUTE)])
+    }
+
+    @Test func aRouteNamesTheLinksItLeadsThrough() {
+        let one = attribute(Int(RTA_OIF.rawValue), number: 7)
+        #expect(links(one) == .these([7]))
+        #expect(links([]) == .these([]))
+        let hops = [3, 12].flatMap { index in
+            bytes(of: rtnexthop(rtnh_len: 16, rtnh_flags: 0, rtnh_hops: 0, rtnh_ifindex: index))
+                + attribute(Int(RTA_GATEWAY.rawValue), address: Self.gateway)
+        }
+        #expect(links(attribute(Int(RTA_MULTIPATH.rawValue), hops)) == .these([3, 12]))
+        // What is cut short, or claims a length that cannot be, ends the list.
+        #expect(links(attribute(Int(RTA_MULTIPATH.rawValue), Array(hops.prefix(20)))) == .these([3]))
+        let empty = bytes(of: rtnexthop(rtnh_len: 0, rtnh_flags: 0, rtnh_hops: 0, rtnh_ifindex: 5))
+        #expect(links(attribute(Int(RTA_MULTIPATH.rawValue), empty + hops)) == .these([5]))
+    }
+
+    @Test func aRouteByANextHopObjectNamesItsLinksOrNone() {
+        let object = attribute(Int(RTA_NH_ID.rawValue), number: 9)
+        #expect(links(object) == .unnamed)
+        #expect(links(object + attribute(Int(RTA_OIF.rawValue), number: 7)) == .these([7]))
+    }
+
+    private func links(_ attributes: [UInt8]) -> KernelEvent.RouteLinks? {
+        var header = rtmsg()
+        header.rtm_family = UInt8(AF_INET)
+        guard case .routeChanged(_, let links, _)? = events(message(RTM_NEWROUTE, header, attributes)).first else {
+            return nil
+        }
+        return links
+    }
+
+    /// When an interface appears, all its parameters are told, this one among them.
+    @Test func onlyASettingOfThePolicyByItselfIsAnEvent() {
+        let policy = attribute(Int(NETCONFA_IGNORE_ROUTES_WITH_LINKDOWN), number: 1)
+        let index = attribute(Int(NETCONFA_IFINDEX), number: 7)
+        let forwarding = attribute(Int(NETCONFA_FORWARDING), number: 1)
+        #expect(events(message(RTM_NEWNETCONF, netconfmsg(), index + policy)) == [.linkDownPolicyChanged])
+        #expect(events(message(RTM_NEWNETCONF, netconfmsg(), index + forwarding + policy)).isEmpty)
+        #expect(events(message(RTM_NEWNETCONF, netconfmsg(), index + forwarding)).isEmpty)
+        #expect(events(message(RTM_DELNETCONF, netconfmsg(), index + policy)).isEmpty)
     }
 
     @Test(arguments: [(AF_INET, IPAddress.Family.v4), (AF_INET6, .v6)])

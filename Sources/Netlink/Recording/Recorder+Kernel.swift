@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import NetworkPath
+
 // What the kernel's side of the agent has recorded; ``ReplayedKernel`` reads it.
 
 extension Recorder {
@@ -22,8 +24,24 @@ extension Recorder {
         note(RecordingMark("incoherent"))
     }
 
+    /// Records that a gateway's failure does not count any more.
+    func noteDoubt(of gateway: NetworkSnapshot.Neighbour) {
+        note(
+            RecordingMark(
+                "doubt", [.init("link", gateway.interfaceIndex), .init("gateway", gateway.address)]))
+    }
+
     /// Records what sysfs says of an interface; it is asked once for each name.
     func noteDeviceType(_ type: String?, of name: String) {
         note(RecordingMark("device", [.init("name", name)] + (type.map { [.init("type", $0)] } ?? [])))
+    }
+}
+
+extension NetworkSnapshot.Neighbour {
+    /// The gateway of a mark.
+    init?(_ mark: RecordingMark) {
+        guard let link = mark["link"].flatMap({ Int($0) }), let address = mark["gateway"].flatMap({ IPAddress($0) })
+        else { return nil }
+        self.init(interfaceIndex: link, address: address)
     }
 }

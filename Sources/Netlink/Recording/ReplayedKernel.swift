@@ -63,6 +63,9 @@ public struct ReplayedKernel {
             fresh.failedNeighbours = snapshot.failedNeighbours
             _ = snapshot.replace(with: fresh)
         case "incoherent": snapshot.isCoherent = false
+        case "doubt": if let gateway = NetworkSnapshot.Neighbour(mark) {
+            _ = snapshot.apply(.neighbourChanged(gateway, isFailed: false))
+        }
         default: break
         }
     }
@@ -95,7 +98,7 @@ public struct ReplayedKernel {
             case .route(let query): if let answer = RouteAnswer(message) { answers[query] = answer }
             case .neighbour(let neighbour):
                 // Anything but an entry is the kernel's word that it has none.
-                let event = KernelEvent(message, kinds: &kinds) ?? .neighbourChanged(neighbour, isFailed: false)
+                let event = KernelEvent(message, kinds: &kinds) ?? .neighbourForgotten(neighbour)
                 _ = snapshot.apply(event)
             case nil: break
             }

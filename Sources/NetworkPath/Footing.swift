@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What all the links together offer: the reason why there is no route is read from it.
+struct Footing: OptionSet, Hashable, Sendable {
+    let rawValue: UInt8
+
+    /// Some link but the loopback is up with a carrier.
+    static let link = Footing(rawValue: 1)
+
+    /// Some such link has a usable address of this family that reaches beyond it.
+    static func address(_ family: IPAddress.Family) -> Footing { Footing(rawValue: family == .v4 ? 2 : 4) }
+
+    /// Whether a verdict on an address of `family` sees a difference between this and `other`.
+    func looks(unlike other: Footing, from family: IPAddress.Family) -> Bool {
+        !symmetricDifference(other).isDisjoint(with: [.link, .address(family)])
+    }
+}
+
+extension NetworkSnapshot {
+    /// What the links offer now.
+    var footing: Footing {
+        var footing: Footing = []
+        for link in interfaces.values where link.kind != .loopback && link.isOperational {
+            footing.insert(.link)
+            for address in link.addresses where address.isUsable && !address.address.isLinkLocal {
+                footing.insert(.address(address.address.family))
+            }
+        }
+        return footing
+    }
+}

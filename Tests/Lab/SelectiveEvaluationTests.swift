@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import LabSupport
+import NetworkPath
+import Platform
+import Reachability
+import TestSupport
+import Testing
+
+/// A change has only those targets looked at again whose verdict it may alter, and none is left out.
+@Suite("Selective evaluation", .lab)
+struct SelectiveEvaluationTests {
+    /// kernel.md, 20: containers come and go on a bridge, and the kernel is asked about nobody.
+    @Test func `containers that come and go have the kernel asked about no target`() async throws {
+        try await LabNetwork.with { lab in
+            // With an IPv6 host that has no route: the reason for that is read from all links.
+            try await lab.removeDefaultRoute(via: .wan0, families: [.v6])
+            try await lab.removeDefaultRoute(via: .wan1, families: [.v6])
+            let recorder = try await EngineRecorder.start(on: lab.host)
+            try await lab.host.ip(batch: [
+                "link add br0 type bridge", "address add 172.17.0.1/16 dev br0", "link set br0 up",
+            ])
+            let hosts = (1...20).map { Question.address("203.0.113.\($0)") } + [.address("2001:db8:c::10")]
+            try await recorder.watch(hosts + [.network(.any), .network(.requires(.wired))])
+            try await recorder.rest()
+            let before = await recorder.engine.lookupCount
+            let generation = await recorder.engine.snapshot.generation
+            for number in 1...10 {
+                let link = "veth\(number)"
+                try await lab.host.ip(batch: [
+                    "link add \(link) type veth peer name in\(number)", "link set \(link) master br0",
+                    "link set \(link) up", "link set in\(number) up", "link set in\(number) down",
+                    "link delete \(link)",
+                ])
+            }
+            // A change that concerns one of them, as a sign that those before it were taken in.
+            try await lab.addRefusingRoute(.prohibit, "203.0.113.1/32")
+            try await recorder.path(to: hosts[0], "the sign") { $0.reason == .prohibited }
+            #expect(await recorder.engine.snapshot.generation > generation + 50)
+            #expect(await recorder.engine.lookupCount == before + 1)
+        }
+    }
+
+    @Test(arguments: seeds(2))
+    func `after random changes every verdict is as if everything had been looked at`(seed: UInt64) async throws {
+        try await LabNetwork.with { lab in
+            var churn = RandomChurn(seed: seed)
+            let recorder = try await EngineRecorder.start(on: lab.host)
+            try await recorder.watch(RandomChurn.questions)
+            var outcomes: Set<[String?]> = []
+            for step in 1...100 {
+                let commands = churn.burst()
+                // What cannot be done in the state that chance has made is part of the churn. Not one batch: some
+                // mistakes end it.
+                let script = commands.map { "ip \($0) 2>/dev/null" }.joined(separator: "; ")
+                _ = try await lab.host.command(["sh", "-c", script + "; true"])
+                if let (uplink, isUp) = churn.carrier() {
+                    try await lab.router.ip("link set \(uplink.name) \(isUp ? "up" : "down")")
+                }
+                if let setting = churn.setting() { try? await lab.host.sysctl([setting]) }
+                try await recorder.settle(after: "step \(step) of seed \(seed): \(commands)")
+                for path in await recorder.paths().values {
+                    outcomes.insert([path.reason?.rawValue, path.interface?.name, "\(path.gateway as Any)"])
+                }
+            }
+            // Without which nothing would have been proven.
+            #expect(outcomes.count > 10)
+        }
+    }
+
+    /// kernel.md, 6: a carrier that returns brings routes back without a message.
+    @Test func `a route that its carrier brings back in silence is taken again`() async throws {
+        try await LabNetwork.with { lab in
+            try await lab.host.sysctl([("net.ipv4.conf.all.ignore_routes_with_linkdown", "1")])
+            let recorder = try await EngineRecorder.start(on: lab.host)
+            let server = Question.address(LabNetwork.serverAddress(.v4))
+            try await recorder.watch([server])
+            try await recorder.path(to: server, "the first uplink") { $0.interface?.name == "wan0" }
+            try await lab.cut(.wan0)
+            try await recorder.path(to: server, "the second") { $0.interface?.name == "wan1" }
+            // Lest the return be found by a look that is still due.
+            try await recorder.rest()
+            try await lab.plug(.wan0)
+            try await recorder.path(to: server, "the first again") { $0.interface?.name == "wan0" }
+        }
+    }
+
+    @Test func `what a path shows of its link is followed`() async throws {
+        try await LabNetwork.with { lab in
+            let recorder = try await EngineRecorder.start(on: lab.host)
+            let server = Question.address(LabNetwork.serverAddress(.v4))
+            try await recorder.watch([server])
+            try await recorder.rest()
+            try await lab.addAddress("192.0.2.9/24", to: .wan0)
+            try await recorder.path(to: server, "the address") {
+                $0.interface?.addresses.contains { $0.address == IPAddress("192.0.2.9") } == true
+            }
+        }
+    }
+
+    /// kernel.md, 10: beyond `gc_thresh1` entries the kernel sweeps its table, and failures go first.
+    @Test func `a dead gateway that the kernel forgot is still dead, and probed until it is back`() async throws {
+        try await LabNetwork.with { lab in
+            let recorder = try await EngineRecorder.start(on: lab.host)
+            let server = Question.address(LabNetwork.serverAddress(.v4))
+            try await recorder.watch([server])
+            try await lab.drop(.gateway, on: .wan0)
+            let gateway = "\(Uplink.wan0.gateway(.v4)) dev wan0"
+            try await lab.host.failNeighbour(gateway)
+            try await recorder.path(to: server, "the dead gateway") { $0.reason == .gatewayUnreachable }
+            let generation = await recorder.engine.snapshot.generation
+            try await lab.host.ip("neighbour delete \(gateway)")
+            // That nothing is known of it makes it no better; and it is asked for at once, which makes a new entry.
+            try await lab.host.neighbour(gateway, "is asked for") { !$0.isEmpty }
+            #expect(await recorder.engine.snapshot.generation == generation)
+            #expect(await recorder.paths()[server]?.reason == .gatewayUnreachable)
+            try await lab.restore(.wan0)
+            try await recorder.path(to: server, "the gateway's return") { $0.status == .satisfied }
+        }
+    }
+
+    @Test func `with its link a gateway's failure is forgotten`() async throws {
+        try await LabNetwork.with { lab in
+            let recorder = try await EngineRecorder.start(on: lab.host)
+            let server = Question.address(LabNetwork.serverAddress(.v4))
+            try await recorder.watch([server])
+            try await lab.host.failNeighbour("\(Uplink.wan0.gateway(.v4)) dev wan0")
+            try await recorder.path(to: server, "the dead gateway") { $0.reason == .gatewayUnreachable }
+            try await lab.cut(.wan0)
+            try await recorder.path(to: server, "no carrier") { $0.reason == .noCarrier }
+            try await lab.plug(.wan0)
+            try await recorder.path(to: server, "the way back") { $0.status == .satisfied }
+        }
+    }
+
+    @Test func `whether dead links are passed over is followed`() async throws {
+        try await LabNetwork.with { lab in
+            let recorder = try await EngineRecorder.start(on: lab.host)
+            let server = Question.address(LabNetwork.serverAddress(.v4))
+            try await recorder.watch([server])
+            try await lab.cut(.wan0)
+            try await recorder.path(to: server, "no carrier") { $0.reason == .noCarrier }
+            try await recorder.rest()
+            try await lab.host.sysctl([("net.ipv4.conf.wan0.ignore_routes_with_linkdown", "1")])
+            try await recorder.path(to: server, "the second uplink") { $0.interface?.name == "wan1" }
+            try await lab.host.sysctl([("net.ipv4.conf.wan0.ignore_routes_with_linkdown", "0")])
+            try await recorder.path(to: server, "no carrier again") { $0.reason == .noCarrier }
+        }
+    }
+
+    /// The kernel says that a link goes down before it takes its routes out, and with IPv6 off nothing more.
+    @Test func `a link that goes down is left for the next, though the kernel tells too early`() async throws {
+        try await LabNetwork.with { lab in
+            try await lab.host.sysctl([("net.ipv6.conf.all.disable_ipv6", "1")])
+            let recorder = try await EngineRecorder.start(on: lab.host)
+            let server = Question.address(LabNetwork.serverAddress(.v4))
+            try await recorder.watch([server])
+            for _ in 1...40 {
+                try await lab.host.ip("link set wan0 down")
+                try await recorder.path(to: server, "the second uplink") {
+                    $0.status == .satisfied && $0.interface?.name == "wan1"
+                }
+                try await lab.host.ip(batch: [
+                    "link set wan0 up", "route add default via \(Uplink.wan0.gateway(.v4)) metric 100",
+                ])
+                try await recorder.path(to: server, "the first again") { $0.interface?.name == "wan0" }
+            }
+        }
+    }
+}
+
+extension Namespace {
+    /// Has the kernel find a neighbour dead. It tells so only of one that it held for alive.
+    fileprivate func failNeighbour(_ neighbour: String) async throws {
+        try await ip(batch: [
+            "neighbour replace \(neighbour) lladdr 02:00:00:00:00:01 nud reachable",
+            "neighbour replace \(neighbour) nud failed",
+        ])
+    }
+
+    /// Waits until the kernel's entry of a neighbour, as `ip neighbour show` has it, is as it should; the messages of
+    /// the kernel are the occasions to look.
+    fileprivate func neighbour(_ neighbour: String, _ awaited: String, where holds: (String) -> Bool) async throws {
+        try await changes.wait(for: "\(neighbour) \(awaited)") {
+            holds(try await ip("neighbour show \(neighbour)")) ? () : nil
+        }
+    }
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NetworkPath
+import Testing
+
+@testable import Reachability
+
+/// When a question's lookups are to be made anew, because what they were made of has changed.
+struct InquiryTests {
+    private static let remote = IPAddress(v4: 0xC633_6407)
+    private static let own = IPAddress(v4: 0xC000_020A)
+    private static let wired = Interface(
+        index: 2, name: "eth0", kind: .wired, addresses: [InterfaceAddress(own, prefixLength: 24)])
+    private static let network = NetworkSnapshot(interfaces: [2: wired])
+
+    private static func target(interface: String? = nil, source: IPAddress? = nil) -> Inquiry {
+        let target = Target(.address(remote), interface: interface, source: source)
+        return Inquiry(target, at: [remote], in: network)
+    }
+
+    /// Whether `inquiry`, made on ``network``, is outdated once `event` happened.
+    private func isOutdated(_ inquiry: Inquiry, by event: KernelEvent) -> Bool {
+        var snapshot = Self.network
+        let change = snapshot.apply(event)
+        return inquiry.isOutdated(by: change, in: snapshot)
+    }
+
+    private static func renamed(_ name: String) -> KernelEvent {
+        .interfacePresent(Interface(index: 2, name: name, kind: .wired))
+    }
+
+    private static let newcomer = Interface(index: 3, name: "tun0", kind: .tunnel)
+
+    @Test func whatRestsOnNoLinkIsNeverOutdated() {
+        for event in [.interfaceRemoved(index: 2), Self.renamed("wan"), .interfacePresent(Self.newcomer)] {
+            #expect(!isOutdated(Self.target(), by: event))
+            #expect(!isOutdated(Inquiry(network: .any, in: Self.network), by: event))
+        }
+    }
+
+    @Test func aNamedInterfaceIsLookedForWhereItCameWentOrChangedItsName() {
+        #expect(isOutdated(Self.target(interface: "eth0"), by: .interfaceRemoved(index: 2)))
+        #expect(isOutdated(Self.target(interface: "eth0"), by: Self.renamed("wan")))
+        #expect(isOutdated(Self.target(interface: "wan"), by: Self.renamed("wan")))
+        #expect(isOutdated(Self.target(interface: "tun0"), by: .interfacePresent(Self.newcomer)))
+        #expect(!isOutdated(Self.target(interface: "eth0"), by: .interfacePresent(Self.newcomer)))
+        #expect(!isOutdated(Self.target(interface: "tun1"), by: .interfacePresent(Self.newcomer)))
+    }
+
+    /// After messages were lost it is not told which link changed.
+    @Test func aNamedInterfaceIsLookedForAmongAllAfterAReread() {
+        var snapshot = Self.network
+        let inquiry = Self.target(interface: "eth0")
+        let moved = Interface(index: 9, name: "eth0", kind: .wired)
+        let change = snapshot.replace(with: NetworkSnapshot(interfaces: [9: moved]))
+        #expect(inquiry.isOutdated(by: change, in: snapshot))
+    }
+
+    @Test func aNamedSourceCountsWhereItCanBeUsed() {
+        let away = KernelEvent.addressRemoved(Self.own, interfaceIndex: 2)
+        #expect(isOutdated(Self.target(source: Self.own), by: away))
+        var down = Self.wired
+        down.hasCarrier = false
+        #expect(isOutdated(Self.target(source: Self.own), by: .interfacePresent(down)))
+        #expect(!isOutdated(Self.target(source: Self.remote), by: away))
+        #expect(!isOutdated(Self.target(source: Self.own), by: .interfacePresent(Self.newcomer)))
+    }
+
+    @Test func aRequirementCountsWhereOtherInterfacesMeetIt() {
+        let tunnels = Inquiry(network: .requires(.tunnel), in: Self.network)
+        #expect(isOutdated(tunnels, by: .interfacePresent(Self.newcomer)))
+        #expect(!isOutdated(tunnels, by: .interfaceRemoved(index: 2)))
+        let noTunnels = Inquiry(network: .prohibits([.tunnel]), in: Self.network)
+        #expect(!isOutdated(noTunnels, by: .interfacePresent(Self.newcomer)))
+        #expect(isOutdated(noTunnels, by: .interfaceRemoved(index: 2)))
+    }
+
+    /// What was not asked yet may be concerned by anything.
+    @Test func withoutAnAnswerEverythingConcerns() {
+        let inquiry = Self.target()
+        let scope = ChangeScope(KernelChange(.neighbours), in: Self.network)
+        #expect(inquiry.isConcerned(by: scope))
+        inquiry.note([.refused(.prohibited)], in: Self.network)
+        #expect(!inquiry.isConcerned(by: scope))
+    }
+}

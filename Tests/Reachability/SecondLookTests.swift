@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NetworkPath
+import Platform
+import Testing
+
+@testable import Reachability
+
+/// Changes that the kernel tells of too early are looked at again, each after its full delay.
+@AgentQueue
+struct SecondLookTests {
+    private static func change(to prefix: UInt32, isForetold: Bool = true) -> KernelChange {
+        var change = KernelChange(.routes, routes: .inside([IPPrefix(IPAddress(v4: prefix), length: 24)]))
+        change.isForetold = isForetold
+        return change
+    }
+
+    @Test func aForetoldChangeIsLookedAtAfterEachDelay() async {
+        let start = BootClock.now()
+        let looks = await looks(2) { $0.follow(Self.change(to: 1)) }
+        #expect(looks.map(\.change.routes) == [Self.change(to: 1).routes, Self.change(to: 1).routes])
+        // By then it is done; it must not ask for more looks by itself.
+        #expect(looks.allSatisfy { !$0.change.isForetold })
+        for (look, delay) in zip(looks, SecondLook.delays) { #expect(look.time >= start + delay) }
+    }
+
+    @Test func anotherChangeIsLookedAtOnlyIfForetold() async {
+        let looks = await looks(1) {
+            $0.follow(Self.change(to: 1, isForetold: false))
+            $0.follow(Self.change(to: 2))
+        }
+        #expect(looks[0].change.routes == Self.change(to: 2).routes)
+    }
+
+    /// What comes while one waits is not looked at before its own time.
+    @Test func aChangeThatComesLaterHasItsFullDelay() async {
+        var second: Duration?
+        let looks = await looks(4) { looker in
+            looker.follow(Self.change(to: 1))
+            _ = Timers.shared.schedule(after: SecondLook.delays[0] / 2) {
+                second = BootClock.now()
+                looker.follow(Self.change(to: 2))
+                looker.follow(Self.change(to: 3))
+            }
+        }
+        var both = Self.change(to: 2)
+        both.merge(Self.change(to: 3))
+        let first = looks.first { $0.change.routes == both.routes }
+        #expect(first != nil)
+        if let first, let second { #expect(first.time >= second + SecondLook.delays[0]) }
+        #expect(looks.filter { $0.change.routes == both.routes }.count == 2)
+    }
+
+    /// The first `count` looks, after `body` gave the changes.
+    private func looks(_ count: Int, _ body: (SecondLook) -> Void) async -> [(time: Duration, change: KernelChange)] {
+        var looks: [(time: Duration, change: KernelChange)] = []
+        var keep: SecondLook?
+        var limit: Timers.Timer?
+        await withCheckedContinuation { continuation in
+            let looker = SecondLook { change in
+                looks.append((BootClock.now(), change))
+                if looks.count == count { continuation.resume() }
+            }
+            keep = looker
+            limit = Timers.shared.schedule(after: .seconds(30)) {
+                Issue.record("\(looks.count) looks of \(count)")
+                continuation.resume()
+            }
+            body(looker)
+        }
+        limit?.cancel()
+        withExtendedLifetime(keep) {}
+        return looks
+    }
+}
