@@ -35,7 +35,9 @@ enum Repository {
     /// The Swift files of the tests.
     static let tests = Result { try swiftFiles(below: "Tests") }
     /// The Swift files of what is neither shipped nor run by `make test`.
-    static let extras = Result { try swiftFiles(below: "Benchmarks") + swiftFiles(below: "Demo") }
+    static let extras = Result {
+        try ["Benchmarks", "Demo", "Examples"].flatMap { try swiftFiles(below: $0) }
+    }
 
     private static func swiftFiles(below folder: String) throws -> [SourceFile] {
         try files(below: folder) { $0.hasSuffix(".swift") }
