@@ -78,7 +78,8 @@ final class Inquiry {
     }
 
     /// Whether the answers let a packet of `family` leave.
-    func reaches(_ family: IPAddress.Family, by answers: ArraySlice<RouteAnswer>, in snapshot: NetworkSnapshot) -> Bool {
+    func reaches(_ family: IPAddress.Family, by answers: ArraySlice<RouteAnswer>, in snapshot: NetworkSnapshot) -> Bool
+    {
         candidates(by: answers, in: snapshot).contains {
             $0.destination?.family == family && $0.status == .satisfied
         }

@@ -6,8 +6,8 @@ public import Platform
 /// Follows what NetworkManager says of the cost of each interface, its devices' `Metered` property.
 ///
 /// Everything is told by signals: nothing is asked again but when NetworkManager or the bus was started. Where there is
-/// neither, that costs a descriptor. Its other news (the strength of a radio signal, the bytes that went by) is filtered
-/// by the bus and wakes nobody.
+/// neither, that costs a descriptor. Its other news (the strength of a radio signal, the bytes that went by) is
+/// filtered by the bus and wakes nobody.
 @AgentQueue
 public final class NetworkManagerWatch {
     /// NetworkManager's `NMMetered` (its D-Bus API, "Types").

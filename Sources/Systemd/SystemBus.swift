@@ -29,8 +29,8 @@ final class SystemBus {
     /// What the callbacks of this connection lead to; sd-bus holds their addresses.
     private var handlers: [ObjectIdentifier: Handler] = [:]
 
-    /// The descriptor that the poller watches. A duplicate, since sd-bus closes its own when it likes (the one of inotify,
-    /// once there is a bus to connect to), and the poller's must be open until it is no more watched.
+    /// The descriptor that the poller watches. A duplicate, since sd-bus closes its own when it likes (the one of
+    /// inotify, once there is a bus to connect to), and the poller's must be open until it is no more watched.
     private struct Watch {
         let descriptor: DescriptorBox
         let registration: Poller.Registration

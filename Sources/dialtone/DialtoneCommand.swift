@@ -11,8 +11,8 @@ struct DialtoneCommand: AsyncParsableCommand {
         commandName: "dialtone",
         abstract: "See the network's paths and the connections that the agent keeps alive.",
         discussion: """
-            check, wait and replay work by themselves. The other commands talk to the agent, dialtoned, on the socket that \
-            $DIALTONE_SOCKET names; else on /run/dialtone/dialtone.sock as root; else on the user's own \
+            check, wait and replay work by themselves. The other commands talk to the agent, dialtoned, on the socket \
+            that $DIALTONE_SOCKET names; else on /run/dialtone/dialtone.sock as root; else on the user's own \
             ($XDG_RUNTIME_DIR/dialtone/dialtone.sock), then the machine's.
 
             Exit status: 0 yes or done, 1 no or refused, 64 bad usage, 69 nobody to ask, 77 not allowed.

@@ -18,8 +18,9 @@ struct RecordingTests {
             let session = try await Session.begin(on: lab, "changes")
             let server = Question.host(Target(.init(LabNetwork.serverAddress(.v4)), port: 1883))
             let other = Question.host(Target(.init(LabNetwork.serverAddress(.v6)), interface: "wan1"))
-            for question in [.network(.any), .network(.requires(.wifi)), server, other, .host(Target(.name("localhost")))]
-            {
+            for question in [
+                .network(.any), .network(.requires(.wifi)), server, other, .host(Target(.name("localhost"))),
+            ] {
                 try await session.watch(question)
             }
             try await lab.cut(.wan0)
@@ -87,6 +88,15 @@ struct RecordingTests {
         _ = try await next.line(containing: "listening")
         let kept = try await home.dialtone("replay", "\(file).old", on: machine)
         #expect(kept.output == shown.output)
+
+        // What reached the file before a hard end is there.
+        let reader = try await machine.spawn([
+            "sh", "-c", "tail -c +1 -f \(file) | stdbuf -o0 tr -c '[:print:]' '\\n'",
+        ])
+        _ = try await reader.line(containing: "verdict id=1")
+        _ = try await next.killNow()
+        let rest = try await home.dialtone("replay", file, on: machine)
+        #expect(rest.output.contains("satisfied over bridge0"), "\(rest)")
         let damaged = try await home.dialtone("replay", home.file, on: machine)
         #expect(damaged.exit == .status(EX_DATAERR))
         #expect(damaged.error.contains("not a recording"), "\(damaged)")

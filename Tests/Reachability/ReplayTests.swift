@@ -30,17 +30,18 @@ struct ReplayTests {
     @Test func `a session of changes is told in order`() throws {
         let told = try Self.replay("changes.pcapng").changes.filter { $0.question.description == "203.0.113.10:1883" }
         let steps = told.map { Step($0.path) }
-        #expect(steps.removingRepeats == [
-            Step(interface: "wan0", source: "192.0.2.2"),
-            Step(interface: "wan0", source: "192.0.2.2", reason: .noCarrier),
-            Step(interface: "wan0", source: "192.0.2.2"),
-            Step(interface: "wan1", source: "198.51.100.2"),
-            Step(interface: "wan0", source: "192.0.2.2"),
-            Step(interface: "wan0", source: "192.0.2.77"),
-            Step(interface: "wan1", source: "198.51.100.2"),
-            Step(interface: "wan1", source: "198.51.100.2", isExpensive: true),
-            Step(interface: nil, source: nil, reason: .prohibited),
-        ])
+        #expect(
+            steps.removingRepeats == [
+                Step(interface: "wan0", source: "192.0.2.2"),
+                Step(interface: "wan0", source: "192.0.2.2", reason: .noCarrier),
+                Step(interface: "wan0", source: "192.0.2.2"),
+                Step(interface: "wan1", source: "198.51.100.2"),
+                Step(interface: "wan0", source: "192.0.2.2"),
+                Step(interface: "wan0", source: "192.0.2.77"),
+                Step(interface: "wan1", source: "198.51.100.2"),
+                Step(interface: "wan1", source: "198.51.100.2", isExpensive: true),
+                Step(interface: nil, source: nil, reason: .prohibited),
+            ])
         #expect(told.first?.changes == [] && told[1].changes.contains(.reason))
         #expect(zip(told, told.dropFirst()).allSatisfy { $0.time < $1.time })
     }
@@ -70,7 +71,8 @@ struct ReplayTests {
         let place = try #require(Data(bytes).range(of: Data("host=203.0.113.10 port=1883".utf8)))
         bytes[place.upperBound - 1] = UInt8(ascii: "4")
         let replay = Replay(try Recording(bytes))
-        #expect(replay.changes.contains { $0.question.description == "203.0.113.10:1884" && $0.path.status == .unknown })
+        #expect(
+            replay.changes.contains { $0.question.description == "203.0.113.10:1884" && $0.path.status == .unknown })
         #expect(replay.deviations.contains { $0.differences.contains { $0.name == "status" } })
     }
 

@@ -8,8 +8,9 @@ internal import Synchronization
 /// Writes what passes between the kernel and the agent into a file, so that a day in the field can be replayed.
 ///
 /// Nothing of it happens on the agent's queue but a copy into memory: a queue of its own writes, which a slow disk may
-/// hold up. What is in memory goes to the file ``delay`` after the first record of it, and earlier when it is much; that
-/// is all a crash or a `kill -9` can lose. Nothing is synced: a loss of power loses what the kernel had not written yet.
+/// hold up. What is in memory goes to the file ``delay`` after the first record of it, and earlier when it is much;
+/// that is all a crash or a `kill -9` can lose. Nothing is synced: a loss of power loses what the kernel had not
+/// written yet.
 ///
 /// Any thread may call any method.
 public final class Recorder: Sendable {
@@ -51,7 +52,10 @@ public final class Recorder: Sendable {
         var size = 0
         var waiting = 0
         var isFlushDue = false
+        /// Nothing more is taken.
         var hasEnded = false
+        /// Why is told.
+        var isEndTold = false
     }
 
     private let state = Mutex(State())
@@ -156,7 +160,7 @@ public final class Recorder: Sendable {
             if state.size > limit || state.waiting > Self.mostWaiting {
                 // The record that does not fit any more is not begun: the file ends with a whole one.
                 state.records.removeSubrange(before...)
-                state.hasEnded = true
+                (state.hasEnded, state.isEndTold) = (true, true)
                 flush(&state)
                 return state.size > limit ? .full(bytes: limit) : .behind(bytes: state.waiting)
             }
@@ -198,9 +202,10 @@ public final class Recorder: Sendable {
                 }
                 rest = rest.dropFirst(count)
             } catch {
+                // Also of what was taken before the end: it is missing.
                 let isFirst = state.withLock { state in
-                    defer { state.hasEnded = true }
-                    return !state.hasEnded
+                    defer { (state.hasEnded, state.isEndTold) = (true, true) }
+                    return !state.isEndTold
                 }
                 if isFirst { onEnd(.refused(error)) }
                 return

@@ -103,7 +103,8 @@ public struct Recording: Sendable {
         var resolution: UInt8?
         for (code, value) in body.options() {
             switch code {
-            case RecordingFormat.interfaceName: channel = RecordingChannel(rawValue: String(decoding: value, as: UTF8.self))
+            case RecordingFormat.interfaceName:
+                channel = RecordingChannel(rawValue: String(decoding: value, as: UTF8.self))
             case RecordingFormat.timestampResolution: resolution = value.first
             default: break
             }

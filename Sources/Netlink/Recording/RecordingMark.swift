@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a recording holds beside the kernel's messages: a word, and named values. `watch id=3 host=192.0.2.7 port=5060`.
+/// What a recording holds beside the kernel's messages: a word, and named values, such as
+/// `watch id=3 host=192.0.2.7 port=5060`.
 ///
 /// It is text in a packet's comment, so that whoever opens the file in Wireshark reads it as it is.
 public struct RecordingMark: Hashable, Sendable, CustomStringConvertible {
@@ -62,8 +63,8 @@ public struct RecordingMark: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// As in a URL: what would end a value stands as `%` and two hexadecimal digits. Names of interfaces and hosts are as
-    /// odd as their users make them.
+    /// As in a URL: what would end a value stands as `%` and two hexadecimal digits. Names of interfaces and hosts are
+    /// as odd as their users make them.
     private static func escaped(_ text: String, _ isSpecial: (UInt8) -> Bool = isSpecial) -> String {
         guard text.utf8.contains(where: isSpecial) else { return text }
         let bytes = text.utf8.flatMap { byte in

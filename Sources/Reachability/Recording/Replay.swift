@@ -51,7 +51,8 @@ package struct Replay {
     package private(set) var deviations: [Deviation] = []
     /// Where the file ends in the middle of a record, as after a crash; `nil` for one that is whole.
     package let cutAt: Int?
-    /// What the wall clock showed, in time since 1970, when the boot clock began; as it was set when the recording began.
+    /// What the wall clock would have shown, in time since 1970, when the boot clock began; as it was set when the
+    /// recording began.
     package let wallAtBoot: Duration
 
     private var kernel: ReplayedKernel
