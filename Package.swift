@@ -147,6 +147,7 @@ let package = Package(
                 "DialtoneAPI", "DialtoneClient", "LabSupport", "Netlink", "NetworkPath", "Platform", "Reachability",
                 "TestSupport", "dialtone", "dialtoned", "lab-launch",
                 "lab-network-manager",
+                "TestSupport", "dialtone", "dialtoned", "lab-launch", "lab-network-manager",
             ],
             resources: [.copy("agent.py")]),
         tests("Soak", ["LabSupport", "Netlink", "NetworkPath", "Platform", "Reachability", "TestSupport"]),
