@@ -84,7 +84,7 @@ public final class KernelInspector {
         reading.entries = []
         for type in RouteEntry.Kind.refusing {
             var refusing = TableReading(table: table, count: 0)
-            try add(to: &refusing, family, type: type, destinations, limit: limit)
+            try add(to: &refusing, family, type: type, destinations, limit: Self.mostRoutes)
             reading.entries += refusing.entries
         }
         return reading
