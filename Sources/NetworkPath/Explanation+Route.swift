@@ -218,7 +218,10 @@ struct RouteStory {
     }
 
     private var silence: String {
-        if let silence = finding.silence { return " for \(silence.short): it does not answer" }
+        // Whoever follows the gateway knows for how long; the kernel, since when it gave up asking the last time.
+        if let silence = finding.silence, silence > (finding.neighbour?.age ?? .zero) + .seconds(1) {
+            return " for \(silence.short): it does not answer"
+        }
         return finding.neighbour?.age.map { ": no answer, last asked \($0.short) ago" } ?? ": it does not answer"
     }
 
@@ -262,7 +265,7 @@ struct RouteStory {
         let place = interface.map { " on \($0)" } ?? ""
         if address.isDuplicate { return "\(address.address)\(place) is a duplicate of another host's" }
         if address.isTentative {
-            return "\(address.address)\(place) is tentative (is it a duplicate? still being asked)"
+            return "\(address.address)\(place) is tentative, duplicates of it are still looked for"
         }
         if address.address.isLinkLocal { return "\(address.address)\(place) is for this link alone" }
         return "\(address.address)\(place)"
