@@ -18,8 +18,9 @@ final class Episode {
     }
 
     /// How long the product may stay wrong while the kernel says one and the same. The kernel announces some changes
-    /// before it makes them, so that whoever asks at the announcement may be given the old answer, and has to ask again.
-    private static let patience = Duration.seconds(1)
+    /// before it makes them, so that whoever asks at the announcement may be given the old answer, and has to ask again;
+    /// and the machine may be busy.
+    static let patience = Duration.seconds(3)
 
     /// How long the kernel may go on changing by itself: detection of duplicates, expiry, a gateway that dies. Each of
     /// those ends within a second or two.
@@ -27,6 +28,7 @@ final class Episode {
 
     let topology: Topology
     private let watcher: Watcher
+    private let patience: Duration
     private var isMarkerOdd = true
     private(set) var comparisons = 0
     /// What was agreed on, counted by status or reason.
@@ -34,17 +36,20 @@ final class Episode {
     /// For each step in which the product was wrong at first, how long.
     private(set) var delays: [Duration] = []
 
-    private init(_ topology: Topology, _ watcher: Watcher) {
+    private init(_ topology: Topology, _ watcher: Watcher, patience: Duration) {
         self.topology = topology
         self.watcher = watcher
+        self.patience = patience
     }
 
-    /// - Parameter receiveBuffer: of the socket on which the product hears of changes. A small one is overrun.
-    static func begin(receiveBuffer: Int) async throws -> Episode {
+    /// - Parameters:
+    ///   - receiveBuffer: of the socket on which the product hears of changes. A small one is overrun.
+    ///   - patience: how long the product may be wrong.
+    static func begin(receiveBuffer: Int, patience: Duration = patience) async throws -> Episode {
         let topology = try await Topology.create()
         try await topology.host.ip(Watcher.markerCommand(true))
         let sockets = try await topology.host.run { try KernelSockets(receiveBuffer: receiveBuffer) }
-        return Episode(topology, await Watcher(sockets))
+        return Episode(topology, await Watcher(sockets), patience: patience)
     }
 
     func end() async {
@@ -81,7 +86,7 @@ final class Episode {
                     return .agreed
                 }
                 let since = wrongSince ?? BootClock.now()
-                if BootClock.now() - since > Self.patience { return .disagreed(found) }
+                if BootClock.now() - since > patience { return .disagreed(found) }
                 wrongSince = since
             } else {
                 wrongSince = nil
@@ -89,6 +94,32 @@ final class Episode {
             word = next
         }
         return .unsettled
+    }
+
+    /// What the product says when it is started now, where that is not what the kernel says: it tells whether a
+    /// disagreement is a change that was missed, or a mistake about the present state.
+    func secondOpinion() async throws -> [Disagreement] {
+        let sockets = try await topology.host.run { try KernelSockets() }
+        let newcomer = await Watcher(sockets)
+        guard let word = try await ask(after: []) else { return [] }
+        let said = try await newcomer.settled(isMarkerOdd)
+        await newcomer.stop()
+        return try compare(said, with: word)
+    }
+
+    /// The host's network in `ip`'s words, for whoever looks into a disagreement.
+    func state() async throws -> String {
+        var state: [String] = []
+        for command in [
+            "-brief address", "neigh", "nexthop", "rule", "route show table all", "-6 rule", "-6 route show table all",
+        ] {
+            // What every machine has.
+            let lines = try await topology.host.ip(command).split(separator: "\n").filter {
+                !$0.hasPrefix("multicast ") && !$0.hasPrefix("anycast ") && !$0.hasPrefix("broadcast ")
+            }
+            state += ["host# ip \(command)"] + lines.map { "  \($0)" }
+        }
+        return state.joined(separator: "\n")
     }
 
     /// Lets the changes of a step happen, and returns when the product knows of them.

@@ -12,6 +12,10 @@ struct Failure: Sendable {
     /// What happened to the network since its birth; the last step is the one.
     let past: [Step]
     let disagreements: [Disagreement]
+    /// What was still wrong when the product was started anew.
+    let secondOpinion: [Disagreement]
+    /// The network as it was then.
+    let state: String
 
     /// The account of it, with a history that is as short as could be found.
     func account() async throws -> String {
@@ -32,7 +36,10 @@ struct Failure: Sendable {
             \(Self.text([past.last ?? Step(changes: [])]))
             the product says, the kernel says
             \(Self.text(disagreements))
+            started anew, the product \(secondOpinion.isEmpty ? "agrees" : "says\n\(Self.text(secondOpinion))")
             \(repetition)
+            the host's network then
+            \(state)
             """
     }
 

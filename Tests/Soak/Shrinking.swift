@@ -8,6 +8,9 @@ struct Shrinking {
     /// When to be content with what was found. A replay takes some tenths of a second.
     private static let patience = Duration.seconds(120)
 
+    /// How long the product may be wrong in a replay, of which there are to be many.
+    private static let replayPatience = Duration.milliseconds(500)
+
     let receiveBuffer: Int
     private let deadline = BootClock.now() + patience
     /// How many histories were tried.
@@ -62,7 +65,7 @@ struct Shrinking {
     /// Plays a history from the birth of a network; the disagreements at its end, if there are any.
     private mutating func replay(_ history: [Step]) async throws -> [Disagreement]? {
         replays += 1
-        let episode = try await Episode.begin(receiveBuffer: receiveBuffer)
+        let episode = try await Episode.begin(receiveBuffer: receiveBuffer, patience: Self.replayPatience)
         for step in history.dropLast() { try await episode.replay(step) }
         let outcome = try await episode.perform(history.last ?? Step(changes: []))
         await episode.end()

@@ -44,9 +44,9 @@ struct Soak {
         var generator = ChangeGenerator(seed: plan.seed)
         let episode = try await Episode.begin(receiveBuffer: plan.receiveBuffer)
         var past: [Step] = []
-        var disagreements: [Disagreement] = []
+        var failure: Failure?
         var dropped = 0
-        for _ in 0..<min(Self.stepsPerEpisode, steps - tally.steps) where disagreements.isEmpty {
+        for _ in 0..<min(Self.stepsPerEpisode, steps - tally.steps) where failure == nil {
             let step = generator.step()
             past.append(step)
             tally.steps += 1
@@ -54,7 +54,11 @@ struct Soak {
             switch try await episode.perform(step) {
             case .agreed: break
             case .unsettled: tally.unsettled += 1
-            case .disagreed(let found): disagreements = found
+            case .disagreed(let found):
+                failure = Failure(
+                    seed: seed, step: tally.steps, episode: number, receiveBuffer: plan.receiveBuffer, past: past,
+                    disagreements: found, secondOpinion: try await episode.secondOpinion(),
+                    state: try await episode.state())
             }
             let now = try await episode.dropped()
             if now > dropped { tally.overrunSteps += 1 }
@@ -65,10 +69,7 @@ struct Soak {
         tally.delays += episode.delays
         tally.dropped += dropped
         await episode.end()
-        guard !disagreements.isEmpty else { return nil }
-        return Failure(
-            seed: seed, step: tally.steps, episode: number, receiveBuffer: plan.receiveBuffer, past: past,
-            disagreements: disagreements)
+        return failure
     }
 }
 

@@ -27,9 +27,10 @@ final class Watcher {
 
     init(_ sockets: borrowing KernelSockets) {
         engine = NetworkState(sockets)
-        observe(.marker, as: .host(Target(.init(Self.marker))))
         observe(.network, as: .network(.any))
         for subject in Subject.all { observe(.subject(subject), as: .host(subject.target)) }
+        // Last, so that when it is told for the first time, so is everything else.
+        observe(.marker, as: .host(Target(.init(Self.marker))))
     }
 
     private func observe(_ question: Comparison.Question, as asked: Reachability.Question) {
