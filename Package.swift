@@ -145,8 +145,6 @@ let package = Package(
             "Lab",
             [
                 "DialtoneAPI", "DialtoneClient", "LabSupport", "Netlink", "NetworkPath", "Platform", "Reachability",
-                "TestSupport", "dialtone", "dialtoned", "lab-launch",
-                "lab-network-manager",
                 "TestSupport", "dialtone", "dialtoned", "lab-launch", "lab-network-manager",
             ],
             resources: [.copy("agent.py")]),

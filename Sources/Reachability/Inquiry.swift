@@ -64,11 +64,6 @@ final class Inquiry {
             ? Path(status: .unsatisfied, reason: obstacle ?? .noAddress, destination: addresses.first) : nil
     }
 
-    /// Whether the verdict may differ after `change`. One that needs no lookup rests on interfaces and addresses.
-    func mayDiffer(after change: KernelChange) -> Bool {
-        foregone == nil ? destinations.contains(where: change.mayConcern) : change.subjects != .routes
-    }
-
     /// The path that the kernel's answers to ``queries`` make.
     func path(by answers: ArraySlice<RouteAnswer>, in snapshot: NetworkSnapshot) -> Path {
         var path = Path.best(of: candidates(by: answers, in: snapshot)) ?? foregone ?? Path(status: .unknown)

@@ -54,17 +54,6 @@ struct RouteDecodingTests {
         return links
     }
 
-    /// When an interface appears, all its parameters are told, this one among them.
-    @Test func onlyASettingOfThePolicyByItselfIsAnEvent() {
-        let policy = attribute(Int(NETCONFA_IGNORE_ROUTES_WITH_LINKDOWN), number: 1)
-        let index = attribute(Int(NETCONFA_IFINDEX), number: 7)
-        let forwarding = attribute(Int(NETCONFA_FORWARDING), number: 1)
-        #expect(events(message(RTM_NEWNETCONF, netconfmsg(), index + policy)) == [.linkDownPolicyChanged])
-        #expect(events(message(RTM_NEWNETCONF, netconfmsg(), index + forwarding + policy)).isEmpty)
-        #expect(events(message(RTM_NEWNETCONF, netconfmsg(), index + forwarding)).isEmpty)
-        #expect(events(message(RTM_DELNETCONF, netconfmsg(), index + policy)).isEmpty)
-    }
-
     @Test(arguments: [(AF_INET, IPAddress.Family.v4), (AF_INET6, .v6)])
     func aRouteWithoutADestinationIsADefaultRoute(family: CInt, prefix: IPAddress.Family) {
         var header = rtmsg()

@@ -93,7 +93,7 @@ struct VerdictBasisTests {
             ([.routeChanged(there6)], [.wired6]),
             ([.ruleChanged], Verdict.allCases),
             ([.nextHopChanged], Verdict.allCases),
-            ([.linkDownPolicyChanged], Verdict.allCases),
+            ([.routeSelectionChanged], Verdict.allCases),
             (
                 [.neighbourChanged(.init(interfaceIndex: 2, address: Sample.gateway4), isFailed: true)],
                 [.wired, .borrowed, .sourced]
