@@ -15,8 +15,8 @@ struct KernelDump {
     private let socket: NetlinkSocket
     private let visit: (NetlinkMessage) -> Void
 
-    /// - Parameter visit: is shown each link's message, for what a snapshot has no place for; each anew when the dump is
-    ///   repeated.
+    /// - Parameter visit: is shown each link's message, for what a snapshot has no place for; each anew when the dump
+    ///   is repeated.
     init(on socket: NetlinkSocket, visitingLinks visit: @escaping (NetlinkMessage) -> Void = { _ in }) {
         self.socket = socket
         self.visit = visit

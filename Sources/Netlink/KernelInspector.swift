@@ -8,8 +8,8 @@ public import Platform
 /// Asks the kernel what explains a path: rules, the entries of its tables, links with what they stand on, neighbours.
 ///
 /// For a question that a person asks, not for every event: some of it is read by dumps. Each is narrow (one family, one
-/// table, strictly checked) and bounded. A socket of its own, since the dump of a router's table is given up on its way,
-/// after which the kernel refuses further dumps on the socket.
+/// table, strictly checked) and bounded. A socket of its own, since the dump of a router's table is given up on its
+/// way, after which the kernel refuses further dumps on the socket.
 ///
 /// It belongs to the network namespace of the threads that call it. Not to be used from two at a time.
 public final class KernelInspector {

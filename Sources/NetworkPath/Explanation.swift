@@ -106,8 +106,8 @@ public struct RouteFinding: Hashable, Sendable {
     public var silence: Duration?
     /// Whether the kernel passes over routes by an interface that has no carrier.
     public var ignoresLinkDown: Bool
-    /// Whether the answer is one of several that the kernel may choose from: it spreads packets over next hops by a hash
-    /// of its own.
+    /// Whether the answer is one of several that the kernel may choose from: it spreads packets over next hops by a
+    /// hash of its own.
     public var isChoiceOpen: Bool
 
     /// A finding.

@@ -14,6 +14,13 @@ public struct RuleWalk: Hashable, Sendable {
         public var reading: TableReading
         /// What ended the search there, if anything did: a `throw` route, or a route that the rule suppresses.
         public var entry: RouteEntry?
+
+        /// A rule that led nowhere.
+        public init(rule: PolicyRule, reading: TableReading, entry: RouteEntry? = nil) {
+            self.rule = rule
+            self.reading = reading
+            self.entry = entry
+        }
     }
 
     /// Where it ended.

@@ -26,7 +26,7 @@ extension NetworkState {
     ///   - target: the host; `nil` for the network as such.
     ///   - interface: the name of an interface to think away.
     ///   - handler: is called once, on the agent's queue: for a name when it is resolved or known not to be, in this
-    ///     turn else. Where the kernel cannot be asked it gets the path ``NetworkPath/Path/unknown(generation:destination:)``.
+    ///     turn else. Where the kernel cannot be asked it gets a path of unknown status.
     package func inspect(
         _ target: Target?, without interface: String?, _ handler: @escaping @AgentQueue (Inspected) -> Void
     ) -> PathInspection {

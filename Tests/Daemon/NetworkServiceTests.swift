@@ -52,6 +52,34 @@ struct NetworkServiceTests {
             NetworkAPI.MonitorPath.self, .init(target: target)
         ).refusal()
         #expect(monitored == error)
+        let explained: NetworkAPI.InvalidTarget = try await bench.client().refusal(
+            of: NetworkAPI.Explain.self, .init(target: target))
+        #expect(explained == error)
+    }
+
+    @Test func `the path to this machine is explained`() async throws {
+        let bench = ServiceBench()
+        let reply = try await bench.client().ask(NetworkAPI.Explain.self, .init(target: .init(host: "127.0.0.1")))
+        #expect(reply.path.isLocalAddress)
+        #expect(reply.steps.map(\.subject) == [.rule, .route, .link, .source])
+        #expect(reply.steps.filter(\.decisive).isEmpty)
+        #expect(reply.others == nil && reply.without == nil)
+        let name = try await bench.client().ask(NetworkAPI.Explain.self, .init(target: .init(host: "localhost")))
+        #expect(name.steps.first?.subject == .name && name.path.isLocalAddress)
+    }
+
+    @Test func `an interface that is not there cannot be thought away`() async throws {
+        let bench = ServiceBench()
+        let error: NetworkAPI.InvalidTarget = try await bench.client().refusal(
+            of: NetworkAPI.GetPath.self, .init(target: .init(host: "127.0.0.1"), without: "nosuch0"))
+        #expect(error.reason.hasPrefix("there is no interface “nosuch0” here; there are "), "\(error.reason)")
+        let network: NetworkAPI.InvalidTarget = try await bench.client().refusal(
+            of: NetworkAPI.GetPath.self, .init(without: "nosuch0"))
+        #expect(network == error)
+        let path = try await bench.client().ask(
+            NetworkAPI.GetPath.self, .init(target: .init(host: "127.0.0.1"), without: "lo")
+        ).path
+        #expect(path.status == .unsatisfied)
     }
 
     @Test func `an interface that is not there leads nowhere`() async throws {

@@ -8,7 +8,8 @@ import Varlink
 /// The Swift types and the definitions that the daemon hands out say the same, field by field.
 @Suite struct AgreementTests {
     private static let methods: [any VarlinkMethod.Type] = [
-        NetworkAPI.GetPath.self, NetworkAPI.MonitorPath.self, NetworkAPI.ListInterfaces.self,
+        NetworkAPI.GetPath.self, NetworkAPI.MonitorPath.self, NetworkAPI.Explain.self,
+        NetworkAPI.ListInterfaces.self,
         ConnectionsAPI.List.self, ConnectionsAPI.Monitor.self, ConnectionsAPI.Open.self, ConnectionsAPI.Close.self,
         ConnectionsAPI.Redial.self,
     ]

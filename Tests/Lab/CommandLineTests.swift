@@ -11,7 +11,10 @@ import Testing
 struct CommandLineTests {
     @Test(arguments: [
         ["frobnicate"], ["check"], ["check", "host:99999"], ["check", "host:0"], ["check", "two words"],
-        ["check", "host", "extra"], ["wait", "host:99999"], ["wait", "--timeout", "-1"], ["wait", "--timeout=-1"],
+        ["check", "host", "extra"], ["check", "host", "--without"], ["check", "host", "--mark", "x"],
+        ["check", "host", "--mark=-1"], ["check", "host", "--protocol", "sctp"], ["check", "host", "--source", "h"],
+        ["check", "host", "--uid", "nobody"], ["check", "host", "--explain=yes"], ["wait", "host:99999"],
+        ["wait", "--timeout", "-1"], ["wait", "--timeout=-1"],
         ["wait", "--timeout", "nan"], ["wait", "--timeout", "soon"], ["open"],
         ["open", "tcp://h:1", "--keepalive", "x"],
         ["open", "tcp://h:1", "--keepalive", "9223372036854775807"], ["open", "tcp://h:1", "--keepalive=-1"],
@@ -76,6 +79,16 @@ struct CommandLineTests {
         let path = try JSONDecoder().decode(NetworkAPI.Path.self, from: Data(json.output.utf8))
         #expect(path.status == .unsatisfied && path.reason == .noCarrier && path.destination == "192.0.2.1")
         #expect(json.lines.count == 1, "one object, one line")
+        let explained = try await home.dialtone("check", "192.0.2.1", "--explain", on: machine)
+        #expect(explained.exit == .status(1))
+        #expect(
+            explained.output == """
+                Not reachable: no interface has a carrier.
+
+                  rule       32766: from all lookup main
+                  table      main is empty
+                  link       there is no interface but the loopback  <- decided
+                """)
 
         #expect(try await home.dialtone("wait", "127.0.0.1", on: machine).exit == .status(0))
         #expect(try await home.dialtone("wait", "127.0.0.1", "--timeout", "600", on: machine).exit == .status(0))
