@@ -56,8 +56,8 @@ extension PolicyRule {
         case Int(FRA_UID_RANGE): users = attribute.range(of: UInt32.self)
         case Int(FRA_SPORT_RANGE): sourcePorts = attribute.range(of: UInt16.self).map { Ports($0) }
         case Int(FRA_DPORT_RANGE): destinationPorts = attribute.range(of: UInt16.self).map { Ports($0) }
-        case Later.sourcePortMask: sourcePorts?.mask = attribute.uint16
-        case Later.destinationPortMask: destinationPorts?.mask = attribute.uint16
+        case Later.sourcePortMask: sourcePorts?.mask = attribute.partialMask
+        case Later.destinationPortMask: destinationPorts?.mask = attribute.partialMask
         case Later.dscp: trafficClass = (attribute.bytes.first ?? 0) << 2
         // A lookup has neither a flow label nor a traffic class: whatever number says that the rule wants one.
         case Later.flowLabel where attribute.bytes.contains { $0 != 0 }: trafficClass = .max
@@ -83,8 +83,12 @@ extension PolicyRule.Action {
 }
 
 extension NetlinkAttribute {
-    /// Its value as a 16-bit number in the machine's byte order; `nil` where it is shorter.
-    fileprivate var uint16: UInt16? { bytes.count >= 2 ? bytes.loadUnaligned(as: UInt16.self) : nil }
+    /// Its value as a mask of ports; `nil` for one of all bits, which the kernel gives to every single port.
+    fileprivate var partialMask: UInt16? {
+        guard bytes.count >= 2 else { return nil }
+        let mask = bytes.loadUnaligned(as: UInt16.self)
+        return mask == .max ? nil : mask
+    }
 
     /// Two numbers of which the second is not the lower one.
     fileprivate func range<T: FixedWidthInteger & BitwiseCopyable>(of _: T.Type) -> ClosedRange<T>? {

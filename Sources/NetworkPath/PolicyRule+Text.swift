@@ -24,7 +24,7 @@ extension PolicyRule: CustomStringConvertible {
     }
 
     private var markText: String {
-        let value = "0x" + String(mark, radix: 16)
+        let value = mark == 0 ? "0" : "0x" + String(mark, radix: 16)
         return markMask == .max ? value : value + "/0x" + String(markMask, radix: 16)
     }
 

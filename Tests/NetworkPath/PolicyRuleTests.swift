@@ -39,7 +39,7 @@ struct PolicyRuleTests {
         (rule { $0.inbound = "eth0" }, "from all iif eth0", false),
         (rule { $0.outbound = "eth0" }, "from all oif eth0", false),
         (rule { ($0.mark, $0.markMask) = (7, .max) }, "from all fwmark 0x7", false),
-        (rule { ($0.mark, $0.markMask) = (0, 0xFF) }, "from all fwmark 0x0/0xff", true),
+        (rule { ($0.mark, $0.markMask) = (0, 0xFF) }, "from all fwmark 0/0xff", true),
         (rule { $0.users = 1000...1000 }, "from all uidrange 1000-1000", true),
         (rule { $0.users = 0...999 }, "from all uidrange 0-999", false),
         (rule { $0.transport = 6 }, "from all ipproto tcp", true),
