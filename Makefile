@@ -6,6 +6,9 @@ PREFIX = /usr/local
 DESTDIR =
 # A connection for `make run` to supervise: make run OPEN=tcp://host:port
 OPEN =
+# How many steps `make soak` takes, and the seed that it begins with; without one a new one, which it prints.
+STEPS = 20000
+SEED =
 # What `make run` and `make demo` build. Debug, because after a change it is there in seconds; `make install` and
 # `make bench` build for release.
 CONFIGURATION = debug
@@ -16,11 +19,12 @@ BUILT = .build/$(CONFIGURATION)
 RELEASE = --configuration release --static-swift-stdlib
 SWIFT_SOURCES = $(wildcard Sources Tests Demo Examples Benchmarks/Sources Benchmarks/Package.swift) Package.swift
 
-.PHONY: help build run test demo install bench lint deps deps-test
+.PHONY: help build run test soak demo install bench lint deps deps-test
 
 help:
 	@echo 'make run [OPEN=tcp://host:port]  build the agent and run it here, in the foreground'
 	@echo 'make test                        build and run every test'
+	@echo 'make soak [SEED=] [STEPS=20000]  churn a network at random and hold every verdict against the kernel'
 	@echo 'make demo                        watch the agent in a network of namespaces: cables pulled, a broker restarted'
 	@echo 'make bench                       measure it, beside its peers'
 	@echo 'make lint                        check format and layering'
@@ -56,6 +60,10 @@ test: deps-test
 	@if scripts/in-lab --check; then set -- scripts/in-lab; else set --; fi; set -ex; \
 	    "$$@" swift test --skip-build --disable-xctest --skip SimulationTests; \
 	    "$$@" swift test --skip-build --disable-xctest --filter SimulationTests
+
+soak: deps-test
+	swift build --build-tests
+	@SOAK_SEED='$(SEED)' SOAK_STEPS='$(STEPS)' scripts/in-lab swift test --skip-build --disable-xctest --filter SoakTests
 
 demo: deps-test
 	swift build --configuration $(CONFIGURATION)

@@ -32,7 +32,7 @@ struct Failure: Sendable {
                 """
             } ?? "Played once more, the same history does not end so: it takes a coincidence."
         return """
-            SOAK_SEED=\(seed): step \(step) (step \(past.count) of network \(episode), receive buffer \(receiveBuffer)) after
+            SEED=\(seed): step \(step) (step \(past.count) of network \(episode), receive buffer \(receiveBuffer)) after
             \(Self.text([past.last ?? Step(changes: [])]))
             the product says, the kernel says
             \(Self.text(disagreements))

@@ -23,12 +23,13 @@ struct Soak {
         self.steps = steps
     }
 
-    /// Runs to the end or to the first step that disagrees.
-    mutating func run() async throws -> Failure? {
+    /// Runs to the end or to the first step that disagrees. A long run tells now and then how far it is.
+    mutating func run(progress: (Tally) -> Void) async throws -> Failure? {
         var number = 0
         while tally.steps < steps {
             if let failure = try await runEpisode(number) { return failure }
             number += 1
+            if number.isMultiple(of: 10), tally.steps < steps { progress(tally) }
         }
         return nil
     }

@@ -4,21 +4,37 @@ import Foundation
 import LabSupport
 import Testing
 
-/// The product against the kernel itself. `SOAK_STEPS=n` says how long, `SOAK_SEED=n` replays a run.
+/// The product against the kernel itself. `make soak STEPS=n` says how long, `SEED=n` repeats a run.
 @Suite(
-    "Soak",
+    "Soak", .serialized,
     .enabled(if: LabSandbox.isInside, Comment(rawValue: LabSandbox.obstacle ?? "inside of the sandbox")))
 struct SoakTests {
-    @Test func `every verdict is what the kernel would do with the packet`() async throws {
-        let environment = ProcessInfo.processInfo.environment
-        let seed = environment["SOAK_SEED"].flatMap(UInt64.init) ?? UInt64.random(in: 0...UInt64(UInt32.max))
-        let steps = environment["SOAK_STEPS"].flatMap(Int.init) ?? 450
-        print("soak: SOAK_SEED=\(seed) SOAK_STEPS=\(steps)")
-        var soak = Soak(seed: seed, steps: steps)
-        let failure = try await soak.run()
-        print("soak: \(soak.tally)")
+    @Test(arguments: Run.all) func `every verdict is what the kernel would do with the packet`(run: Run) async throws {
+        print("soak: SEED=\(run.seed) STEPS=\(run.steps)")
+        var soak = Soak(seed: run.seed, steps: run.steps)
+        let failure = try await soak.run { print("soak: \($0)") }
+        print("soak: SEED=\(run.seed): \(soak.tally)")
         // A run in which nothing was lost proves nothing of the way back.
-        if steps > 2 * Soak.stepsPerEpisode { #expect(soak.tally.overrunSteps > 0) }
+        if run.steps >= 2 * Soak.stepsPerEpisode, failure == nil { #expect(soak.tally.overrunSteps > 0) }
         if let failure { Issue.record(Comment(rawValue: try await failure.account())) }
+    }
+
+    /// How a run begins and how long it is.
+    struct Run: Sendable, CustomTestStringConvertible {
+        let seed: UInt64
+        let steps: Int
+
+        /// What the environment asks for; else one that is the same every time, and one that is not.
+        static let all: [Run] = {
+            let environment = ProcessInfo.processInfo.environment
+            let seed = environment["SOAK_SEED"].flatMap(UInt64.init)
+            let steps = environment["SOAK_STEPS"].flatMap(Int.init)
+            // Short enough to be typed.
+            let random = UInt64.random(in: 0..<1_000_000)
+            if seed != nil || steps != nil { return [Run(seed: seed ?? random, steps: steps ?? 300)] }
+            return [Run(seed: 1, steps: 300), Run(seed: random, steps: 300)]
+        }()
+
+        var testDescription: String { "SEED=\(seed) STEPS=\(steps)" }
     }
 }
