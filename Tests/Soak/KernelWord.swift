@@ -54,15 +54,24 @@ struct KernelWord: Equatable, Sendable {
 
         let type: String?
         let dev: String?
-        private let gateway: String?
-        private let via: Via?
-        private let prefsrc: String?
+        private var gateway: String?
+        private var via: Via?
+        private var prefsrc: String?
         private let from: String?
 
         /// The next hop, of either family.
         var nextHop: String? { gateway ?? via?.host }
         /// The source that was asked for; else the one that the kernel fills in.
         var source: String? { from.flatMap { $0 == "::" ? nil : $0 } ?? prefsrc }
+
+        /// This one, as a table has it, as the kernel would answer with it in the place of `answer`: with some source,
+        /// and for packets to many at once past its gateway.
+        func standing(in answer: Route) -> Route {
+            var route = self
+            route.prefsrc = prefsrc ?? answer.source
+            if ["multicast", "broadcast"].contains(answer.type) { (route.gateway, route.via) = (nil, nil) }
+            return route
+        }
     }
 
     /// A machine on a link.

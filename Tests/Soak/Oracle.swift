@@ -21,6 +21,14 @@ struct Expectation: Hashable, Sendable {
     }
 
     var isSatisfied: Bool { obstacles.isEmpty }
+
+    /// The same by a way of which the kernel did not say what source it goes with.
+    fileprivate func withOpenSource(unless asked: String?) -> Expectation {
+        guard interface != nil, asked == nil else { return self }
+        var expectation = self
+        expectation.source = .own
+        return expectation
+    }
 }
 
 extension KernelWord {
@@ -35,14 +43,9 @@ extension KernelWord {
         case .refused(let words):
             return [Expectation(obstacles: [try reason(for: words, to: subject)])]
         case .route(let route):
-            let others = alternatives[subject, default: []].flatMap { alternative in
-                expectations(of: alternative, to: subject).map { expectation in
-                    var expectation = expectation
-                    if expectation.interface != nil, subject.source == nil { expectation.source = .own }
-                    return expectation
-                }
-            }
-            return expectations(of: route, to: subject) + others
+            let others = alternatives[subject, default: []].map { $0.standing(in: route) }
+            return expectations(of: route, to: subject)
+                + others.flatMap { expectations(of: $0, to: subject) }.map { $0.withOpenSource(unless: subject.source) }
         }
     }
 
