@@ -8,6 +8,8 @@ enum Change: Hashable, Sendable {
     case far(String)
     /// A kernel parameter of the host.
     case parameter(name: String, value: String)
+    /// Time, in which what has a lifetime of a second comes to its end.
+    case pause
 }
 
 extension Change {
@@ -33,6 +35,7 @@ extension Change: CustomStringConvertible {
         case .host(let command): "host# ip \(command)"
         case .far(let command): "far#  ip \(command)"
         case .parameter(let name, let value): "host# sysctl -w \(name)=\(value)"
+        case .pause: "sleep 1.2"
         }
     }
 }

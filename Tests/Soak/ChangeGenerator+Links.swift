@@ -15,6 +15,9 @@ extension ChangeGenerator {
         case ..<92: [.host("link set y0 name x0")]
         // Below 1280 bytes a link is not fit for IPv6 (RFC 8200, section 5), and loses it.
         case ..<95: [.host("link set \(link().name) mtu \(pick([1200, 1400, 1500]))")]
+        case ..<96: [.host("link set lo \(pick(["up", "down"]))")]
+        // Into another network, from which nothing is heard of it.
+        case ..<97: [.host("link set i0 netns FAR"), .far("link delete i0")]
         // What is told of and means nothing.
         default: [.host("link set \(link().name) \(pick(["promisc on", "promisc off", "alias cable", "group 7"]))")]
         }

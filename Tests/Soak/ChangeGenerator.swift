@@ -15,6 +15,7 @@ struct ChangeGenerator {
     mutating func step() -> Step {
         // Left to chance alone, sooner or later nothing is up and nothing can be told from anything else.
         if chance(12) { return Step(changes: repair()) }
+        if chance(1) { return Step(changes: [.pause]) }
         let count =
             switch below(100) {
             case ..<45: 1
@@ -41,7 +42,7 @@ struct ChangeGenerator {
 
     /// What a network manager does after trouble.
     private mutating func repair() -> [Change] {
-        var changes: [Change] = []
+        var changes: [Change] = [.host("link set lo up")]
         for cable in Topology.cables where chance(70) {
             changes += Topology.farConfiguration(cable).map(Change.far)
             changes += Topology.configuration("e\(cable)", cable).map(Change.host)

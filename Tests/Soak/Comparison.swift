@@ -32,12 +32,18 @@ struct Comparison {
             }
             take(found, about: .subject(subject))
         }
-        let network = try Self.fewest(word.networkExpectations()) { expected in
-            var differences = Differences(said[.network], expected, word)
-            differences.noteFamilies(families.v4, families.v6)
-            return differences
+        for (question, expected) in [
+            (Question.network, try word.networkExpectations()), (.bridges, try word.bridgeExpectations()),
+        ] {
+            let path = said[question]
+            let found = Self.fewest(expected) { expected in
+                var differences = Differences(path, expected, word)
+                let proof = expected.isSatisfied ? path?.source?.family : nil
+                differences.noteFamilies(proof == .v4 ? [true] : families.v4, proof == .v6 ? [true] : families.v6)
+                return differences
+            }
+            take(found, about: question)
         }
-        take(network, about: .network)
     }
 
     /// The differences from the one of several expectations that is met; if none is, from the first.
@@ -59,6 +65,7 @@ struct Comparison {
     enum Question: Hashable, Sendable, CustomStringConvertible {
         case subject(Subject)
         case network
+        case bridges
         /// Not judged; it tells that everything before it was read.
         case marker
 
@@ -66,6 +73,7 @@ struct Comparison {
             switch self {
             case .subject(let subject): "ip \(subject.lookup)"
             case .network: "the network"
+            case .bridges: "the network over bridges"
             case .marker: "the marker"
             }
         }

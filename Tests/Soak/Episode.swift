@@ -148,7 +148,8 @@ final class Episode {
             guard case .subject(let subject) = disagreement.question else { return nil }
             return subject
         }
-        return try await Alternatives(of: subjects + Subject.internet, on: topology.host).ways
+        return try await Alternatives(of: subjects + Subject.internet + Subject.internetByBridge, on: topology.host)
+            .ways
     }
 
     /// Lets changes happen in their order, neighbours of one machine in one process, and returns the host's last ones,
@@ -177,6 +178,9 @@ final class Episode {
                 try await flush()
                 // Of a link that is not there, or has no IPv6 at the moment.
                 try? await topology.host.sysctl([(name, value)])
+            case .pause:
+                try await flush()
+                try await Task.sleep(for: .milliseconds(1200))
             }
         }
         if pending.isFar || !pending.options.isEmpty { try await flush() }

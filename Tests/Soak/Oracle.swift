@@ -51,7 +51,17 @@ extension KernelWord {
 
     /// What may be said of the network as such: the first family that works.
     func networkExpectations() throws -> [Expectation] {
-        let (v4, v6) = (try expectations(for: Subject.internet[0]), try expectations(for: Subject.internet[1]))
+        try firstThatWorks(Subject.internet)
+    }
+
+    /// What may be said of the network over bridges alone. One that is down is as good as none.
+    func bridgeExpectations() throws -> [Expectation] {
+        guard links["b0"]?.isUp == true else { return [Expectation(obstacles: ["noRoute"])] }
+        return try firstThatWorks(Subject.internetByBridge)
+    }
+
+    private func firstThatWorks(_ families: [Subject]) throws -> [Expectation] {
+        let (v4, v6) = (try expectations(for: families[0]), try expectations(for: families[1]))
         return v4.flatMap { v4 in
             v6.map { v6 in
                 if v4.isSatisfied { return v4 }

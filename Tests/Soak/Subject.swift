@@ -49,6 +49,9 @@ extension Subject {
     /// The addresses by which the product asks for the network as such (`Reachability/Inquiry.swift`).
     static let internet = [Subject("198.41.0.4"), Subject("2001:503:ba3e::2:30")]
 
+    /// The same over the bridge alone.
+    static let internetByBridge = internet.map { Subject($0.address, interface: "b0") }
+
     /// What a run watches: inside and outside of the prefixes that are churned, on the links, on the machine itself,
     /// and with each property that a rule may select on.
     static let all: [Subject] = [

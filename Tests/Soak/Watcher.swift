@@ -28,6 +28,7 @@ final class Watcher {
     init(_ sockets: borrowing KernelSockets) {
         engine = NetworkState(sockets)
         observe(.network, as: .network(.any))
+        observe(.bridges, as: .network(.requires(.bridge)))
         for subject in Subject.all { observe(.subject(subject), as: .host(subject.target)) }
         // Last, so that when it is told for the first time, so is everything else.
         observe(.marker, as: .host(Target(.init(Self.marker))))
