@@ -23,7 +23,7 @@ import Testing
         var own = KeepaliveDialogue(.custom(send: [1], expect: [2, 3]))
         #expect(try own.ping(.parked, using: &random) == [1])
         #expect(own.isAwaitingAnswer)
-        #expect(own.received([2, 3, 4]) == .init(forClient: [4], isAnswered: true))
+        #expect(own.received([2, 3, 4]) == .init(forClient: [4], answers: 1))
     }
 
     @Test mutating func aWebSocketPingIsMaskedAndItsPongRepeatsThePayload() throws {
@@ -35,7 +35,7 @@ import Testing
         // Another's pong, unsolicited or late, is not the answer.
         let other = [0x8A, 0x08] + payload.reversed()
         #expect(dialogue.received(other) == .init(forClient: other))
-        #expect(dialogue.received([0x8A, 0x08] + payload) == .init(isAnswered: true))
+        #expect(dialogue.received([0x8A, 0x08] + payload) == .init(answers: 1))
     }
 
     @Test mutating func anXMPPPingIsAnsweredByItsIdWhateverTheOrderOfTheAttributes() throws {
@@ -51,7 +51,7 @@ import Testing
             let id = ping.split(separator: "'")[3]
             #expect(ping == "<iq type='get' id='\(id)'><ping xmlns='urn:xmpp:ping'/></iq>")
             let answer = Array((form.split(separator: "ID").joined(separator: String(id))).utf8)
-            #expect(dialogue.received(answer) == .init(isAnswered: true), "\(form)")
+            #expect(dialogue.received(answer) == .init(answers: 1), "\(form)")
         }
     }
 
@@ -73,7 +73,7 @@ import Testing
         var dialogue = KeepaliveDialogue(.crlf)
         _ = try dialogue.ping(.parked, using: &random)
         #expect(dialogue.received([0x0D]) == .init())
-        #expect(dialogue.received([0x0A]) == .init(isAnswered: true))
+        #expect(dialogue.received([0x0A]) == .init(answers: 1))
         // The next one nobody has asked for.
         #expect(dialogue.received([0x0D, 0x0A]) == .init(forClient: [0x0D, 0x0A]))
     }
@@ -86,7 +86,7 @@ import Testing
         #expect(
             dialogue.received(message + [0x0D, 0x0A] + message)
                 == .init(
-                    forClient: message + message, isAnswered: true))
+                    forClient: message + message, answers: 1))
     }
 
     @Test mutating func nothingIsSentIntoTheMiddleOfAMessage() throws {
@@ -118,7 +118,7 @@ import Testing
         #expect(
             dialogue.received(first + [0x8A, 8] + payload + last)
                 == .init(
-                    forClient: first + last, isAnswered: true))
+                    forClient: first + last, answers: 1))
     }
 
     @Test(arguments: all) func onlyAParkedFlowWithASessionIsPinged(keepalive: KeepaliveProtocol) throws {
@@ -152,7 +152,7 @@ import Testing
         #expect(dialogue.peeked([0xD0, 0]) == .forClient)
         _ = try dialogue.ping(.parked, using: &random)
         #expect(dialogue.peeked([0xD0]) == .undecided)
-        #expect(dialogue.peeked([0xD0, 0, 0x30]) == .answer(length: 2))
+        #expect(dialogue.peeked([0xD0, 0, 0x30]) == .answer(length: 2, answers: 1))
         #expect(dialogue.peeked([0x30]) == .forClient)
         _ = try dialogue.ping(.parked, using: &random)
         #expect(dialogue.peeked([0x30, 1, 0xD0, 0xD0, 0]) == .forClient)
@@ -192,5 +192,27 @@ import Testing
         }
         #expect(KeepaliveProtocol.whitespace.figures.answer == .acknowledgement)
         #expect(KeepaliveProtocol.custom(send: [1], expect: []).figures.answer == .acknowledgement)
+    }
+}
+
+extension KeepaliveDialogueTests {
+    @Test mutating func afterAChangeOfThePathASecondKeepaliveMayGoBehindTheFirst() throws {
+        var dialogue = KeepaliveDialogue(.crlf)
+        _ = try dialogue.ping(.parked, using: &random)
+        _ = try dialogue.ping(.parked, isVerification: true, using: &random)
+        #expect(throws: KeepaliveDialogue.Obstacle.unanswered) {
+            try dialogue.ping(.parked, isVerification: true, using: &random)
+        }
+        #expect(dialogue.received([0x0D, 0x0A]) == .init(answers: 1))
+        #expect(dialogue.received([0x0D, 0x0A, 0x0D, 0x0A]) == .init(forClient: [0x0D, 0x0A], answers: 1))
+    }
+
+    @Test mutating func theAnswerToTheLaterOfTwoPingsStandsForBoth() throws {
+        var dialogue = KeepaliveDialogue(.websocket)
+        _ = try dialogue.ping(.parked, using: &random)
+        let later = try dialogue.ping(.parked, isVerification: true, using: &random)
+        let pong = [0x8A, 0x08] + later[6...].enumerated().map { $1 ^ later[2 + $0 % 4] }
+        #expect(dialogue.received(pong) == .init(answers: 2))
+        #expect(!dialogue.isAwaitingAnswer)
     }
 }

@@ -50,14 +50,14 @@ public struct KeepaliveDialogue: Sendable {
     public struct Received: Hashable, Sendable {
         /// The client's, in their order.
         public var forClient: [UInt8] = []
-        /// Whether the awaited answer was among them; it is not in ``forClient``.
-        public var isAnswered = false
+        /// How many of the awaited answers came, or were made needless by one that came. None is in ``forClient``.
+        public var answers = 0
     }
 
     /// What the unread bytes of a parked socket are.
     public enum Unread: Hashable, Sendable {
-        /// The first so many are the answer. Read exactly these.
-        case answer(length: Int)
+        /// The first so many are an answer. Read exactly these.
+        case answer(length: Int, answers: Int)
         /// They may become the answer: look again when there are more.
         case undecided
         /// The client's: wake it, and read nothing.
@@ -68,7 +68,8 @@ public struct KeepaliveDialogue: Sendable {
     public let keepalive: KeepaliveProtocol
     private var inbound: MessageTracker
     private var outbound: MessageTracker
-    private var awaited: AnswerPattern?
+    /// In the order of the keepalives: one, or two after a change of the path in the middle of the wait for the first.
+    private var awaited: [AnswerPattern] = []
     /// The beginning of what may be the answer; handed on when it is not.
     private var held: [UInt8] = []
 
@@ -80,26 +81,28 @@ public struct KeepaliveDialogue: Sendable {
     }
 
     /// Whether an answer in the stream is awaited.
-    public var isAwaitingAnswer: Bool { awaited != nil }
+    public var isAwaitingAnswer: Bool { !awaited.isEmpty }
 
     // MARK: Sending
 
     /// The bytes of a keepalive.
     ///
+    /// - Parameter isVerification: after a change of the path or a resume, when the answer to an earlier one that is
+    ///   still awaited will prove nothing (``Liveness``).
     /// - Throws: what stands in the way.
     public mutating func ping(
-        _ custody: Custody, using random: inout some RandomNumberGenerator
+        _ custody: Custody, isVerification: Bool = false, using random: inout some RandomNumberGenerator
     ) throws(Obstacle) -> [UInt8] {
         switch custody {
         case .client: throw .clientHoldsFlow
         case .agentWithoutSession: throw .noSession
         case .parked: break
         }
-        guard awaited == nil else { throw .unanswered }
+        guard awaited.count < (isVerification ? Liveness.mostProbes : 1) else { throw .unanswered }
         guard !outbound.isLost else { throw .framingLost }
         guard outbound.isBetweenMessages else { throw .insideMessage }
         let (bytes, answer) = try draw(using: &random)
-        awaited = answer
+        if let answer { awaited.append(answer) }
         return bytes
     }
 
@@ -155,20 +158,19 @@ public struct KeepaliveDialogue: Sendable {
         held = []
         var rest = all[...]
         while !rest.isEmpty {
-            let match = inbound.isBetweenMessages ? awaited?.match(rest) : nil
-            switch match {
-            case .whole(let length):
-                result.isAnswered = true
-                awaited = nil
-                rest = rest.dropFirst(length)
-            case .beginning:
-                held = Array(rest)
-                return result
-            case nil where awaited == nil:
+            if awaited.isEmpty {
                 inbound.skip(rest)
                 result.forClient += rest
                 return result
-            case .mismatch, nil:
+            }
+            switch inbound.isBetweenMessages ? match(rest) : .forClient {
+            case .answer(let length, let answers):
+                result.answers += answers
+                rest = rest.dropFirst(length)
+            case .undecided:
+                held = Array(rest)
+                return result
+            case .forClient:
                 let count = inbound.advance(rest)
                 result.forClient += rest.prefix(count)
                 rest = rest.dropFirst(count)
@@ -177,24 +179,30 @@ public struct KeepaliveDialogue: Sendable {
         return result
     }
 
-    /// Judges the unread bytes of a parked socket, all of them from the first on. After ``Unread/answer(length:)`` the
+    /// Judges the unread bytes of a parked socket, all of them from the first on. After ``Unread/answer(length:answers:)``
+    /// the
     /// answer has come; the rest is judged by the next call.
-    public mutating func peeked(_ unread: [UInt8]) -> Unread {
-        guard let awaited else { return .forClient }
-        switch awaited.match(unread[...]) {
-        case .whole(let length):
-            self.awaited = nil
-            return .answer(length: length)
-        case .beginning:
-            return .undecided
-        case .mismatch:
-            return .forClient
+    public mutating func peeked(_ unread: [UInt8]) -> Unread { match(unread[...]) }
+
+    /// Compares with each awaited answer. A server may answer the later of two WebSocket pings only (RFC 6455, section
+    /// 5.5.3), so the later answer stands for the earlier.
+    private mutating func match(_ bytes: ArraySlice<UInt8>) -> Unread {
+        var isUndecided = false
+        for (index, pattern) in awaited.enumerated() {
+            switch pattern.match(bytes) {
+            case .whole(let length):
+                awaited.removeFirst(index + 1)
+                return .answer(length: length, answers: index + 1)
+            case .beginning: isUndecided = true
+            case .mismatch: break
+            }
         }
+        return isUndecided ? .undecided : .forClient
     }
 
     /// Awaits no answer any more; gives back the bytes that might have become one, which are the client's.
     public mutating func giveUp() -> [UInt8] {
-        awaited = nil
+        awaited = []
         defer { held = [] }
         inbound.skip(held[...])
         return held

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Whether the other end of a flow is still there: what was asked, what came back, and by when it must.
+///
+/// A *proof* is a round trip that the remote demonstrably answered. Bytes that arrive are none: they may have been on
+/// their way, or in a queue of this machine, for as long as it slept.
+///
+/// ## Run loop
+///
+/// 1. A flow begins with a proof: the handshake. Each later one is begun by ``probeSent(at:)`` (a keepalive that the
+///    protocol answers) and ended by ``answered(_:at:)``, or told whole by ``acknowledged(_:at:)`` (bytes, or a probe of
+///    the kernel's, that the remote's TCP acknowledged).
+/// 2. After a change of the path and after a resume, ``verify(at:)``; the driver sends a probe in the same turn, and
+///    where it may send none, has the kernel send one.
+/// 3. At ``deadline``, first whatever `TCP_INFO` has to say, then ``check(at:)``.
+public struct Liveness: Hashable, Sendable {
+    /// How long a round trip may take after a change of the path or a resume. Tailscale's figure: long enough for a
+    /// radio to wake and two lost segments to be repeated, short enough to dial before anybody notices.
+    public static let verificationDeadline = Duration.seconds(3)
+
+    /// What is known at a deadline.
+    public enum Verdict: Hashable, Sendable {
+        /// Nothing is due.
+        case alive
+        /// A keepalive went unanswered that this server, or every server, would have answered.
+        case unanswered
+        /// No round trip was made after the event.
+        case unverified
+        /// A keepalive went unanswered by a server that has never answered one: it proves nothing, for or against.
+        /// Nothing is awaited any more.
+        case indifferent
+    }
+
+    /// How many probes may be under way: a keepalive, and one more after an event in the middle of its wait.
+    static let mostProbes = 2
+
+    /// When the last round trip ended; the age that a user is shown.
+    public private(set) var lastProof: Duration
+    /// Whether this server has ever answered a keepalive. Kept from flow to flow by whoever makes a new value.
+    public private(set) var hasAnsweredKeepalives: Bool
+    private let figures: KeepaliveFigures
+    /// When each of the probes under way was sent, in order.
+    private var probes: [Duration] = []
+    /// When the event was that made all earlier round trips worthless.
+    private var event: Duration?
+
+    /// A flow whose handshake ended at `now`.
+    public init(_ figures: KeepaliveFigures, connectedAt now: Duration, hasAnsweredKeepalives: Bool = false) {
+        self.figures = figures
+        self.hasAnsweredKeepalives = hasAnsweredKeepalives
+        lastProof = now
+    }
+
+    /// Whether a round trip is owed since a change of the path or a resume.
+    public var isVerifying: Bool { event != nil }
+
+    /// When to call ``check(at:)``; `nil` while nothing is awaited.
+    public var deadline: Duration? {
+        let answer = probes.first.map { $0 + figures.answerDeadline }
+        let verification = event.map { $0 + Self.verificationDeadline }
+        guard let answer, let verification else { return answer ?? verification }
+        return min(answer, verification)
+    }
+
+    /// How old the last proof may become while the flow is said to be ready, with keepalives each `interval`.
+    public func oldestProof(withKeepalivesEach interval: Duration) -> Duration { interval + figures.answerDeadline }
+
+    // MARK: What happens
+
+    /// A keepalive was sent that an answer in the stream is awaited for.
+    public mutating func probeSent(at now: Duration) {
+        if probes.count == Self.mostProbes { probes.removeFirst() }
+        probes.append(now)
+    }
+
+    /// The answer to the first `count` probes under way has come: one, or more where the protocol lets an answer stand
+    /// for the earlier ones too.
+    public mutating func answered(_ count: Int = 1, at now: Duration) {
+        guard count > 0, let begun = probes.prefix(count).last else { return }
+        probes.removeFirst(min(count, probes.count))
+        hasAnsweredKeepalives = true
+        proved(by: begun, at: now)
+    }
+
+    /// The remote's kernel acknowledged what left this one at `begun`: bytes of the stream or a probe.
+    ///
+    /// It proves the path and the machine, which is what a change of the path or a sleep puts in doubt. It answers no
+    /// keepalive: a program that hangs has a kernel that acknowledges.
+    public mutating func acknowledged(_ begun: Duration, at now: Duration) {
+        proved(by: begun, at: now)
+    }
+
+    /// The path changed, or the machine slept: only a round trip begun from now on counts.
+    public mutating func verify(at now: Duration) {
+        event = now
+    }
+
+    private mutating func proved(by begun: Duration, at now: Duration) {
+        guard now >= begun else { return }
+        if let event {
+            guard begun >= event else { return }
+            self.event = nil
+        }
+        lastProof = max(lastProof, now)
+    }
+
+    /// What is to be made of what has not come by `now`.
+    public mutating func check(at now: Duration) -> Verdict {
+        if let event, now >= event + Self.verificationDeadline { return .unverified }
+        guard let first = probes.first, now >= first + figures.answerDeadline else { return .alive }
+        if hasAnsweredKeepalives || figures.isAnswerMandatory { return .unanswered }
+        probes = []
+        return .indifferent
+    }
+}
+
+extension KeepaliveProtocol {
+    /// `TCP_USER_TIMEOUT` of a flow that is kept alive this way each `interval`: how long sent bytes may stay without
+    /// acknowledgement. As with the kernel's keepalive (``KeepalivePolicy/giveUpAfter``), the silence before a probe and
+    /// the wait for its answer; longer than the wait for an answer, which is to be the one that decides.
+    public func userTimeout(interval: Duration) -> Duration { interval + figures.answerDeadline }
+}
