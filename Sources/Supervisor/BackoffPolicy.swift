@@ -4,7 +4,8 @@
 ///
 /// After *n* failures in a row the wait is at most `base` × `multiplier`ⁿ and never above `ceiling`; the part of it
 /// that is left to chance is the ``jitter``. *n* is 0 when a flow ended that had been stable: a server that restarts
-/// ends a thousand of them in the same second, and they must not all come back in the next one.
+/// ends a thousand of them in the same second, and they must not all come back in the next one, which is what
+/// ``spread`` is for.
 public struct BackoffPolicy: Hashable, Sendable {
     /// Which part of the upper bound chance may choose from.
     public enum Jitter: String, Hashable, Sendable {
@@ -24,13 +25,19 @@ public struct BackoffPolicy: Hashable, Sendable {
     public var ceiling: Duration
     /// How much of it is left to chance.
     public var jitter: Jitter
+    /// The upper bound of the wait after the end of a flow that was stable, where it is longer than ``base``.
+    ///
+    /// Who shares a server with a herd cannot know how large it is, and a server that restarted is back before the
+    /// second wait: it is the first one that decides how it is met.
+    public var spread: Duration
 
     /// A policy of one's own.
-    public init(base: Duration, multiplier: Double, ceiling: Duration, jitter: Jitter) {
+    public init(base: Duration, multiplier: Double, ceiling: Duration, jitter: Jitter, spread: Duration = .zero) {
         self.base = base
         self.multiplier = multiplier
         self.ceiling = ceiling
         self.jitter = jitter
+        self.spread = spread
     }
 
     /// SIP: RFC 5626, section 4.5. 30 s, since a connection here has one flow and all of its flows have failed when
@@ -39,8 +46,11 @@ public struct BackoffPolicy: Hashable, Sendable {
 
     /// All others: the figures of gRPC's connection back-off (1 s × 1.6 up to 120 s), with full jitter instead of its
     /// ±20 %, which leaves agents that lost one server together in step for the first seconds.
+    ///
+    /// A first wait of at most 1 s would have 100,000 agents dial 135,000 times in the first second after their server
+    /// went; spread over 10 s it is 13,000 (`docs/herd.md`).
     public static let general = BackoffPolicy(
-        base: .seconds(1), multiplier: 1.6, ceiling: .seconds(120), jitter: .full)
+        base: .seconds(1), multiplier: 1.6, ceiling: .seconds(120), jitter: .full, spread: .seconds(10))
 
     /// For failures that time does not mend (a name that does not exist): 15 to 30 minutes, the ceiling of RFC 5626 and
     /// below the hour for which resolvers commonly keep a name's absence (RFC 2308, section 5).
@@ -51,6 +61,7 @@ public struct BackoffPolicy: Hashable, Sendable {
 
     /// The longest wait after `failures` failures in a row.
     public func bound(afterFailures failures: Int) -> Duration {
+        if failures == 0 { return min(max(base, spread), ceiling) }
         guard multiplier > 1 else { return min(base, ceiling) }
         var bound = base
         for _ in 0..<failures where bound < ceiling { bound = bound * multiplier }
@@ -61,6 +72,20 @@ public struct BackoffPolicy: Hashable, Sendable {
     public func range(afterFailures failures: Int) -> ClosedRange<Duration> {
         let bound = bound(afterFailures: failures)
         return bound * jitter.lowest...bound
+    }
+
+    /// The longest wait that a server can ask for. A figure beyond a day is a mistake or meant to harm.
+    public static let longestRequest = Duration.seconds(86_400)
+
+    /// A wait after `failures` failures in a row, when the server has said how long it wants to be left alone
+    /// (`Retry-After` of RFC 3261, section 20.33, and of RFC 9110, section 10.2.3).
+    ///
+    /// Never shorter than that. On top comes what would have been waited without the server's word: it says the same to
+    /// everybody, and they must not all come back at its end.
+    public func delay(
+        afterFailures failures: Int, serverAsks request: Duration, using random: inout some RandomNumberGenerator
+    ) -> Duration {
+        min(max(request, .zero), Self.longestRequest) + delay(afterFailures: failures, using: &random)
     }
 
     /// A wait after `failures` failures in a row.

@@ -94,6 +94,7 @@ extension ConnectionPolicy {
         // A base below 100 ms is a loop, not a back-off; a ceiling above a day is a connection nobody waits for.
         try check("backoff.base", backoff.base, in: .milliseconds(100)...(.seconds(86_400)))
         try check("backoff.ceiling", backoff.ceiling, in: backoff.base...(.seconds(86_400)))
+        try check("backoff.spread", backoff.spread, in: .zero...(.seconds(86_400)))
         guard (1...10).contains(backoff.multiplier) else {
             throw PolicyError(field: "backoff.multiplier", reason: "\(backoff.multiplier) is not from 1 to 10")
         }

@@ -169,6 +169,7 @@ extension Checker {
     /// The policy's bound in its own words: the base, multiplied once a failure, cut at the ceiling.
     private func bound(afterFailures failures: Int) -> Duration {
         var bound = known.policy.backoff.base
+        if failures == 0 { bound = max(bound, known.policy.backoff.spread) }
         for _ in 0..<failures where bound < known.policy.backoff.ceiling {
             bound = bound * known.policy.backoff.multiplier
         }

@@ -12,10 +12,10 @@ import Testing
         #expect(
             actions == [
                 .closeSocket(epoch: 1, .remoteClosed),
-                .scheduleTimer(.retry, deadline: harness.now + .milliseconds(500)),
+                .scheduleTimer(.retry, deadline: harness.now + .seconds(5)),
                 harness.event(from: .ready, after: .seconds(600)),
             ])
-        #expect(harness.status.nextAttempt == harness.now + .milliseconds(500))
+        #expect(harness.status.nextAttempt == harness.now + .seconds(5))
         #expect(harness.status.attempt == 1)
     }
 
@@ -25,7 +25,7 @@ import Testing
         #expect(
             actions == [
                 .closeSocket(epoch: 1, .failed),
-                .scheduleTimer(.retry, deadline: harness.now + .milliseconds(500)),
+                .scheduleTimer(.retry, deadline: harness.now + .seconds(5)),
                 harness.event(from: .ready, after: .seconds(600)),
             ])
         #expect(harness.status.reason.description == "reset by the remote")
@@ -80,6 +80,27 @@ import Testing
             harness.tell(.timerFired(.retry), after: next - harness.now)
         }
         #expect(waits == [30, 60, 120, 240, 480, 900, 900].map { .seconds($0) })
+    }
+
+    @Test func theServersWordIsTheLeastAndNotTheSameForEverybody() {
+        var random = FixedRandom()
+        #expect(BackoffPolicy.sip.delay(afterFailures: 1, serverAsks: .seconds(300), using: &random) == .seconds(345))
+        random.fraction = 0
+        #expect(BackoffPolicy.general.delay(afterFailures: 1, serverAsks: .seconds(7), using: &random) == .seconds(7))
+        // Neither a negative figure nor one of a hundred years is taken at its word.
+        #expect(BackoffPolicy.general.delay(afterFailures: 1, serverAsks: .seconds(-7), using: &random) == .zero)
+        #expect(
+            BackoffPolicy.general.delay(afterFailures: 1, serverAsks: .seconds(1 << 32), using: &random)
+                == .seconds(86_400))
+    }
+
+    @Test func theWaitAfterTheEndOfAStableFlowIsSpreadFurtherThanTheBase() {
+        #expect(BackoffPolicy.general.range(afterFailures: 0) == .zero...(.seconds(10)))
+        #expect(BackoffPolicy.general.range(afterFailures: 1) == .zero...(.seconds(1) * 1.6))
+        #expect(BackoffPolicy.sip.range(afterFailures: 0) == .seconds(15)...(.seconds(30)))
+        let slow = BackoffPolicy(
+            base: .seconds(60), multiplier: 2, ceiling: .seconds(90), jitter: .half, spread: .seconds(200))
+        #expect(slow.range(afterFailures: 0) == .seconds(45)...(.seconds(90)))
     }
 
     @Test func aFlappingPathIsDialledAtOnceAndYetNoStorm() {
