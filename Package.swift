@@ -38,7 +38,7 @@ let package = Package(
         .executable(name: "dialtone", targets: ["dialtone"]),
         // For the package of benchmarks.
         .library(name: "LabSupport", targets: ["CLabSupport", "LabSupport", "Platform"]),
-        .library(name: "Models", targets: ["Models"]),
+        .library(name: "Models", targets: ["Models", "Supervisor", "TestSupport"]),
         .library(name: "Presentation", targets: ["Presentation"]),
     ],
     dependencies: [

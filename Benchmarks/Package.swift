@@ -24,5 +24,8 @@ let package = Package(
                     .product(name: $0, package: "dialtone")
                 },
             swiftSettings: strict),
+        // What the pure parts do in virtual time, for docs/.
+        .executableTarget(
+            name: "figures", dependencies: [.product(name: "Models", package: "dialtone")], swiftSettings: strict),
     ]
 )
