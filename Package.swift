@@ -64,8 +64,11 @@ let package = Package(
 
         // Connections: the pure state machine and its driver.
         .target(name: "Supervisor", dependencies: ["NetworkPath"], swiftSettings: strict),
+        .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
         .target(
-            name: "Dialer", dependencies: ["NetworkPath", "Platform", "Reachability", "Resolver", "Supervisor"],
+            name: "TLS", dependencies: ["COpenSSL", "NetworkPath", "Platform", "Supervisor"], swiftSettings: strict),
+        .target(
+            name: "Dialer", dependencies: ["NetworkPath", "Platform", "Reachability", "Resolver", "Supervisor", "TLS"],
             swiftSettings: strict),
 
         // The socket: protocol, typed interface, client; and what its values look like to a person.
@@ -118,6 +121,9 @@ let package = Package(
         .target(
             name: "Models", dependencies: ["NetworkPath", "Supervisor", "TestSupport"], path: "Tests/Models",
             swiftSettings: strict),
+        // Certificates and a server's end of TLS, in memory.
+        .target(
+            name: "TLSTestSupport", dependencies: ["COpenSSL"], path: "Tests/TLSTestSupport", swiftSettings: strict),
         tests("Platform", ["NetworkPath", "Platform"]),
         tests("NetworkPath", ["NetworkPath", "TestSupport"]),
         tests("Netlink", ["CNetlink", "Netlink", "NetworkPath", "Platform", "TestSupport"]),
@@ -126,6 +132,7 @@ let package = Package(
         tests(
             "Reachability", ["Netlink", "NetworkPath", "Platform", "Reachability", "TestSupport"],
             resources: [.copy("Recordings")]),
+        tests("TLS", ["CPlatform", "NetworkPath", "Platform", "Supervisor", "TLS", "TLSTestSupport", "TestSupport"]),
         tests("Dialer", ["Dialer", "NetworkPath", "Platform", "Supervisor"]),
         tests("Varlink", ["Platform", "Varlink"]),
         tests("DialtoneAPI", ["DialtoneAPI", "Platform", "TestSupport", "Varlink"], resources: [.copy("strict.py")]),

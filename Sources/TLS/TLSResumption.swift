@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import COpenSSL
+internal import NetworkPath
+internal import Supervisor
+
+/// The sessions that one connection may take up again with its next flow: tickets of TLS 1.3, sessions of 1.2.
+///
+/// A session is taken up only under the policy, the name and the files that it was made with, since its server shows no
+/// certificate again; and not after that certificate's end. In memory alone: keys do not go to a disk.
+///
+/// Belongs to the queue or thread of its maker, as the sessions do.
+public final class TLSResumption {
+    /// Two, which is what servers commonly send after a handshake: one for the next flow and one for the flow after
+    /// that, should the next die before it got new ones. A ticket of TLS 1.3 is used once (RFC 8446, appendix C.4).
+    static let limit = 2
+
+    /// What the sessions are good for.
+    struct Key: Hashable {
+        let host: Target.Host
+        let policy: TLSPolicy
+        let context: ObjectIdentifier
+    }
+
+    private var key: Key?
+    /// Keeps the context alive, so that no other one gets its identity.
+    private var context: TLSContext?
+    private var sessions: [OpaquePointer] = []
+
+    /// No session yet.
+    public init() {}
+
+    deinit {
+        forget()
+    }
+
+    /// Drops every session: the next handshake is a full one.
+    public func forget() {
+        for session in sessions { SSL_SESSION_free(session) }
+        sessions = []
+    }
+
+    /// How many sessions are kept.
+    var count: Int { sessions.count }
+
+    /// Gives a session that is about to be made the newest one that it may take up.
+    func offer(to session: OpaquePointer, as key: Key, in context: TLSContext) {
+        if self.key != key {
+            forget()
+            self.key = key
+            self.context = context
+        }
+        while let newest = sessions.popLast() {
+            let isOld = Certificate(SSL_SESSION_get0_peer(newest))?.isExpired ?? false
+            guard SSL_SESSION_is_resumable(newest) == 1, !isOld else {
+                SSL_SESSION_free(newest)
+                continue
+            }
+            SSL_set_session(session, newest)
+            if SSL_SESSION_get_protocol_version(newest) == TLS1_3_VERSION {
+                SSL_SESSION_free(newest)
+            } else {
+                // A session of TLS 1.2 may be taken up until its time is over, and is not sent anew.
+                sessions.append(newest)
+            }
+            return
+        }
+    }
+
+    /// Keeps a session that arrived, in place of the oldest if there are too many. Takes the reference over.
+    func keep(_ session: OpaquePointer, of key: Key) -> Bool {
+        // A policy that changed while the flow stood: what the old one allowed does not count any more.
+        guard key == self.key else { return false }
+        if sessions.count == Self.limit { SSL_SESSION_free(sessions.removeFirst()) }
+        sessions.append(session)
+        return true
+    }
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Platform
+import Supervisor
+import TLSTestSupport
+import Testing
+
+@testable import TLS
+
+@AgentQueue
+@Suite struct ContextTests {
+    @Test func connectionsOfEqualFilesShareAContext() throws {
+        let contexts = TLSContexts()
+        let surroundings = Surroundings()
+        let policy = surroundings.policy
+        let first = try contexts.context(for: policy)
+        var other = policy
+        other.serverName = "elsewhere.example.com"
+        other.verifiesCertificate = false
+        #expect(try contexts.context(for: other) === first)
+        other.minimumVersion = .v13
+        #expect(try contexts.context(for: other) !== first)
+        #expect(try contexts.context(for: TLSPolicy()) !== first)
+    }
+
+    @Test func aFileThatChangedIsReadAgain() throws {
+        let contexts = TLSContexts()
+        let surroundings = Surroundings()
+        let certificate = TestCertificate(.init("x"), issuer: surroundings.authority)
+        var policy = surroundings.policy
+        func write(_ certificate: TestCertificate) {
+            policy.identity = .init(
+                certificate: surroundings.files.write(certificate.pem + certificate.keyText(), to: "own.pem"))
+        }
+        write(certificate)
+        let first = try contexts.context(for: policy)
+        #expect(try contexts.context(for: policy) === first)
+        write(TestCertificate(.init("renewed"), issuer: surroundings.authority))
+        #expect(try contexts.context(for: policy) !== first)
+        surroundings.files.write("", to: "own.pem")
+        #expect(throws: TLSFailure.self) { try contexts.context(for: policy) }
+    }
+
+    @Test func aContextThatNobodyUsesIsLetGo() throws {
+        let contexts = TLSContexts()
+        weak var weakly: TLSContext?
+        do {
+            let context = try contexts.context(for: TLSPolicy())
+            weakly = context
+        }
+        #expect(weakly == nil)
+    }
+}
