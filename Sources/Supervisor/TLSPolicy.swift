@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+public import NetworkPath
+
 /// How a connection whose scheme needs TLS is secured. What is left out is the system's or the scheme's.
 ///
 /// Plain words: files are named, not read. Two equal policies make equal sessions as long as the files stay the same.
@@ -47,6 +49,24 @@ public struct TLSPolicy: Hashable, Sendable {
 
     /// The system's trust, the remote's name, the scheme's protocol, version 1.2 or later.
     public init() {}
+}
+
+/// What a session is asked for: a policy with the remote's part filled in.
+public struct TLSRequest: Hashable, Sendable {
+    /// The name or address that the server is asked for and its certificate must have: what the user wrote, never what
+    /// a lookup made of it (RFC 9525, section 1.2).
+    public var host: Target.Host
+    /// What to offer by ALPN, the most wanted first.
+    public var applicationProtocols: [String]
+    /// The rest.
+    public var policy: TLSPolicy
+
+    /// A request for what `policy` has no name or protocol of its own for.
+    public init(to host: Target.Host, offering applicationProtocols: [String] = [], under policy: TLSPolicy) {
+        self.host = policy.serverName.map { Target.Host($0) } ?? host
+        self.applicationProtocols = policy.applicationProtocols ?? applicationProtocols
+        self.policy = policy
+    }
 }
 
 /// The SHA-256 of a certificate's public key (its SubjectPublicKeyInfo), as RFC 7469, section 2.4, makes it.

@@ -7,16 +7,16 @@ internal import Supervisor
 /// Who the server must be, and what was found: exists while the handshake runs.
 final class ServerCheck {
     /// The name or address that its certificate must have.
-    let host: Target.Host
+    private let host: Target.Host
     private let pins: Set<CertificatePin>
     private let verifies: Bool
     /// What is wrong, once something is.
     private(set) var problem: CertificateProblem?
 
-    init(_ host: Target.Host, _ policy: TLSPolicy) {
-        self.host = host
-        pins = policy.pins
-        verifies = policy.verifiesCertificate
+    init(_ request: TLSRequest) {
+        host = request.host
+        pins = request.policy.pins
+        verifies = request.policy.verifiesCertificate
     }
 
     /// What a server that passes is known by.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import COpenSSL
-internal import NetworkPath
 internal import Supervisor
 
 /// The sessions that one connection may take up again with its next flow: tickets of TLS 1.3, sessions of 1.2.
@@ -16,14 +15,7 @@ public final class TLSResumption {
     static let limit = 2
 
     /// What the sessions are good for.
-    struct Key: Hashable {
-        let host: Target.Host
-        let policy: TLSPolicy
-        let context: ObjectIdentifier
-    }
-
-    private var key: Key?
-    /// Keeps the context alive, so that no other one gets its identity.
+    private var request: TLSRequest?
     private var context: TLSContext?
     private var sessions: [OpaquePointer] = []
 
@@ -44,11 +36,11 @@ public final class TLSResumption {
     var count: Int { sessions.count }
 
     /// Gives a session that is about to be made the newest one that it may take up.
-    func offer(to session: OpaquePointer, as key: Key, in context: TLSContext) {
-        if self.key != key {
+    func offer(to session: TLSSession) {
+        if request != session.request || context !== session.context {
             forget()
-            self.key = key
-            self.context = context
+            request = session.request
+            context = session.context
         }
         while let newest = sessions.popLast() {
             let isOld = Certificate(SSL_SESSION_get0_peer(newest))?.isExpired ?? false
@@ -56,7 +48,7 @@ public final class TLSResumption {
                 SSL_SESSION_free(newest)
                 continue
             }
-            SSL_set_session(session, newest)
+            SSL_set_session(session.handle, newest)
             if SSL_SESSION_get_protocol_version(newest) == TLS1_3_VERSION {
                 SSL_SESSION_free(newest)
             } else {
@@ -67,12 +59,12 @@ public final class TLSResumption {
         }
     }
 
-    /// Keeps a session that arrived, in place of the oldest if there are too many. Takes the reference over.
-    func keep(_ session: OpaquePointer, of key: Key) -> Bool {
-        // A policy that changed while the flow stood: what the old one allowed does not count any more.
-        guard key == self.key else { return false }
+    /// Keeps what arrived for later, in place of the oldest if there is too much. Whether the reference was taken over.
+    func keep(_ arrived: OpaquePointer, of session: TLSSession) -> Bool {
+        // Another policy since the flow was made: what the old one allowed does not count any more.
+        guard request == session.request, context === session.context else { return false }
         if sessions.count == Self.limit { SSL_SESSION_free(sessions.removeFirst()) }
-        sessions.append(session)
+        sessions.append(arrived)
         return true
     }
 }

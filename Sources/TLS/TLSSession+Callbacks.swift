@@ -10,7 +10,7 @@ extension TLSSession {
     }
 
     fileprivate func sessionArrived(_ session: OpaquePointer) -> Bool {
-        resumption?.keep(session, of: key) ?? false
+        resumption?.keep(session, of: self) ?? false
     }
 
     fileprivate func passes(_ chain: OpaquePointer) -> Bool {

@@ -19,7 +19,7 @@ extension TLSSession {
         case SSL_R_EE_KEY_TOO_SMALL, SSL_R_CA_KEY_TOO_SMALL, SSL_R_CA_MD_TOO_WEAK:
             return .certificate(.weak(error.text))
         case SSL_R_UNSUPPORTED_PROTOCOL, SSL_R_WRONG_SSL_VERSION, SSL_R_VERSION_TOO_LOW:
-            return .noCommonVersion(minimum: key.policy.minimumVersion)
+            return .noCommonVersion(minimum: request.policy.minimumVersion)
         case SSL_R_WRONG_VERSION_NUMBER where isHandshaking: return .notTLS
         case SSL_R_UNEXPECTED_EOF_WHILE_READING: return isHandshaking ? .endedInHandshake : .truncated
         default: return .broken(error.text)
@@ -32,11 +32,11 @@ extension TLSSession {
             return context.hasIdentity ? .clientCertificateRefused(alert) : .clientCertificateRequired
         }
         switch CInt(alert.rawValue) {
-        case SSL_AD_PROTOCOL_VERSION: return .noCommonVersion(minimum: key.policy.minimumVersion)
+        case SSL_AD_PROTOCOL_VERSION: return .noCommonVersion(minimum: request.policy.minimumVersion)
         case SSL_AD_HANDSHAKE_FAILURE where SSL_get_pending_cipher(handle) == nil: return .noCommonCipher
         case SSL_AD_INSUFFICIENT_SECURITY: return .noCommonCipher
-        case SSL_AD_NO_APPLICATION_PROTOCOL: return .noCommonProtocol(offered: applicationProtocols)
-        case SSL_AD_UNRECOGNIZED_NAME: return .unknownName(key.host.description)
+        case SSL_AD_NO_APPLICATION_PROTOCOL: return .noCommonProtocol(offered: request.applicationProtocols)
+        case SSL_AD_UNRECOGNIZED_NAME: return .unknownName(request.host.description)
         default: return .alert(alert)
         }
     }

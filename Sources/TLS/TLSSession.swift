@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import COpenSSL
-public import NetworkPath
+internal import NetworkPath
 public import Supervisor
 
 /// The client's end of one TLS session: bytes in, bytes out. It has no socket, no timer, no queue and no clock but the
@@ -55,11 +55,10 @@ public final class TLSSession {
     public private(set) var state = State.handshaking
 
     let handle: OpaquePointer
-    private let wire = Wire()
+    let request: TLSRequest
     let context: TLSContext
     let resumption: TLSResumption?
-    let key: TLSResumption.Key
-    let applicationProtocols: [String]
+    private let wire = Wire()
     private let assurance: TLSSummary.Assurance
     /// Only while the handshake runs.
     private(set) var check: ServerCheck?
@@ -69,36 +68,30 @@ public final class TLSSession {
     /// Begins a session: the first flight is ready to be drained.
     ///
     /// - Parameters:
-    ///   - context: made for `policy`.
-    ///   - host: whom the connection is meant for, as its user wrote it; never what a lookup made of it (RFC 9525). The
-    ///     policy's own name overrides it.
-    ///   - applicationProtocols: what the remote's scheme offers by ALPN, unless the policy has its own.
+    ///   - request: whom the session is with, and how.
+    ///   - context: made for the request's policy.
     ///   - resumption: the connection's earlier sessions, and where new ones are kept; `nil` for neither.
     /// - Throws: ``TLSFailure/broken(_:)`` when OpenSSL has no memory, or refuses the name.
     public init(
-        _ context: TLSContext, to host: Target.Host, under policy: TLSPolicy,
-        offering applicationProtocols: [String] = [],
-        resuming resumption: TLSResumption? = nil
+        _ request: TLSRequest, in context: TLSContext, resuming resumption: TLSResumption? = nil
     ) throws(TLSFailure) {
         OpenSSL.clearErrors()
         guard let handle = SSL_new(context.handle) else { throw .broken(OpenSSL.takeText()) }
         self.handle = handle
+        self.request = request
         self.context = context
         self.resumption = resumption
-        self.applicationProtocols = policy.applicationProtocols ?? applicationProtocols
-        let host = policy.serverName.map { Target.Host($0) } ?? host
-        let check = ServerCheck(host, policy)
+        let check = ServerCheck(request)
         self.check = check
         assurance = check.assurance
-        key = TLSResumption.Key(host: host, policy: policy, context: ObjectIdentifier(context))
         // A session that cannot be made is freed by `deinit`, since all of its parts are there.
         guard let bio = wire.makeBIO() else { throw .broken("out of memory") }
         SSL_set_bio(handle, bio, bio)
         // Unretained: callbacks come from within calls of this object alone.
         guard SSL_set_ex_data(handle, 0, Unmanaged.passUnretained(self).toOpaque()) == 1, check.expect(on: handle),
-            offerNames(host)
+            offerNames()
         else { throw .broken(OpenSSL.takeText()) }
-        resumption?.offer(to: handle, as: key, in: context)
+        resumption?.offer(to: self)
         SSL_set_connect_state(handle)
         advance()
     }
@@ -112,14 +105,16 @@ public final class TLSSession {
     }
 
     /// Asks for the host by name, if it has one (RFC 6066, section 3: an address is no name), and offers the protocols.
-    private func offerNames(_ host: Target.Host) -> Bool {
-        switch host {
+    private func offerNames() -> Bool {
+        switch request.host {
         case .name(let name): if copenssl_set_server_name(handle, name) != 1 { return false }
         case .address: break
         }
-        if applicationProtocols.isEmpty { return true }
+        if request.applicationProtocols.isEmpty { return true }
         // Each with its length before it. 0 is success here, unlike everywhere else.
-        let offered = applicationProtocols.flatMap { [UInt8(truncatingIfNeeded: $0.utf8.count)] + Array($0.utf8) }
+        let offered = request.applicationProtocols.flatMap { name in
+            [UInt8(truncatingIfNeeded: name.utf8.count)] + Array(name.utf8)
+        }
         return SSL_set_alpn_protos(handle, offered, CUnsignedInt(offered.count)) == 0
     }
 }
@@ -261,8 +256,8 @@ extension TLSSession {
         state = .open
         // The server chooses from what was offered (RFC 7301, section 3.2). One that chose something else speaks
         // something else.
-        if let selectedProtocol, !applicationProtocols.contains(selectedProtocol) {
-            fail(.noCommonProtocol(offered: applicationProtocols))
+        if let selectedProtocol, !request.applicationProtocols.contains(selectedProtocol) {
+            fail(.noCommonProtocol(offered: request.applicationProtocols))
         }
     }
 

@@ -98,8 +98,8 @@ final class Surroundings {
         in context: TLSContext? = nil, resuming: TLSResumption? = nil
     ) throws -> TestLink {
         let policy = policy ?? self.policy
-        let session = try TLSSession(
-            context ?? TLSContext(policy), to: Target.Host(host), under: policy, offering: offering, resuming: resuming)
+        let request = TLSRequest(to: Target.Host(host), offering: offering, under: policy)
+        let session = try TLSSession(request, in: context ?? TLSContext(policy), resuming: resuming)
         return TestLink(session, server ?? TestServer(certificate))
     }
 
