@@ -59,7 +59,7 @@ final class DecisionLog {
         switch event.status.state {
         case .failed: .warning
         case .ready, .waiting, .closed: event.kind == .stateChanged ? .notice : .info
-        case .resolving, .connecting, .backingOff: event.previousState == .ready ? .notice : .info
+        case .resolving, .connecting, .securing, .backingOff: event.previousState == .ready ? .notice : .info
         }
     }
 }

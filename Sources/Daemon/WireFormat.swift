@@ -86,6 +86,7 @@ extension ConnectionsAPI.Connection.State {
             case .waiting: .waiting
             case .resolving: .resolving
             case .connecting: .connecting
+            case .securing: .securing
             case .ready: .ready
             case .backingOff: .backingOff
             case .failed: .failed

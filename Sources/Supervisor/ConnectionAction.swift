@@ -12,7 +12,7 @@ public enum ConnectionAction: Hashable, Sendable {
     case resolve(query: UInt64, name: String)
     /// Send no more packets for a query; its answer is not wanted.
     case cancelResolution(query: UInt64)
-    /// Make a socket and connect it.
+    /// Make a socket, connect it, and secure it where the request says so.
     case openSocket(FlowRequest)
     /// Change the keepalive and the user timeout of a socket that is open.
     case configureSocket(epoch: UInt64, SocketOptions)
@@ -30,7 +30,7 @@ public enum ConnectionAction: Hashable, Sendable {
 public enum ConnectionTimer: Hashable, Sendable, CaseIterable {
     /// When to give up waiting for the resolver's answer.
     case resolution
-    /// When to give up connecting to one address.
+    /// When to give up connecting to one address, and then the handshake with it.
     case connect
     /// When to dial again after a failure.
     case retry
@@ -48,16 +48,20 @@ public struct FlowRequest: Hashable, Sendable {
     public var interfaceIndex: Int?
     /// What to set on the socket.
     public var options: SocketOptions
+    /// How to secure it; `nil` for a remote without TLS.
+    public var tls: TLSRequest?
 
     /// A request.
     public init(
-        epoch: UInt64, remote: Endpoint, source: IPAddress? = nil, interfaceIndex: Int? = nil, options: SocketOptions
+        epoch: UInt64, remote: Endpoint, source: IPAddress? = nil, interfaceIndex: Int? = nil, options: SocketOptions,
+        tls: TLSRequest? = nil
     ) {
         self.epoch = epoch
         self.remote = remote
         self.source = source
         self.interfaceIndex = interfaceIndex
         self.options = options
+        self.tls = tls
     }
 }
 
@@ -71,7 +75,7 @@ public enum CloseReason: String, Hashable, Sendable, CaseIterable {
     case localAddressRemoved
     /// It could not connect.
     case dialFailed
-    /// It did not connect in time.
+    /// It did not connect, or was not secured, in time.
     case timedOut
     /// The remote ended the stream.
     case remoteClosed

@@ -12,9 +12,11 @@ public enum ConnectionInput: Hashable, Sendable {
     case dialResolved(query: UInt64, addresses: [IPAddress])
     /// The query was answered in the negative, or could not be asked.
     case resolutionFailed(query: UInt64, ResolutionFailure)
-    /// The socket is connected.
-    case dialSucceeded(epoch: UInt64, local: Endpoint, remote: Endpoint)
-    /// The socket could not be made, bound or connected.
+    /// The socket of a remote with TLS is connected, and the handshake has begun.
+    case handshakeBegan(epoch: UInt64, local: Endpoint)
+    /// The socket is connected and, where the remote has TLS, secured.
+    case dialSucceeded(epoch: UInt64, local: Endpoint, remote: Endpoint, security: TLSSummary? = nil)
+    /// The socket could not be made, bound, connected or secured.
     case dialFailed(epoch: UInt64, FlowFailure)
     /// The remote ended the stream of a connected socket in order.
     case remoteClosed(epoch: UInt64)

@@ -21,6 +21,8 @@ public struct ConnectionPolicy: Hashable, Sendable {
     /// and kicks would be dialled each second for ever. After a minute the reset is harmless: whatever kicks later than
     /// that costs its server one connection a minute.
     public var stableAfter: Duration
+    /// How it is secured, where the remote's scheme needs TLS.
+    public var tls: TLSPolicy
     /// The firewall mark of its packets (`SO_MARK`), which routing rules may select on.
     public var mark: UInt32?
     /// The user whose packets they are, which routing rules may select on; `nil` for the agent's own.
@@ -30,7 +32,7 @@ public struct ConnectionPolicy: Hashable, Sendable {
     public init(
         remote: Remote, backoff: BackoffPolicy? = nil, keepalive: KeepalivePolicy? = KeepalivePolicy(),
         connectTimeout: Duration = .seconds(10), userTimeout: Duration? = nil, stableAfter: Duration = .seconds(60),
-        mark: UInt32? = nil, user: UInt32? = nil
+        tls: TLSPolicy = TLSPolicy(), mark: UInt32? = nil, user: UInt32? = nil
     ) {
         self.remote = remote
         self.backoff = backoff ?? remote.scheme.backoff
@@ -38,6 +40,7 @@ public struct ConnectionPolicy: Hashable, Sendable {
         self.connectTimeout = connectTimeout
         self.userTimeout = userTimeout
         self.stableAfter = stableAfter
+        self.tls = tls
         self.mark = mark
         self.user = user
     }
@@ -54,9 +57,16 @@ public struct ConnectionPolicy: Hashable, Sendable {
             mark: mark, user: user)
     }
 
-    /// Whether a flow made for `other` is of no use to this policy: it leads elsewhere, or its packets go another way.
+    /// How a flow is secured; `nil` for a remote without TLS.
+    public var tlsRequest: TLSRequest? {
+        guard remote.needsTLS else { return nil }
+        return TLSRequest(to: remote.host, offering: remote.scheme.applicationProtocols, under: tls)
+    }
+
+    /// Whether a flow made for `other` is of no use to this policy: it leads elsewhere, its packets go another way, or
+    /// it is secured otherwise.
     func needsAnotherFlow(than other: ConnectionPolicy) -> Bool {
-        remote != other.remote || mark != other.mark || user != other.user
+        remote != other.remote || mark != other.mark || user != other.user || tlsRequest != other.tlsRequest
     }
 }
 
@@ -76,11 +86,8 @@ extension ConnectionPolicy {
     ///
     /// - Throws: the first field that is wrong.
     public func validate() throws(PolicyError) {
-        if remote.needsTLS {
-            throw PolicyError(
-                field: "remote", reason: "\(remote.scheme.rawValue) needs TLS, which this build cannot carry yet")
-        }
         try validateBackoff()
+        try validateTLS()
         try validateKeepalive()
         // Below a second not even one repeated SYN fits; above two minutes the kernel has given up by itself.
         try check("connectTimeout", connectTimeout, in: .seconds(1)...(.seconds(120)))
@@ -111,6 +118,24 @@ extension ConnectionPolicy {
         }
         guard (1...127).contains(keepalive.count) else {
             throw PolicyError(field: "keepalive.count", reason: "\(keepalive.count) is not from 1 to 127")
+        }
+    }
+
+    private func validateTLS() throws(PolicyError) {
+        if tls != TLSPolicy(), !remote.needsTLS {
+            let secured = Remote.Scheme.allCases.filter(\.needsTLS).map(\.rawValue).joined(separator: ", ")
+            throw PolicyError(field: "tls", reason: "\(remote.scheme.rawValue) has no TLS; \(secured) have")
+        }
+        for file in tls.files where !file.hasPrefix("/") {
+            throw PolicyError(field: "tls", reason: "“\(file)” is not an absolute path")
+        }
+        if let name = tls.serverName, let problem = Remote.hostProblem(name) {
+            throw PolicyError(field: "tls.serverName", reason: "“\(name)” is not a host: \(problem)")
+        }
+        let protocols = tls.applicationProtocols ?? []
+        // RFC 7301, section 3.1: one to 255 bytes each. Nobody offers more than a few.
+        guard protocols.count <= 16, protocols.allSatisfy({ (1...255).contains($0.utf8.count) }) else {
+            throw PolicyError(field: "tls.applicationProtocols", reason: "not up to 16 names of 1 to 255 bytes")
         }
     }
 

@@ -14,8 +14,9 @@ internal import NetworkPath
 ///    run (a `connect` that fails on the spot) is an input too: it is kept and told afterwards, never in between.
 /// 3. Teardown precedes set-up in every answer, so that no moment sees two sockets; `emit` comes last, so that who
 ///    reads the status then sees what the event says.
-/// 4. `openSocket` is answered once, by `dialSucceeded` or `dialFailed`, and a connected socket later by `remoteClosed`
-///    or `flowFailed`. The driver closes a socket on `closeSocket` only, and after it says no more of that epoch.
+/// 4. `openSocket` is answered once, by `dialSucceeded` or `dialFailed` (`handshakeBegan` before it, for TLS), and a
+///    connected socket later by `remoteClosed` or `flowFailed`. The driver closes a socket on `closeSocket` only, and
+///    after it says no more of that epoch.
 /// 5. `resolve` is answered once, by `dialResolved` or `resolutionFailed`, unless `cancelResolution` came before.
 /// 6. `now` never goes back. A timer that is told early is scheduled anew.
 /// 7. After ``ConnectionInput/closeRequested`` nothing of the connection is left: no socket, no query, no timer, no
@@ -40,10 +41,10 @@ public struct ConnectionStateMachine: ~Copyable {
         /// A query runs. Turns into `connecting` with its answer, `backingOff` or `failed` without one, `waiting` when
         /// the path goes, itself when the path moves or a user asks, and `closed`.
         case resolving(Resolving)
-        /// A socket is connecting. Turns into `ready`, itself with the next address, `backingOff` or `failed` after the
-        /// last one, `waiting` when the path goes, `resolving` or itself when the path moves or a user asks, and
-        /// `closed`. Indirect, because it is the largest and the shortest: a thousand ready connections need not hold
-        /// room for it.
+        /// A socket is connecting, or connected and being secured. Turns into `ready`, itself with the next address,
+        /// `backingOff` or `failed` after the last one, `waiting` when the path goes, `resolving` or itself when the
+        /// path moves or a user asks, and `closed`. Indirect, because it is the largest and the shortest: a thousand
+        /// ready connections need not hold room for it.
         indirect case connecting(Connecting)
         /// A flow stands; there is no timer. Turns into `backingOff` when the remote or the line ends it, `resolving`
         /// or `connecting` when its address goes or a user asks, `waiting` when the path goes, and `closed`.
@@ -69,7 +70,9 @@ public struct ConnectionStateMachine: ~Copyable {
         let source: IPAddress?
         /// The addresses that come after this one.
         var walk: AddressWalk
-        let deadline: Duration
+        var deadline: Duration
+        /// The socket's own end, once it is connected and the TLS handshake runs.
+        var local: Endpoint?
     }
 
     struct Ready {
@@ -78,6 +81,7 @@ public struct ConnectionStateMachine: ~Copyable {
         let remote: Endpoint
         /// The interface that had the local address when the flow was made.
         let interface: String?
+        let security: TLSSummary?
         let connectedAt: Duration
     }
 
@@ -126,7 +130,9 @@ public struct ConnectionStateMachine: ~Copyable {
         case .pathChanged(let path): pathChanged(to: path, &turn)
         case .dialResolved(let query, let addresses): resolved(query, addresses, &turn)
         case .resolutionFailed(let query, let failure): resolutionFailed(query, failure, &turn)
-        case .dialSucceeded(let epoch, let local, let remote): dialSucceeded(epoch, local, remote, &turn)
+        case .handshakeBegan(let epoch, let local): handshakeBegan(epoch, local, &turn)
+        case .dialSucceeded(let epoch, let local, let remote, let security):
+            dialSucceeded(epoch, local, remote, security, &turn)
         case .dialFailed(let epoch, let failure): dialFailed(epoch, failure, &turn)
         case .remoteClosed(let epoch): flowEnded(epoch, .remoteClosed, &turn)
         case .flowFailed(let epoch, let failure): flowEnded(epoch, .flowFailed(failure), &turn)

@@ -12,6 +12,8 @@ public struct ConnectionStatus: Hashable, Sendable {
         case resolving
         /// A socket is connecting.
         case connecting
+        /// A socket is connected, and TLS is being agreed on.
+        case securing
         /// A flow stands.
         case ready
         /// The next dial waits for its time.
@@ -35,9 +37,11 @@ public struct ConnectionStatus: Hashable, Sendable {
     public var nextAttempt: Duration?
     /// When the state was entered.
     public var since: Duration
-    /// The flow's local end, while ``State/ready``.
+    /// How the flow is secured, while ``State/ready``; `nil` for one without TLS.
+    public var security: TLSSummary?
+    /// The flow's local end, while ``State/securing`` or ``State/ready``.
     public var localAddress: Endpoint?
-    /// The flow's remote end, while ``State/connecting`` or ``State/ready``.
+    /// The flow's remote end, while ``State/connecting``, ``State/securing`` or ``State/ready``.
     public var remoteAddress: Endpoint?
     /// The name of the interface that had the flow's local address when it was made, while ``State/ready``.
     public var interface: String?
@@ -67,7 +71,7 @@ public struct ConnectionStatus: Hashable, Sendable {
     public init(
         state: State, reason: StatusReason, epoch: UInt64 = 0, attempt: Int = 1, nextAttempt: Duration? = nil,
         since: Duration, localAddress: Endpoint? = nil, remoteAddress: Endpoint? = nil, interface: String? = nil,
-        path: Path? = nil, lastProof: Duration? = nil
+        security: TLSSummary? = nil, path: Path? = nil, lastProof: Duration? = nil
     ) {
         self.state = state
         self.reason = reason
@@ -78,6 +82,7 @@ public struct ConnectionStatus: Hashable, Sendable {
         self.localAddress = localAddress
         self.remoteAddress = remoteAddress
         self.interface = interface
+        self.security = security
         self.path = path
         self.lastProof = lastProof
     }

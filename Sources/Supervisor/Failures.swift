@@ -17,6 +17,8 @@ public enum FlowFailure: Error, Hashable, Sendable {
     case addressNotAvailable
     /// A firewall or a routing rule of this machine forbids it (`EACCES`, `EPERM` from `connect`).
     case forbidden
+    /// TLS did not come about, or ended. Indirect, because it is rare and large.
+    indirect case tls(TLSFailure)
     /// Anything else, with the kernel's number and what was tried and came back.
     case other(code: Int32, text: String)
 
@@ -24,7 +26,7 @@ public enum FlowFailure: Error, Hashable, Sendable {
     var isLocal: Bool {
         switch self {
         case .hostUnreachable, .networkUnreachable, .addressNotAvailable: true
-        case .refused, .reset, .timedOut, .forbidden, .other: false
+        case .refused, .reset, .timedOut, .forbidden, .tls, .other: false
         }
     }
 }
@@ -40,6 +42,7 @@ extension FlowFailure: CustomStringConvertible {
         case .networkUnreachable: "network unreachable"
         case .addressNotAvailable: "source address not available"
         case .forbidden: "forbidden by this machine's firewall or routing rules"
+        case .tls(let failure): failure.description
         case .other(_, let text): text
         }
     }

@@ -51,6 +51,18 @@ public struct Remote: Hashable, Sendable, CustomStringConvertible {
             }
         }
 
+        /// What is offered by ALPN: the identifiers of IANA's registry. XMPP requires it (XEP-0368, section 5); others
+        /// let servers tell what comes apart from what else is on the port. `tls` has none that could be known.
+        public var applicationProtocols: [String] {
+            switch self {
+            case .sips: ["sip/2"]
+            case .xmpps: ["xmpp-client"]
+            case .mqtts: ["mqtt"]
+            case .wss: ["http/1.1"]
+            case .tls, .tcp, .sip, .xmpp, .mqtt, .ws: []
+            }
+        }
+
         /// How its servers want to be dialled again.
         public var backoff: BackoffPolicy {
             switch self {

@@ -55,7 +55,7 @@ public enum RemoteError: Error, Hashable, Sendable, CustomStringConvertible {
 extension Remote {
     /// A remote from a URL. The scheme's case does not matter (RFC 3986, section 3.1).
     ///
-    /// - Throws: what is wrong with it. A scheme that needs TLS is no error here, see ``ConnectionPolicy/validate()``.
+    /// - Throws: what is wrong with it.
     public init(_ text: String) throws(RemoteError) {
         let (scheme, rest) = try Self.splitScheme(text)
         let end = rest.firstIndex { "/?#".contains($0) } ?? rest.endIndex
@@ -118,6 +118,18 @@ extension Remote {
         }
         if let address = IPAddress(plain) { return .address(try dialable(address)) }
         return .name(try name(text))
+    }
+
+    /// What is wrong with the name or address of a host; `nil` if nothing is.
+    static func hostProblem(_ text: String) -> String? {
+        if IPAddress(text) != nil { return nil }
+        do throws(RemoteError) {
+            _ = try name(text[...])
+            return nil
+        } catch {
+            guard case .invalidHost(_, let reason) = error else { return error.description }
+            return reason
+        }
     }
 
     private static func dialable(_ address: IPAddress) throws(RemoteError) -> IPAddress {

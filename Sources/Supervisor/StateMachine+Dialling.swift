@@ -2,8 +2,8 @@
 
 internal import NetworkPath
 
-// From the decision to dial to a flow that stands, and from its end to the next decision. TLS goes between `connecting`
-// and `ready` as a state of its own, a probe of the flow between `ready` and `backingOff`.
+// From the decision to dial to a flow that stands, and from its end to the next decision. A probe of the flow goes
+// between `ready` and `backingOff`.
 
 extension ConnectionStateMachine {
     /// Begins a dial. The caller has released what the state held.
@@ -66,13 +66,25 @@ extension ConnectionStateMachine {
             .openSocket(
                 FlowRequest(
                     epoch: newestEpoch, remote: remote, source: source, interfaceIndex: path?.interface?.index,
-                    options: policy.socketOptions)))
+                    options: policy.socketOptions, tls: policy.tlsRequest)))
         turn.perform(.scheduleTimer(.connect, deadline: deadline))
         return Connecting(epoch: newestEpoch, remote: remote, source: source, walk: walk, deadline: deadline)
     }
 
+    /// The handshake has as long as the connect had: a few round trips more, and the server's arithmetic.
+    mutating func handshakeBegan(_ epoch: UInt64, _ local: Endpoint, _ turn: inout Turn<some RandomNumberGenerator>) {
+        guard case .connecting(var connecting) = state, connecting.epoch == epoch, connecting.local == nil else {
+            return
+        }
+        connecting.local = local
+        connecting.deadline = turn.now + policy.connectTimeout
+        turn.perform(.scheduleTimer(.connect, deadline: connecting.deadline))
+        enter(.connecting(connecting), because: reason, &turn)
+    }
+
     mutating func dialSucceeded(
-        _ epoch: UInt64, _ local: Endpoint, _ remote: Endpoint, _ turn: inout Turn<some RandomNumberGenerator>
+        _ epoch: UInt64, _ local: Endpoint, _ remote: Endpoint, _ security: TLSSummary?,
+        _ turn: inout Turn<some RandomNumberGenerator>
     ) {
         guard case .connecting(let connecting) = state, connecting.epoch == epoch else { return }
         turn.perform(.cancelTimer(.connect))
@@ -80,7 +92,9 @@ extension ConnectionStateMachine {
         let interface = path?.interface.flatMap { interface in
             interface.addresses.contains { $0.address == local.address } ? interface.name : nil
         }
-        let ready = Ready(epoch: epoch, local: local, remote: remote, interface: interface, connectedAt: turn.now)
+        let ready = Ready(
+            epoch: epoch, local: local, remote: remote, interface: interface, security: security,
+            connectedAt: turn.now)
         enter(.ready(ready), because: .connected, &turn)
     }
 
@@ -100,8 +114,12 @@ extension ConnectionStateMachine {
         var walk = connecting.walk
         walk.note(failure, of: connecting.remote)
         if let address = walk.next() {
-            state = .connecting(open(address, walk, &turn))
-            return emit(.addressFailed, because: .dialFailed(failure, connecting.remote), &turn)
+            let cause = StatusReason.dialFailed(failure, connecting.remote)
+            let next = State.connecting(open(address, walk, &turn))
+            // From `securing` it is a step back, and subscribers see another state.
+            if connecting.local != nil { return enter(next, because: cause, &turn) }
+            state = next
+            return emit(.addressFailed, because: cause, &turn)
         }
         let miss = walk.miss ?? AddressWalk.Miss(failure: failure, remote: connecting.remote)
         attemptFailed(.dialFailed(miss.failure, miss.remote), &turn)
@@ -114,6 +132,8 @@ extension ConnectionStateMachine {
         guard case .ready(let ready) = state, ready.epoch == epoch else { return }
         turn.perform(.closeSocket(epoch: epoch, cause == .remoteClosed ? .remoteClosed : .failed))
         if isStable(ready, at: turn.now) { startOver() } else { failures += 1 }
+        // With TLS 1.3 a server judges the client's certificate when the client has long been done.
+        if Self.kind(of: cause) == .permanent { return giveUp(because: cause, &turn) }
         backOff(because: cause, &turn)
     }
 
@@ -125,7 +145,8 @@ extension ConnectionStateMachine {
             attemptFailed(.resolutionFailed(.temporary), &turn)
         case (.connect, .connecting(let connecting)):
             guard isDue(connecting.deadline, timer, &turn) else { return }
-            addressFailed(connecting, .timedOut, closing: .timedOut, &turn)
+            let failure = connecting.local == nil ? FlowFailure.timedOut : .tls(.timedOut)
+            addressFailed(connecting, failure, closing: .timedOut, &turn)
         case (.retry, .backingOff(let deadline)), (.retry, .failed(let deadline)):
             guard isDue(deadline, timer, &turn) else { return }
             dial(because: .retryDue, &turn)
@@ -156,6 +177,11 @@ extension ConnectionStateMachine {
         refusedSince = kind == .refused ? refusedSince ?? turn.now : nil
         let isRefusedForGood = refusedSince.map { turn.now - $0 >= Self.persistentRefusal } ?? false
         guard kind == .permanent || isRefusedForGood else { return backOff(because: cause, &turn) }
+        giveUp(because: cause, &turn)
+    }
+
+    /// Waits for somebody to mend the cause: dials rarely.
+    private mutating func giveUp(because cause: StatusReason, _ turn: inout Turn<some RandomNumberGenerator>) {
         let deadline = drawDeadline(.slow, &turn)
         turn.perform(.scheduleTimer(.retry, deadline: deadline))
         enter(.failed(until: deadline), because: cause, &turn)
@@ -177,6 +203,8 @@ extension ConnectionStateMachine {
         switch cause {
         case .resolutionFailed(let failure): failure.isPermanent ? .permanent : .local
         case .dialFailed(.refused, _): .refused
+        case .dialFailed(.tls(let failure), _), .flowFailed(.tls(let failure)):
+            failure.isPermanent ? .permanent : .transient
         case .dialFailed(let failure, _): failure.isLocal ? .local : .transient
         case .opened, .noPath, .pathAvailable, .pathMoved, .retryDue, .dialledTooOften, .connected, .remoteClosed,
             .flowFailed, .localAddressRemoved, .redialRequested, .policyChanged, .closeRequested:

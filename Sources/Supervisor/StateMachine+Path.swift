@@ -52,7 +52,7 @@ extension ConnectionStateMachine {
         }
         let isBoundToIt =
             switch state {
-            case .connecting(let connecting): connecting.source == address
+            case .connecting(let connecting): (connecting.local?.address ?? connecting.source) == address
             case .ready(let ready): ready.local.address == address
             case .waiting, .resolving, .backingOff, .failed, .closed: false
             }

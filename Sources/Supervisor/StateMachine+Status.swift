@@ -9,11 +9,13 @@ extension ConnectionStateMachine {
         case .waiting, .resolving, .closed:
             break
         case .connecting(let connecting):
+            status.localAddress = connecting.local
             status.remoteAddress = connecting.remote
         case .ready(let ready):
             status.localAddress = ready.local
             status.remoteAddress = ready.remote
             status.interface = ready.interface
+            status.security = ready.security
             status.lastProof = ready.connectedAt
         case .backingOff(let deadline), .failed(let deadline):
             status.nextAttempt = deadline
@@ -26,7 +28,7 @@ extension ConnectionStateMachine {
         switch state {
         case .waiting: .waiting
         case .resolving: .resolving
-        case .connecting: .connecting
+        case .connecting(let connecting): connecting.local == nil ? .connecting : .securing
         case .ready: .ready
         case .backingOff: .backingOff
         case .failed: .failed

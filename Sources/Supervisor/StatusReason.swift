@@ -84,6 +84,8 @@ extension StatusReason: CustomStringConvertible {
             "check that the server runs and that the port is right"
         case .dialFailed(.forbidden, _):
             "check this machine's firewall and its prohibit routes"
+        case .dialFailed(.tls(let failure), _), .flowFailed(.tls(let failure)):
+            failure.advice
         case .opened, .noPath, .pathAvailable, .pathMoved, .retryDue, .dialledTooOften, .resolutionFailed,
             .dialFailed, .connected, .remoteClosed, .flowFailed, .localAddressRemoved, .redialRequested,
             .policyChanged, .closeRequested:

@@ -23,6 +23,8 @@ public enum TLSFailure: Error, Hashable, Sendable {
     case notTLS
     /// The stream ended in the middle of the handshake.
     case endedInHandshake
+    /// The handshake was not over in time.
+    case timedOut
     /// The stream ended without the server's word that it is the end (RFC 8446, section 6.1): a crash, a proxy, or
     /// somebody in between who cut it.
     case truncated
@@ -39,7 +41,7 @@ public enum TLSFailure: Error, Hashable, Sendable {
         case .certificate, .noCommonVersion, .noCommonCipher, .noCommonProtocol, .clientCertificateRequired,
             .clientCertificateRefused, .unknownName, .notTLS, .unusableFile:
             true
-        case .alert, .endedInHandshake, .truncated, .broken: false
+        case .alert, .endedInHandshake, .timedOut, .truncated, .broken: false
         }
     }
 }
@@ -114,6 +116,7 @@ extension TLSFailure: CustomStringConvertible {
         case .alert(let alert): "the server ended TLS: \(alert)"
         case .notTLS: "the server's answer is not TLS"
         case .endedInHandshake: "the server hung up in the TLS handshake"
+        case .timedOut: "the server did not finish the TLS handshake in time"
         case .truncated: "the stream was cut off without TLS's end"
         case .broken(let text): "TLS failed: \(text)"
         case .unusableFile(let path, let problem): "\(path): \(problem)"
@@ -134,7 +137,7 @@ extension TLSFailure: CustomStringConvertible {
         case .unknownName: "check the remote's name, or set server_name to the one that the server has"
         case .notTLS: "check the port; for a port without TLS, use the scheme without it"
         case .unusableFile: "mend the file; it is read again with the next attempt"
-        case .alert, .endedInHandshake, .truncated, .broken: nil
+        case .alert, .endedInHandshake, .timedOut, .truncated, .broken: nil
         }
     }
 }

@@ -49,6 +49,11 @@ public struct TLSPolicy: Hashable, Sendable {
 
     /// The system's trust, the remote's name, the scheme's protocol, version 1.2 or later.
     public init() {}
+
+    /// The files that are read for it.
+    var files: [String] {
+        [authorities, identity?.certificate, identity?.key, identity?.passwordFile].compactMap { $0 }
+    }
 }
 
 /// What a session is asked for: a policy with the remote's part filled in.

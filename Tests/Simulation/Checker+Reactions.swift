@@ -9,14 +9,14 @@ import NetworkPath
 extension Checker {
     /// Whether the state has what it needs and nothing more, and the last event says what the status says.
     func checkHoldings(_ status: ConnectionStatus, _ now: Duration) throws {
-        let needsSocket = status.state == .connecting || status.state == .ready
+        let needsSocket = [.connecting, .securing, .ready].contains(status.state)
         try require((known.socket != nil) == needsSocket, .stateHoldsWhatItNeeds, "socket in \(status.state)")
         try require(
             (known.query != nil) == (status.state == .resolving), .stateHoldsWhatItNeeds, "query in \(status.state)")
         let timer: ConnectionTimer? =
             switch status.state {
             case .resolving: .resolution
-            case .connecting: .connect
+            case .connecting, .securing: .connect
             case .backingOff, .failed: .retry
             case .waiting, .ready, .closed: nil
             }
@@ -50,6 +50,8 @@ extension Checker {
         case .localAddressRemoved(let address):
             try require(status.localAddress?.address != address, .boundToWhatExists, "flow keeps \(address)")
             try require(known.socket?.request.source != address, .boundToWhatExists, "dial keeps \(address)")
+        case .flowFailed(_, .tls(let failure)) where failure.isPermanent && before.socket != nil && known.socket == nil:
+            try checkGivenUp(status, now)
         case .remoteClosed, .flowFailed:
             if before.socket != nil, known.socket == nil { try checkWait(status, now) }
         case .dialFailed, .resolutionFailed, .dialResolved:
@@ -69,6 +71,10 @@ extension Checker {
             if before.hasPath { (failures, refusedSince) = (0, nil) }
         case .policyChanged:
             if Self.isElsewhere(known.policy, before.policy) { (failures, refusedSince) = (0, nil) }
+        case .handshakeBegan(let epoch, _):
+            let isNews = before.socket?.request.epoch == epoch && before.socket?.local == nil
+            try require(isNews == !actions.isEmpty, .silentWithoutNews, "\(actions)")
+            if isNews { try require(status.state == .securing, .stateHoldsWhatItNeeds, "\(status.state)") }
         case .opened, .dialSucceeded, .closeRequested:
             break
         }
@@ -127,8 +133,9 @@ extension Checker {
             case .resolutionFailed(_, let failure): (failure != .temporary, failure == .temporary)
             case .dialResolved: (true, false)
             case .timerFired(.resolution): (false, true)
-            case .dialFailed, .timerFired: (false, told?.isLocal ?? false)
-            case .opened, .pathChanged, .dialSucceeded, .remoteClosed, .flowFailed, .localAddressRemoved,
+            case .dialFailed, .timerFired: (told?.isPermanent ?? false, told?.isLocal ?? false)
+            case .opened, .pathChanged, .handshakeBegan, .dialSucceeded, .remoteClosed, .flowFailed,
+                .localAddressRemoved,
                 .redialRequested, .policyChanged, .closeRequested:
                 (false, false)
             }
@@ -143,12 +150,18 @@ extension Checker {
         let isRefusedForLong = refusedSince.map { now - $0 >= .seconds(3600) } ?? false
         if status.state == .failed {
             try require(isPermanent || isRefusedForLong, .failedForCause, "\(status.reason)")
-            let wait = (status.nextAttempt ?? now) - now
-            try require((.seconds(900)...(.seconds(1800))).contains(wait), .failedForCause, "retry in \(wait)")
+            try checkGivenUp(status, now)
         } else {
             try require(!isPermanent && !isRefusedForLong, .failedForCause, "\(status.state), \(status.reason)")
             try checkWait(status, now)
         }
+    }
+
+    /// Whether the connection waits for somebody to mend the cause.
+    private func checkGivenUp(_ status: ConnectionStatus, _ now: Duration) throws {
+        try require(status.state == .failed, .failedForCause, "\(status.state) for \(status.reason)")
+        let wait = (status.nextAttempt ?? now) - now
+        try require((.seconds(900)...(.seconds(1800))).contains(wait), .failedForCause, "retry in \(wait)")
     }
 
     /// Whether the wait that begins now lies in the policy's range, and the attempt that comes is counted right.
@@ -174,5 +187,12 @@ extension Checker {
             bound = bound * known.policy.backoff.multiplier
         }
         return min(bound, known.policy.backoff.ceiling)
+    }
+}
+
+extension FlowFailure {
+    /// Whether the rules take it for one that time does not mend.
+    fileprivate var isPermanent: Bool {
+        if case .tls(let failure) = self { failure.isPermanent } else { false }
     }
 }

@@ -96,8 +96,11 @@ final class Checker {
         case .localAddressRemoved(let address) where known.path?.source == address:
             known.path?.source = nil
             pathNewsAt = now
-        case .dialSucceeded(let epoch, let local, _)
-        where epoch == known.socket?.request.epoch && known.socket?.local == nil:
+        case .handshakeBegan(let epoch, let local)
+        where epoch == known.socket?.request.epoch && known.socket?.connectedAt == nil:
+            known.socket?.local = local
+        case .dialSucceeded(let epoch, let local, _, _)
+        where epoch == known.socket?.request.epoch && known.socket?.connectedAt == nil:
             known.socket?.local = local
             known.socket?.connectedAt = now
             refusedSince = nil
@@ -105,7 +108,7 @@ final class Checker {
             misses.append(failure)
         case .timerFired(let timer):
             if timer == .connect, known.socket != nil, let due = known.timers[timer], due <= now {
-                misses.append(.timedOut)
+                misses.append(known.socket?.local == nil ? .timedOut : .tls(.timedOut))
             }
             known.timers[timer] = nil
         case .policyChanged(let policy):
@@ -116,8 +119,8 @@ final class Checker {
             known.query = nil
         case .resolutionFailed(let query, _) where query == known.query:
             known.query = nil
-        case .opened, .localAddressRemoved, .dialSucceeded, .dialFailed, .dialResolved, .resolutionFailed,
-            .remoteClosed, .flowFailed, .redialRequested, .closeRequested:
+        case .opened, .localAddressRemoved, .handshakeBegan, .dialSucceeded, .dialFailed, .dialResolved,
+            .resolutionFailed, .remoteClosed, .flowFailed, .redialRequested, .closeRequested:
             break
         }
     }
@@ -212,7 +215,8 @@ final class Checker {
             case .redialRequested: reason == .superseded
             case .policyChanged(let new): Self.isElsewhere(new, before.policy) && reason == .superseded
             case .closeRequested: reason == .closeRequested
-            case .opened, .dialResolved, .resolutionFailed, .dialSucceeded, .dialFailed, .timerFired: false
+            case .opened, .dialResolved, .resolutionFailed, .handshakeBegan, .dialSucceeded, .dialFailed, .timerFired:
+                false
             }
         try require(isForCause, .flowEndsForCause, "closed as \(reason) on \(input)")
         if now - connectedAt >= before.policy.stableAfter {

@@ -131,6 +131,7 @@ extension Simulation {
         let epoch = checker.newestEpoch - min(checker.newestEpoch, UInt64(1 + random.below(3)))
         let query = checker.newestQuery - min(checker.newestQuery, UInt64(1 + random.below(3)))
         let local = Endpoint(address: World.source(of: 0), port: 1)
+        try tell(.handshakeBegan(epoch: epoch, local: local))
         try tell(.dialSucceeded(epoch: epoch, local: local, remote: local))
         try tell(.dialFailed(epoch: epoch, .refused))
         try tell(.remoteClosed(epoch: epoch))

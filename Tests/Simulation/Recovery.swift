@@ -13,7 +13,9 @@ extension Simulation {
         if byPath, world.link != .none { try move(to: .none) }
         world.hosts = world.hosts.map { _ in .accepts }
         // Some of the addresses may be dead; the walk has to get past them.
-        for host in 0..<3 where random.chance(30) { world.hosts[host] = random.pick([.refuses, .silent]) }
+        for host in 0..<3 where random.chance(30) {
+            world.hosts[host] = random.pick([.refuses, .silent, .isStranger, .stallsHandshake])
+        }
         world.nameServer = .answers
         world.answer = [0, 1, 2, 3].filter { _ in random.chance(60) } + [3]
         if case .address = checker.known.policy.remote.host { world.hosts[0] = .accepts }
@@ -35,7 +37,8 @@ extension Simulation {
     /// How long a dial takes at most once it may begin, and what the budget may put before it.
     private var dialBound: Duration {
         // A flow that stood may be kept alone, so the walk is bounded by the answer's length.
-        DialBudget.interval + .milliseconds(200) + (checker.known.policy.connectTimeout + .milliseconds(200)) * 5
+        // Each of the addresses may time out twice: connecting, and in the handshake.
+        DialBudget.interval + .milliseconds(200) + (checker.known.policy.connectTimeout * 2 + .milliseconds(400)) * 5
     }
 
     /// How long a wait that was begun before the world healed may still last, and what the dial that ran may fail of.

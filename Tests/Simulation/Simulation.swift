@@ -50,7 +50,7 @@ struct Simulation: ~Copyable {
 
     /// A remote by address or by name, of either family of back-off, with shorter or longer figures.
     static func policy(_ random: inout SplitMix64) -> ConnectionPolicy {
-        let scheme = random.pick([Remote.Scheme.tcp, .tcp, .mqtt, .sip])
+        let scheme = random.pick([Remote.Scheme.tcp, .mqtt, .sip, .tls, .sips])
         let host = random.chance(40) ? Target.Host.address(World.hosts[0]) : .name("sip.example.com")
         var policy = ConnectionPolicy(remote: Remote(scheme: scheme, host: host, port: World.port, resource: ""))
         if random.chance(20) { policy.stableAfter = .seconds(10 + random.below(300)) }
@@ -89,7 +89,10 @@ struct Simulation: ~Copyable {
         case .input(let input):
             try tell(input)
         case .kick(let epoch):
-            try tell(random.chance(50) ? .remoteClosed(epoch: epoch) : .flowFailed(epoch: epoch, .reset))
+            // With TLS 1.3 a server may say only now that it wants a certificate.
+            let failures = [FlowFailure.reset, .tls(.truncated), .tls(.clientCertificateRequired)]
+            try tell(
+                random.chance(50) ? .remoteClosed(epoch: epoch) : .flowFailed(epoch: epoch, random.pick(failures)))
         }
     }
 
@@ -157,10 +160,17 @@ struct Simulation: ~Copyable {
         let source = request.source ?? World.source(of: uplink)
         guard world.isPresent(source) else { return backlog.append(failed(.addressNotAvailable)) }
         guard let host = World.hosts.firstIndex(of: request.remote.address) else { return }
-        let latency = Duration.milliseconds(random.below(200))
+        var latency = Duration.milliseconds(random.below(200))
+        let local = Endpoint(address: source, port: UInt16(40_000 + request.epoch % 20_000))
+        if request.tls != nil, world.hosts[host].accepts {
+            later(latency, .input(.handshakeBegan(epoch: request.epoch, local: local)))
+            latency += .milliseconds(1 + random.below(200))
+            if world.hosts[host] == .stallsHandshake { return }
+            let problem = FlowFailure.tls(.certificate(.selfSigned(subject: "a stranger")))
+            if world.hosts[host] == .isStranger { return later(latency, .input(failed(problem))) }
+        }
         switch world.hosts[host] {
-        case .accepts, .kicks:
-            let local = Endpoint(address: source, port: UInt16(40_000 + request.epoch % 20_000))
+        case .accepts, .kicks, .isStranger, .stallsHandshake:
             later(latency, .input(.dialSucceeded(epoch: request.epoch, local: local, remote: request.remote)))
             guard world.hosts[host] == .kicks else { return }
             later(latency + .milliseconds(random.below(90_000)), .kick(epoch: request.epoch))
@@ -178,7 +188,8 @@ extension Simulation.Pending {
     fileprivate func concerns(epoch: UInt64) -> Bool {
         switch happening {
         case .kick(let kicked): kicked == epoch
-        case .input(.dialSucceeded(let dialled, _, _)): dialled == epoch
+        case .input(.dialSucceeded(let dialled, _, _, _)): dialled == epoch
+        case .input(.handshakeBegan(let dialled, _)): dialled == epoch
         case .input(.dialFailed(let dialled, _)): dialled == epoch
         case .input: false
         }

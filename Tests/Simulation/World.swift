@@ -11,11 +11,23 @@ struct World {
         case accepts
         /// Accepts, and closes or resets a moment later.
         case kicks
+        /// Accepts; with TLS it shows a certificate that nobody trusts.
+        case isStranger
+        /// Accepts; with TLS it never ends the handshake.
+        case stallsHandshake
         case refuses
         /// Answers nothing.
         case silent
         /// A router says that it is not there.
         case unreachable
+
+        /// Whether a socket gets connected.
+        var accepts: Bool {
+            switch self {
+            case .accepts, .kicks, .isStranger, .stallsHandshake: true
+            case .refuses, .silent, .unreachable: false
+            }
+        }
     }
 
     /// What the name server does with a question.

@@ -92,16 +92,40 @@ import Testing
 
 @Suite struct PolicyValidationTests {
     @Test func theDefaultsAreValid() throws {
-        for scheme in Remote.Scheme.allCases where !scheme.needsTLS {
+        for scheme in Remote.Scheme.allCases {
             try ConnectionPolicy(remote: Remote("\(scheme.rawValue)://host:1")).validate()
         }
     }
 
-    @Test(arguments: Remote.Scheme.allCases.filter(\.needsTLS))
-    func whatNeedsTLSIsRefusedWithTheReason(scheme: Remote.Scheme) throws {
-        let policy = ConnectionPolicy(remote: try Remote("\(scheme.rawValue)://host:1"))
-        let error = try #require(throws: PolicyError.self) { try policy.validate() }
-        #expect(error.description == "remote: \(scheme.rawValue) needs TLS, which this build cannot carry yet")
+    @Test func whatTLSCannotBeToldIsNamed() throws {
+        func error(_ remote: String, _ change: (inout TLSPolicy) -> Void) throws -> String? {
+            var policy = ConnectionPolicy(remote: try Remote(remote))
+            change(&policy.tls)
+            do {
+                try policy.validate()
+                return nil
+            } catch {
+                return "\(error)"
+            }
+        }
+        let secured = "tls://host:1"
+        #expect(try error(secured) { $0.authorities = "/etc/ca.pem" } == nil)
+        #expect(
+            try error("tcp://host:1") { $0.verifiesCertificate = false }
+                == "tls: tcp has no TLS; tls, sips, xmpps, mqtts, wss have")
+        #expect(try error(secured) { $0.authorities = "ca.pem" } == "tls: “ca.pem” is not an absolute path")
+        #expect(
+            try error(secured) { $0.identity = .init(certificate: "/a.pem", passwordFile: "b") }
+                == "tls: “b” is not an absolute path")
+        #expect(try error(secured) { $0.serverName = "192.0.2.7" } == nil)
+        #expect(
+            try error(secured) { $0.serverName = "a b" }
+                == "tls.serverName: “a b” is not a host: “ ” cannot stand in a name")
+        for protocols in [[""], [String(repeating: "a", count: 256)], [String](repeating: "a", count: 17)] {
+            #expect(
+                try error(secured) { $0.applicationProtocols = protocols }
+                    == "tls.applicationProtocols: not up to 16 names of 1 to 255 bytes")
+        }
     }
 
     @Test func aFigureOutOfRangeIsNamed() throws {
