@@ -133,7 +133,7 @@ let package = Package(
             "Reachability", ["Netlink", "NetworkPath", "Platform", "Reachability", "TestSupport"],
             resources: [.copy("Recordings")]),
         tests("TLS", ["CPlatform", "NetworkPath", "Platform", "Supervisor", "TLS", "TLSTestSupport", "TestSupport"]),
-        tests("Dialer", ["Dialer", "NetworkPath", "Platform", "Supervisor"]),
+        tests("Dialer", ["Dialer", "NetworkPath", "Platform", "Supervisor", "TLS", "TLSTestSupport"]),
         tests("Varlink", ["Platform", "Varlink"]),
         tests("DialtoneAPI", ["DialtoneAPI", "Platform", "TestSupport", "Varlink"], resources: [.copy("strict.py")]),
         tests("DialtoneClient", ["DialtoneAPI", "DialtoneClient", "Platform", "Varlink"]),

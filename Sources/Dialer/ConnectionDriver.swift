@@ -3,6 +3,7 @@
 public import NetworkPath
 public import Platform
 public import Supervisor
+internal import TLS
 
 /// Runs one connection: does with real sockets, timers and names what its ``ConnectionStateMachine`` decides, and tells
 /// it what comes of that. It decides nothing itself.
@@ -18,6 +19,8 @@ public final class ConnectionDriver {
     private var timers = TimerTable()
     private var observation: (any Ongoing)?
     private var query: (any Ongoing)?
+    /// TLS sessions that the next flow may take up again. Only a connection with TLS makes it.
+    private lazy var resumption = TLSResumption()
     /// What happened while the actions of an earlier input ran.
     private var backlog: [ConnectionInput] = []
     private var isProcessing = false
@@ -126,9 +129,21 @@ public final class ConnectionDriver {
         // Its query, if it had one, has been answered.
         query = nil
         do throws(FlowFailure) {
-            flow = try Flow(request, owner: self)
+            flow = try Flow(request, owner: self, secure: try securing(request.tls))
         } catch {
             process(.dialFailed(epoch: request.epoch, error))
+        }
+    }
+
+    /// What begins the TLS session of a flow. The files are read before the flow's first packet: where one is of no
+    /// use, the server is not bothered.
+    private func securing(_ request: TLSRequest?) throws(FlowFailure) -> Flow.Securing? {
+        guard let request else { return nil }
+        do throws(TLSFailure) {
+            let shared = try context.tls.context(for: request.policy)
+            return { [resumption] () throws(TLSFailure) in try TLSSession(request, in: shared, resuming: resumption) }
+        } catch {
+            throw .tls(error)
         }
     }
 
@@ -145,8 +160,10 @@ public final class ConnectionDriver {
 extension ConnectionDriver: FlowOwner {
     func flow(_ flow: Flow, did outcome: Flow.Outcome) {
         switch outcome {
-        case .connected(let local, let remote):
-            process(.dialSucceeded(epoch: flow.epoch, local: local, remote: remote))
+        case .securing(let local):
+            process(.handshakeBegan(epoch: flow.epoch, local: local))
+        case .connected(let local, let remote, let security):
+            process(.dialSucceeded(epoch: flow.epoch, local: local, remote: remote, security: security))
         case .connectFailed(let failure):
             process(.dialFailed(epoch: flow.epoch, failure))
         case .remoteClosed:

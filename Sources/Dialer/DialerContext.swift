@@ -3,6 +3,7 @@
 public import NetworkPath
 public import Platform
 public import Supervisor
+internal import TLS
 
 /// Something that goes on until it is cancelled: a query, an observation.
 @AgentQueue
@@ -38,6 +39,8 @@ public final class DialerContext {
     public let paths: any PathSource
     /// Where they learn the addresses of a name.
     public let names: any NameSource
+    /// The trust and the certificates that connections with TLS share.
+    let tls = TLSContexts()
 
     /// The surroundings of connections.
     public init(paths: any PathSource, names: any NameSource) {

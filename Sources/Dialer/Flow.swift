@@ -3,6 +3,7 @@
 internal import Glibc
 internal import Platform
 internal import Supervisor
+internal import TLS
 
 /// Who made a flow and hears what becomes of it.
 @AgentQueue
@@ -14,12 +15,15 @@ protocol FlowOwner: AnyObject {
 /// One TCP socket from its connect to its close.
 ///
 /// It is watched for its end and never read: the bytes are the client's, so neither their arrival nor the room for more
-/// wakes the process. A flow lives until ``close(aborting:)``, whoever holds it.
+/// wakes the process. One with TLS is secured before it counts as connected, and read as far as TLS has something to
+/// say of its own. A flow lives until ``close(aborting:)``, whoever holds it.
 @AgentQueue
 final class Flow {
-    /// What becomes of a flow. At most two are told: `connected`, and one of the others.
+    /// What becomes of a flow. `securing` is told before `connected` and only of one with TLS; otherwise at most two
+    /// are told: `connected`, and one of the others.
     enum Outcome: Hashable, Sendable {
-        case connected(local: Endpoint, remote: Endpoint)
+        case securing(local: Endpoint)
+        case connected(local: Endpoint, remote: Endpoint, security: TLSSummary?)
         case connectFailed(FlowFailure)
         case remoteClosed
         case failed(FlowFailure)
@@ -31,14 +35,24 @@ final class Flow {
     private var descriptor: OwnedDescriptor?
     private var registration: Poller.Registration?
     private var isConnected = false
+    /// The socket's own end, once it is connected.
+    private var local: Endpoint?
+    /// What it is secured with, from its connect on.
+    private var security: SecuredStream?
+    private var secure: Securing?
+
+    /// Begins a TLS session. Not before the socket is connected: a session spends a ticket.
+    typealias Securing = @AgentQueue () throws(TLSFailure) -> TLSSession
 
     /// Makes the socket and begins to connect.
     ///
+    /// - Parameter secure: begins the session of a flow with TLS; `nil` for one without.
     /// - Throws: what the kernel refused on the spot. Nothing is told to the owner then.
-    init(_ request: FlowRequest, owner: any FlowOwner) throws(FlowFailure) {
+    init(_ request: FlowRequest, owner: any FlowOwner, secure: Securing? = nil) throws(FlowFailure) {
         epoch = request.epoch
         remote = request.remote
         self.owner = owner
+        self.secure = secure
         let descriptor = try request.connectingSocket()
         let number = descriptor.number
         self.descriptor = consume descriptor
@@ -51,10 +65,12 @@ final class Flow {
     }
 
     private func take(_ readiness: Poller.Readiness) {
-        if isConnected {
-            takeEnd(readiness)
-        } else {
+        if local == nil {
             takeConnectOutcome()
+        } else if let security {
+            carry(security, readiness)
+        } else {
+            takeEnd(readiness)
         }
     }
 
@@ -62,10 +78,12 @@ final class Flow {
         if let failure = pendingFailure() { return end(.connectFailed(failure)) }
         do throws(SystemError) {
             let local = try localEndpoint()
+            self.local = local
+            if let secure { return begin(secure, at: local) }
             isConnected = true
             // Asked anew, so that an end of stream that came together with the connect is reported again.
             registration?.update([.peerClosed, .edgeTriggered])
-            owner.flow(self, did: .connected(local: local, remote: remote))
+            owner.flow(self, did: .connected(local: local, remote: remote, security: nil))
         } catch {
             end(.connectFailed(FlowFailure(error)))
         }
@@ -79,10 +97,50 @@ final class Flow {
         }
     }
 
+    private func begin(_ secure: Securing, at local: Endpoint) {
+        self.secure = nil
+        owner.flow(self, did: .securing(local: local))
+        do throws(TLSFailure) {
+            let security = SecuredStream(try secure())
+            self.security = security
+            carry(security, .writable)
+        } catch {
+            fail(.tls(error))
+        }
+    }
+
+    /// Has TLS do what it has to, and tells what comes of it.
+    private func carry(_ security: SecuredStream, _ readiness: Poller.Readiness) {
+        // Closed by the owner when it was told of `securing`.
+        guard let number = number else { return }
+        if let failure = pendingFailure() { return fail(failure) }
+        security.carry(over: number, reading: !readiness.isDisjoint(with: [.readable, .peerClosed, .hangUp]))
+        if let failure = security.failure { return fail(FlowFailure(failure)) }
+        switch security.state {
+        case .handshaking: break
+        case .open:
+            if !isConnected, let local {
+                isConnected = true
+                owner.flow(self, did: .connected(local: local, remote: remote, security: security.summary))
+            }
+            // With plaintext that nobody read, the end is seen by the kernel's word alone, as without TLS.
+            if security.unreadBytes > 0 { takeEnd(readiness) }
+        case .closed: return end(.remoteClosed)
+        case .failed(let failure): return fail(.tls(failure))
+        }
+        registration?.update(security.interest)
+    }
+
+    private func fail(_ failure: FlowFailure) {
+        end(isConnected ? .failed(failure) : .connectFailed(failure))
+    }
+
     /// Tells the last outcome. The socket stays open until the owner closes it; there is nothing more to watch.
     private func end(_ outcome: Outcome) {
-        registration?.cancel()
-        registration = nil
+        // Closed by the owner when it was told something before this.
+        guard let registration else { return }
+        registration.cancel()
+        self.registration = nil
         owner.flow(self, did: outcome)
     }
 
@@ -99,7 +157,8 @@ final class Flow {
             var linger = linger(l_onoff: 1, l_linger: 0)
             setsockopt(
                 descriptor.number, SOL_SOCKET, SO_LINGER, &linger, socklen_t(MemoryLayout.size(ofValue: linger)))
-        } else if isConnected {
+        } else if local != nil {
+            security?.close(over: descriptor.number)
             // Closing over bytes that nobody read sends a reset (RFC 1122, 4.2.2.13). Discarded without a copy
             // (tcp(7)).
             recv(descriptor.number, nil, Int(CInt.max), CInt(MSG_TRUNC | MSG_DONTWAIT))
@@ -117,8 +176,9 @@ final class Flow {
         }
     }
 
-    /// How many bytes wait for the client (`SIOCINQ`); 0 for a flow that is closed.
+    /// How many bytes wait for the client (`SIOCINQ`, or what TLS has decrypted); 0 for a flow that is closed.
     var unreadBytes: Int {
+        if let security { return security.unreadBytes }
         guard let number = number else { return 0 }
         var count: CInt = 0
         return ioctl(number, UInt(FIONREAD), &count) == 0 ? Int(count) : 0

@@ -36,7 +36,7 @@ extension SocketOptions {
         let server = try LoopbackServer(address)
         let listener = Listener()
         let flow = try Flow(.to(server.endpoint), owner: listener)
-        guard case .connected(let local, let remote) = await listener.next() else {
+        guard case .connected(let local, let remote, _) = await listener.next() else {
             Issue.record("not connected")
             return
         }
@@ -76,7 +76,7 @@ extension SocketOptions {
         let flow = try Flow(.to(server.endpoint, source: source), owner: listener)
         let peer = try server.accept()
         #expect(peer.remoteAddress == source)
-        guard case .connected(let local, _) = await listener.next() else {
+        guard case .connected(let local, _, _) = await listener.next() else {
             Issue.record("not connected")
             return
         }

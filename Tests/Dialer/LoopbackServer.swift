@@ -26,6 +26,9 @@ struct LoopbackServer: ~Copyable {
         listener = socket
     }
 
+    /// Gives the listening socket up to the caller.
+    consuming func release() -> CInt { listener.release() }
+
     /// The next connection; waits for it where it is not there yet.
     func accept() throws -> Peer {
         try wait(for: listener.number, POLLIN)

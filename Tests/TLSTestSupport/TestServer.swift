@@ -87,6 +87,9 @@ public final class TestServer {
             SSL_get_servername(handle, CInt(TLSEXT_NAMETYPE_host_name)).map { String(cString: $0) }
         }
 
+        /// Whether the handshake is over.
+        public var isOpen: Bool { SSL_is_init_finished(handle) == 1 }
+
         /// Whether the session was taken up from an earlier one.
         public var isResumed: Bool { SSL_session_reused(handle) == 1 }
 

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Glibc
+internal import Platform
+internal import Supervisor
+internal import TLS
+
+/// A TLS session on a connected socket: carries bytes between the two.
+///
+/// What is not plaintext is dealt with as it comes, whoever holds the flow: tickets, key updates, alerts, the server's
+/// end. Plaintext is the client's: once there is some that nobody read, no more is taken out of the socket.
+@AgentQueue
+final class SecuredStream {
+    /// One for all flows: what is read is with a session before the next flow's turn.
+    private static let buffer = UnsafeMutableRawBufferPointer.allocate(
+        byteCount: TLSSession.inputLimit, alignment: 16)
+
+    private let session: TLSSession
+    /// What the socket failed of, when it did.
+    private(set) var failure: SystemError?
+
+    /// Begins a session. Nothing is sent before the first ``carry(over:reading:)``.
+    init(_ session: TLSSession) {
+        self.session = session
+    }
+
+    /// Where the session stands.
+    var state: TLSSession.State { session.state }
+
+    /// What was agreed on; `nil` before the handshake is over.
+    var summary: TLSSummary? { session.summary }
+
+    /// How many bytes of plaintext wait for the client.
+    var unreadBytes: Int { session.unreadPlaintext }
+
+    /// What the socket is to be watched for. Level-triggered as far as bytes are wanted or wait to be sent, so that one
+    /// flow takes one buffer a turn; while they are not wanted, for the end alone, as a flow without TLS is.
+    var interest: Poller.Readiness {
+        var interest: Poller.Readiness = []
+        if session.pendingOutput > 0 { interest.insert(.writable) }
+        if session.wantsInput { interest.insert(.readable) }
+        return interest.isEmpty ? [.peerClosed, .edgeTriggered] : interest
+    }
+
+    /// Sends what waits to be sent, and takes what came if `reading`. A failure of the socket stands in ``failure``.
+    func carry(over socket: CInt, reading: Bool) {
+        if reading, session.wantsInput { receive(from: socket) }
+        session.drain { send($0, to: socket) }
+    }
+
+    /// Says the end to the server, as far as the socket takes it at once.
+    func close(over socket: CInt) {
+        session.close()
+        session.drain { send($0, to: socket) }
+    }
+
+    private func receive(from socket: CInt) {
+        let buffer = Self.buffer
+        let count = recv(socket, buffer.baseAddress, buffer.count, CInt(MSG_DONTWAIT))
+        if count > 0 {
+            session.receive(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+        } else if count == 0 {
+            session.receiveEnd()
+        } else if !Self.passes(errno) {
+            failure = .last("reading from the flow")
+        }
+    }
+
+    private func send(_ bytes: UnsafeRawBufferPointer, to socket: CInt) -> Int {
+        let count = Glibc.send(socket, bytes.baseAddress, bytes.count, CInt(MSG_DONTWAIT) | CInt(MSG_NOSIGNAL))
+        if count >= 0 { return count }
+        if !Self.passes(errno) { failure = .last("writing to the flow") }
+        return 0
+    }
+
+    private static func passes(_ code: CInt) -> Bool {
+        code == EAGAIN || code == EINTR
+    }
+}

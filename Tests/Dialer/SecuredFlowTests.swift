@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NetworkPath
+import Platform
+import Supervisor
+import TLS
+import TLSTestSupport
+import Testing
+
+@testable import Dialer
+
+@AgentQueue
+@Suite(.timeLimit(.minutes(1))) struct SecuredFlowTests {
+    private func flow(to server: SecureServer, _ listener: Listener, _ policy: TLSPolicy? = nil) throws -> Flow {
+        let policy = policy ?? server.policy
+        return try Flow(.to(server.endpoint), owner: listener) { () throws(TLSFailure) in
+            try TLSSession(TLSRequest(to: .name(SecureServer.name), under: policy), in: TLSContext(policy))
+        }
+    }
+
+    private func connected(to server: SecureServer) async throws -> (Flow, Listener, TLSSummary?) {
+        let listener = Listener()
+        let flow = try flow(to: server, listener)
+        guard case .securing(let local) = await listener.next(),
+            case .connected(local, server.endpoint, let security) = await listener.next()
+        else { throw SystemError("connecting", code: 0) }
+        return (flow, listener, security)
+    }
+
+    @Test func aFlowIsSecuredBeforeItCountsAsConnected() async throws {
+        let server = try SecureServer(.init())
+        let (flow, _, security) = try await connected(to: server)
+        #expect(security?.version == .v13)
+        #expect(security?.assurance == .verified)
+        flow.close(aborting: false)
+        let ending = await server.endings.next()
+        #expect(ending?.sawClose == true)
+        #expect(ending?.error == nil)
+    }
+
+    @Test func aCertificateThatIsNotTrustedFailsTheDialAndTheServerHearsWhy() async throws {
+        let server = try SecureServer(.init())
+        let listener = Listener()
+        let flow = try flow(to: server, listener, TLSPolicy())
+        guard case .securing = await listener.next() else {
+            Issue.record("not told of the handshake")
+            return
+        }
+        #expect(await listener.next() == .connectFailed(.tls(.certificate(.unknownIssuer("Test Authority")))))
+        flow.close(aborting: false)
+        #expect(await server.endings.next()?.error == "tlsv1 alert unknown ca")
+    }
+
+    @Test func whatTheServerSendsIsCountedAndLeft() async throws {
+        let server = try SecureServer(
+            .init(whenOpen: { session in
+                session.send(Array("INVITE".utf8))
+                session.send(Array("INVITE again".utf8))
+            }))
+        let (flow, listener, _) = try await connected(to: server)
+        while flow.unreadBytes == 0 { try await turn() }
+        #expect(flow.unreadBytes == 6)
+        flow.close(aborting: false)
+        _ = listener
+    }
+
+    @Test func ticketsAndKeysThatChangeDoNotDisturbIt() async throws {
+        let server = try SecureServer(
+            .init(whenOpen: { session in
+                for _ in 0..<5 {
+                    session.sendTicket()
+                    session.updateKeys(requesting: true)
+                }
+                session.send(Array("done".utf8))
+            }))
+        let (flow, _, _) = try await connected(to: server)
+        while flow.unreadBytes == 0 { try await turn() }
+        #expect(flow.unreadBytes == 4)
+        flow.close(aborting: false)
+        let ending = await server.endings.next()
+        #expect(ending?.error == nil)
+        #expect(ending?.sawClose == true)
+    }
+
+    @Test func theServersEndIsToldAsItsClose() async throws {
+        let server = try SecureServer(.init(whenOpen: { $0.close() }, hangsUp: true))
+        let (flow, listener, _) = try await connected(to: server)
+        #expect(await listener.next() == .remoteClosed)
+        flow.close(aborting: false)
+    }
+
+    @Test func anEndWithoutItsWordIsToldAsTruncation() async throws {
+        let server = try SecureServer(.init(hangsUp: true))
+        let (flow, listener, _) = try await connected(to: server)
+        #expect(await listener.next() == .failed(.tls(.truncated)))
+        flow.close(aborting: false)
+    }
+
+    @Test func anEndBehindBytesThatNobodyReadIsToldAndTheBytesAreLeft() async throws {
+        let server = try SecureServer(.init(whenOpen: { $0.send(Array("BYE".utf8)) }, hangsUp: true))
+        let (flow, listener, _) = try await connected(to: server)
+        #expect(await listener.next() == .remoteClosed)
+        #expect(flow.unreadBytes == 3)
+        flow.close(aborting: false)
+    }
+
+    @Test func closingInTheHandshakeIsFine() async throws {
+        let server = try SecureServer(.init(isSilent: true))
+        let listener = Listener()
+        let flow = try flow(to: server, listener)
+        guard case .securing = await listener.next() else {
+            Issue.record("not told of the handshake")
+            return
+        }
+        flow.close(aborting: false)
+        #expect(await server.endings.next()?.sawClose == false)
+    }
+
+    // MARK: - Connections
+
+    private let surroundings = Surroundings(.loopback())
+
+    private func connection(
+        to server: SecureServer, _ adjust: (inout ConnectionPolicy) -> Void = { _ in }
+    ) throws -> ConnectionDriver {
+        try surroundings.connection(to: "tls://\(SecureServer.name):\(server.endpoint.port)") {
+            $0.tls = server.policy
+            $0.backoff = BackoffPolicy(
+                base: .milliseconds(100), multiplier: 1, ceiling: .milliseconds(100), jitter: .half)
+            adjust(&$0)
+        }
+    }
+
+    @Test func aConnectionGoesThroughSecuringAndSaysHow() async throws {
+        let server = try SecureServer(.init())
+        let connection = try connection(to: server)
+        _ = await surroundings.entered(.securing)
+        let ready = await surroundings.entered(.ready)
+        #expect(ready?.previousState == .securing)
+        #expect(ready?.status.security?.assurance == .verified)
+        #expect(connection.unreadBytes == 0)
+        connection.close()
+    }
+
+    @Test func theNextFlowTakesTheSessionUp() async throws {
+        // The first client is cut off, as by a server that crashed, when it has its tickets.
+        let server = try SecureServer(.init(hangsUp: true), .init())
+        let connection = try connection(to: server)
+        #expect(await surroundings.entered(.ready)?.status.security?.isResumed == false)
+        #expect(await surroundings.entered(.backingOff)?.reason == .flowFailed(.tls(.truncated)))
+        #expect(await surroundings.entered(.ready)?.status.security?.isResumed == true)
+        connection.close()
+        _ = await server.endings.next()
+        #expect(await server.endings.next()?.isResumed == true)
+    }
+
+    @Test func aHandshakeThatDoesNotEndIsGivenUpAtTheDeadline() async throws {
+        let server = try SecureServer(.init(isSilent: true))
+        let connection = try connection(to: server) { $0.connectTimeout = .seconds(1) }
+        #expect(await surroundings.entered(.backingOff)?.reason == .dialFailed(.tls(.timedOut), server.endpoint))
+        connection.close()
+    }
+
+    @Test func aFileThatIsOfNoUseFailsBeforeAnythingIsSent() async throws {
+        let server = try SecureServer(.init())
+        let connection = try connection(to: server) { $0.tls.identity = .init(certificate: "/nonexistent/client.pem") }
+        let event = await surroundings.entered(.failed)
+        #expect(
+            event?.reason.description
+                == "\(server.endpoint): /nonexistent/client.pem: cannot be read: No such file or directory")
+        #expect(event?.reason.advice != nil)
+        connection.close()
+    }
+
+    @Test func aServerThatWantsACertificateLateEndsInFailure() async throws {
+        let server = try SecureServer(.init(asksForCertificate: true))
+        let connection = try connection(to: server)
+        #expect(await surroundings.entered(.failed)?.reason == .flowFailed(.tls(.clientCertificateRequired)))
+        connection.close()
+    }
+
+    /// Lets others have the queue.
+    private func turn() async throws {
+        try Task.checkCancellation()
+        await Task.yield()
+    }
+}
