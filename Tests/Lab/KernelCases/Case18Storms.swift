@@ -51,10 +51,11 @@ struct Case18Storms {
         }
     }
 
-    /// Each flips the verdict on a neighbour of the server, for as long as it runs.
+    /// Each flips the verdict on a neighbour of the server, for as long as the shell runs: killed, it leaves the pipe's
+    /// two ends, which then end by themselves.
     private static let storm = """
         echo storming
-        while :; do
+        while kill -0 $$; do
             echo route add prohibit 203.0.113.77/32
             echo route delete prohibit 203.0.113.77/32
         done | ip -batch -
