@@ -48,6 +48,8 @@ package final class NetworkState {
     private var retry: Timers.Timer?
     private var lostAddressHandlers: [@AgentQueue (Set<IPAddress>) -> Void] = []
     private(set) var record: EngineRecord?
+    /// The user's word, also while there is no kernel to lay it over.
+    private var costs = CostPolicy()
 
     /// An engine on given sockets, as for another network namespace.
     package init(_ sockets: borrowing KernelSockets) {
@@ -64,10 +66,18 @@ package final class NetworkState {
         start()
     }
 
+    /// An engine on sockets that `open` makes, again and again until it can.
+    init(opening open: @escaping () throws(SystemError) -> KernelSockets) {
+        self.open = open
+        start()
+    }
+
     private func start() {
         do throws(SystemError) {
             let kernel = try KernelMonitor(try open())
             record = kernel.recorder.map { EngineRecord($0) }
+            kernel.setCosts(costs)
+            record?.costs(costs)
             try kernel.start(on: AgentQueue.queue) { [weak self] change, _ in
                 AgentQueue.assumeIsolated { self?.kernelChanged(change) }
             }
@@ -105,7 +115,9 @@ package final class NetworkState {
 
     /// Takes the user's word on what interfaces cost.
     package func setCosts(_ costs: CostPolicy) {
-        guard let kernel, kernel.snapshot.costs != costs else { return }
+        guard costs != self.costs else { return }
+        self.costs = costs
+        guard let kernel else { return }
         kernel.setCosts(costs)
         record?.costs(costs)
         evaluate(.everything)

@@ -60,6 +60,21 @@ struct RecordingTests {
         }
     }
 
+    @Test func `what was said of costs before the kernel could be asked holds afterwards`() async throws {
+        try await LabNetwork.with { lab in
+            let sockets = try await lab.host.run { try KernelSockets() }
+            let engine = await NetworkState.refusedOnce(thenOn: sockets)
+            await engine.setCosts(CostPolicy(expensive: ["wan0"]))
+            let isUnknown = await engine.failure != nil
+            #expect(isUnknown)
+            let host = HostReachability(Target(.init(LabNetwork.serverAddress(.v4))), on: { engine })
+            for await (path, _) in host.updates where path.status == .satisfied {
+                #expect(path.isExpensive && path.interface?.costSource == .configuration)
+                break
+            }
+        }
+    }
+
     @Test func `a daemon records from its first message on, and replay shows what happened`() async throws {
         let machine = try await Namespace.island()
         let home = try DaemonHome()
@@ -175,6 +190,19 @@ private final class Session: Sendable {
             #expect(replayed == live, "\(question)")
         }
         return recording
+    }
+}
+
+extension NetworkState {
+    /// An engine whose first try to follow the kernel fails.
+    fileprivate static func refusedOnce(thenOn sockets: borrowing KernelSockets) -> NetworkState {
+        let kept = KernelSockets(sharing: sockets)
+        var isRefused = true
+        return NetworkState { () throws(SystemError) in
+            defer { isRefused = false }
+            if isRefused { throw SystemError("opening a netlink socket", code: EMFILE) }
+            return KernelSockets(sharing: kept)
+        }
     }
 }
 
