@@ -127,8 +127,14 @@ extension KernelWord {
         if source == "::1" || source.hasPrefix("127."), !["::1", "127.0.0.1"].contains(subject.address) {
             return "noAddress"
         }
+        // No router passes on what comes from a link-local address (RFC 4291, section 2.5.6).
+        if route.nextHop != nil, Self.isLinkLocalV6(source), !Self.isLinkLocalV6(subject.address) { return "noAddress" }
         if let own = link.addresses.first(where: { $0.local == source }), !own.isUsable { return "noAddress" }
         return nil
+    }
+
+    fileprivate static func isLinkLocalV6(_ address: String) -> Bool {
+        ["fe8", "fe9", "fea", "feb"].contains { address.hasPrefix($0) }
     }
 
     /// Words of `ip` that nobody thought of.
@@ -139,6 +145,6 @@ extension KernelWord {
 
 extension KernelWord.Link.Address {
     fileprivate var isLinkLocal: Bool {
-        local.hasPrefix("169.254.") || ["fe8", "fe9", "fea", "feb"].contains { local.hasPrefix($0) }
+        local.hasPrefix("169.254.") || KernelWord.isLinkLocalV6(local)
     }
 }
