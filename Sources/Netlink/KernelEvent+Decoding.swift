@@ -74,7 +74,8 @@ extension KernelEvent {
             InterfaceAddress(
                 own, prefixLength: Int(header.ifa_prefixlen),
                 isTentative: has(IFA_F_TENTATIVE) && !has(IFA_F_OPTIMISTIC),
-                isDuplicate: has(IFA_F_DADFAILED), isDeprecated: has(IFA_F_DEPRECATED)),
+                isDuplicate: has(IFA_F_DADFAILED), isDeprecated: has(IFA_F_DEPRECATED),
+                skipsDetection: has(IFA_F_NODAD)),
             interfaceIndex: index)
     }
 

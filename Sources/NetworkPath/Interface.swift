@@ -32,17 +32,20 @@ public struct InterfaceAddress: Hashable, Sendable {
     public var isDuplicate: Bool
     /// Valid, but not for new connections (from `IFA_F_DEPRECATED`).
     public var isDeprecated: Bool
+    /// Used without asking whether another host has it (from `IFA_F_NODAD`).
+    public var skipsDetection: Bool
 
     /// An address, by default one that is fully usable.
     public init(
         _ address: IPAddress, prefixLength: Int,
-        isTentative: Bool = false, isDuplicate: Bool = false, isDeprecated: Bool = false
+        isTentative: Bool = false, isDuplicate: Bool = false, isDeprecated: Bool = false, skipsDetection: Bool = false
     ) {
         self.address = address
         self.prefixLength = prefixLength
         self.isTentative = isTentative
         self.isDuplicate = isDuplicate
         self.isDeprecated = isDeprecated
+        self.skipsDetection = skipsDetection
     }
 
     /// Whether packets may carry it as their source.

@@ -29,6 +29,7 @@ extension NetworkSnapshot {
         let index = interface.index
         let known = interfaces[index]
         interface.addresses = known?.addresses ?? []
+        if known?.isUp == true, !interface.isUp { interface.startDetectionAnew() }
         // One of which an address was told before has a past that was missed.
         let reach = known == nil ? LinkReach.none : .unknown
         var record = records[index] ?? LinkRecord(reach: reach)
@@ -198,5 +199,17 @@ extension Interface {
         }
         defer { addresses[position] = address }
         return addresses[position]
+    }
+}
+
+extension Interface {
+    /// The link went down. Where the kernel keeps its IPv6 addresses (`keep_addr_on_down`), they go through duplicate
+    /// address detection again once it is up; it says so only when they have passed (addrconf_ifdown in
+    /// net/ipv6/addrconf.c). Where it does not keep them, it takes each back in words.
+    fileprivate mutating func startDetectionAnew() {
+        for index in addresses.indices where addresses[index].address.family == .v6 && !addresses[index].skipsDetection
+        {
+            addresses[index].isTentative = true
+        }
     }
 }

@@ -45,6 +45,13 @@ struct AddressDecodingTests {
         #expect(events(inAttribute) == [.addressPresent(expected, interfaceIndex: 5)])
     }
 
+    @Test(arguments: [(IFA_F_PERMANENT, false), (IFA_F_NODAD, true)])
+    func whetherItsDuplicatesAreLookedForIsAFlag(flags: CInt, skipsDetection: Bool) {
+        let expected = InterfaceAddress(Self.own6, prefixLength: 24, skipsDetection: skipsDetection)
+        let message = addressMessage(attribute(Int(IFA_ADDRESS), address: Self.own6), flags: flags)
+        #expect(events(message) == [.addressPresent(expected, interfaceIndex: 5)])
+    }
+
     /// The header has room for eight flags only; the attribute holds all of them, and its word stands.
     @Test func theAttributeOverrulesTheHeader() {
         let attributes =

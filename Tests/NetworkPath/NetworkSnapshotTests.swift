@@ -45,6 +45,24 @@ struct NetworkSnapshotTests {
         #expect(snapshot.interfaces[2]?.hasCarrier == false)
     }
 
+    /// With `keep_addr_on_down` the kernel looks for duplicates of them anew, and says nothing before it is done.
+    @Test func anAddressThatALinkKeepsWhileItIsDownIsTentativeUntilTheKernelSaysOtherwise() {
+        var snapshot = Sample.network
+        let exempt = InterfaceAddress(Sample.linkLocal6, prefixLength: 64, skipsDetection: true)
+        _ = snapshot.apply(.addressPresent(exempt, interfaceIndex: 2))
+        for isUp in [false, true] {
+            var wired = Sample.wired
+            wired.isUp = isUp
+            _ = snapshot.apply(.interfacePresent(wired))
+        }
+        #expect(!snapshot.hasUsable(Sample.own6))
+        #expect(snapshot.hasUsable(Sample.own4))
+        #expect(snapshot.hasUsable(Sample.linkLocal6))
+        let passed = InterfaceAddress(Sample.own6, prefixLength: 64)
+        apply(.addressPresent(passed, interfaceIndex: 2), to: &snapshot, .addresses)
+        #expect(snapshot.hasUsable(Sample.own6))
+    }
+
     /// Linux keeps them, and packets from them leave by another link: a flow bound to one of them is dead.
     @Test(arguments: [\Interface.isUp, \Interface.hasCarrier])
     func theAddressesOfALinkThatGoesDownAreLostUnlessAnotherHasThem(
