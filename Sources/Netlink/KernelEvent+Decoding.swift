@@ -65,18 +65,15 @@ extension KernelEvent {
         }
         guard let own = local ?? address else { return nil }
         let index = Int(header.ifa_index)
-        if message.type == RTM_DELADDR {
-            self = .addressRemoved(own, interfaceIndex: index)
-            return
-        }
         func has(_ flag: CInt) -> Bool { flags & UInt32(flag) != 0 }
-        self = .addressPresent(
-            InterfaceAddress(
-                own, prefixLength: Int(header.ifa_prefixlen),
-                isTentative: has(IFA_F_TENTATIVE) && !has(IFA_F_OPTIMISTIC),
-                isDuplicate: has(IFA_F_DADFAILED), isDeprecated: has(IFA_F_DEPRECATED),
-                skipsDetection: has(IFA_F_NODAD)),
-            interfaceIndex: index)
+        let entry = InterfaceAddress(
+            own, prefixLength: Int(header.ifa_prefixlen), peer: address == own ? nil : address,
+            isTentative: has(IFA_F_TENTATIVE) && !has(IFA_F_OPTIMISTIC),
+            isDuplicate: has(IFA_F_DADFAILED), isDeprecated: has(IFA_F_DEPRECATED),
+            skipsDetection: has(IFA_F_NODAD))
+        self =
+            message.type == RTM_DELADDR
+            ? .addressRemoved(entry, interfaceIndex: index) : .addressPresent(entry, interfaceIndex: index)
     }
 
     private init?(route message: NetlinkMessage) {

@@ -26,6 +26,8 @@ public struct InterfaceAddress: Hashable, Sendable {
     public var address: IPAddress
     /// How many leading bits the network shares (from `ifa_prefixlen`).
     public var prefixLength: Int
+    /// The other end's address, where the link is one to a single peer (`IFA_ADDRESS` beside `IFA_LOCAL`).
+    public var peer: IPAddress?
     /// Not usable yet: duplicate address detection is running (from `IFA_F_TENTATIVE` without `IFA_F_OPTIMISTIC`).
     public var isTentative: Bool
     /// Another host has it (from `IFA_F_DADFAILED`).
@@ -37,11 +39,12 @@ public struct InterfaceAddress: Hashable, Sendable {
 
     /// An address, by default one that is fully usable.
     public init(
-        _ address: IPAddress, prefixLength: Int,
+        _ address: IPAddress, prefixLength: Int, peer: IPAddress? = nil,
         isTentative: Bool = false, isDuplicate: Bool = false, isDeprecated: Bool = false, skipsDetection: Bool = false
     ) {
         self.address = address
         self.prefixLength = prefixLength
+        self.peer = peer
         self.isTentative = isTentative
         self.isDuplicate = isDuplicate
         self.isDeprecated = isDeprecated
@@ -50,6 +53,13 @@ public struct InterfaceAddress: Hashable, Sendable {
 
     /// Whether packets may carry it as their source.
     public var isUsable: Bool { !isTentative && !isDuplicate }
+
+    /// Whether `other` is what became of this one: the kernel's entry is the same. A link may have an IPv4 address
+    /// several times over, with prefixes of different lengths or with different peers, and an IPv6 address once.
+    func isSameEntry(as other: InterfaceAddress) -> Bool {
+        address == other.address
+            && (address.family == .v6 || prefixLength == other.prefixLength && peer == other.peer)
+    }
 }
 
 /// A network interface as a path shows it.

@@ -12,7 +12,7 @@ public enum KernelEvent: Hashable, Sendable {
     /// An interface has an address, with these flags (`RTM_NEWADDR`).
     case addressPresent(InterfaceAddress, interfaceIndex: Int)
     /// It no longer has it (`RTM_DELADDR`).
-    case addressRemoved(IPAddress, interfaceIndex: Int)
+    case addressRemoved(InterfaceAddress, interfaceIndex: Int)
     /// A route to these destinations appeared, changed or went (`RTM_NEWROUTE`, `RTM_DELROUTE`). What it was does not
     /// matter: the kernel is asked again for every target inside the prefix.
     case routeChanged(IPPrefix, through: RouteLinks = .these([]), isRemoval: Bool = false)

@@ -79,14 +79,14 @@ extension NetworkSnapshot {
         return change
     }
 
-    private mutating func remove(_ address: IPAddress, from index: Int) -> KernelChange {
-        guard let position = interfaces[index]?.addresses.firstIndex(where: { $0.address == address }),
+    private mutating func remove(_ address: InterfaceAddress, from index: Int) -> KernelChange {
+        guard let position = interfaces[index]?.addresses.firstIndex(where: { $0.isSameEntry(as: address) }),
             let removed = interfaces[index]?.addresses.remove(at: position)
         else { return KernelChange() }
         var change = KernelChange(.addresses, lostAddresses: lost(removed, from: interfaces[index]))
         change.links = [index]
         change.rerouted = [index: records[index]?.reach ?? .unknown]
-        change.addresses = [address]
+        change.addresses = [address.address]
         // "Send message first, then call notifier": the routes go after the word (__inet_del_ifa in
         // net/ipv4/devinet.c).
         change.isForetold = true
@@ -193,7 +193,7 @@ extension NetworkSnapshot {
 extension Interface {
     /// Puts `address` in the place of what was known of it, and returns that; at the end where nothing was.
     fileprivate mutating func replaceOrAppend(_ address: InterfaceAddress) -> InterfaceAddress? {
-        guard let position = addresses.firstIndex(where: { $0.address == address.address }) else {
+        guard let position = addresses.firstIndex(where: { $0.isSameEntry(as: address) }) else {
             addresses.append(address)
             return nil
         }

@@ -14,18 +14,17 @@ struct AddressDecodingTests {
     private static let peer6 = IPAddress(v6: 0x2001_0DB8 << 96 | 0xB)
 
     @Test(arguments: [
-        (own, attribute(Int(IFA_ADDRESS), address: own) + attribute(Int(IFA_LOCAL), address: own)),
-        (own6, attribute(Int(IFA_ADDRESS), address: own6)),
+        (own, nil, attribute(Int(IFA_ADDRESS), address: own) + attribute(Int(IFA_LOCAL), address: own)),
+        (own6, nil, attribute(Int(IFA_ADDRESS), address: own6)),
         // Point to point: IFA_ADDRESS is the other end's.
-        (own, attribute(Int(IFA_ADDRESS), address: peer) + attribute(Int(IFA_LOCAL), address: own)),
-        (own, attribute(Int(IFA_LOCAL), address: own) + attribute(Int(IFA_ADDRESS), address: peer)),
-        (own6, attribute(Int(IFA_LOCAL), address: own6) + attribute(Int(IFA_ADDRESS), address: peer6)),
+        (own, peer, attribute(Int(IFA_ADDRESS), address: peer) + attribute(Int(IFA_LOCAL), address: own)),
+        (own, peer, attribute(Int(IFA_LOCAL), address: own) + attribute(Int(IFA_ADDRESS), address: peer)),
+        (own6, peer6, attribute(Int(IFA_LOCAL), address: own6) + attribute(Int(IFA_ADDRESS), address: peer6)),
     ])
-    func ourEndOfTheLinkIsTheAddress(address: IPAddress, attributes: [UInt8]) {
-        let present = InterfaceAddress(address, prefixLength: 24)
-        #expect(events(addressMessage(attributes)) == [.addressPresent(present, interfaceIndex: 5)])
-        #expect(
-            events(addressMessage(attributes, type: RTM_DELADDR)) == [.addressRemoved(address, interfaceIndex: 5)])
+    func ourEndOfTheLinkIsTheAddress(address: IPAddress, peer: IPAddress?, attributes: [UInt8]) {
+        let entry = InterfaceAddress(address, prefixLength: 24, peer: peer)
+        #expect(events(addressMessage(attributes)) == [.addressPresent(entry, interfaceIndex: 5)])
+        #expect(events(addressMessage(attributes, type: RTM_DELADDR)) == [.addressRemoved(entry, interfaceIndex: 5)])
     }
 
     @Test(arguments: [

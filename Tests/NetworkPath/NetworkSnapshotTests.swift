@@ -76,7 +76,9 @@ struct NetworkSnapshotTests {
         #expect(!snapshot.hasUsable(Sample.own6))
         #expect(snapshot.hasUsable(Sample.own4))
         // They were lost with the link; that they are removed now is no news for any flow.
-        apply(.addressRemoved(Sample.own6, interfaceIndex: 2), to: &snapshot, .addresses)
+        apply(
+            .addressRemoved(InterfaceAddress(Sample.own6, prefixLength: 64), interfaceIndex: 2), to: &snapshot,
+            .addresses)
     }
 
     @Test func aRemovedInterfaceTakesItsAddressesAndNeighboursAlong() {
@@ -111,9 +113,11 @@ struct NetworkSnapshotTests {
 
     @Test func aRemovedAddressIsLost() {
         var snapshot = Sample.network
-        apply(.addressRemoved(Sample.own4, interfaceIndex: 2), to: &snapshot, .addresses, lost: [Sample.own4])
-        apply(.addressRemoved(Sample.own4, interfaceIndex: 2), to: &snapshot, [])
-        apply(.addressRemoved(Sample.own4, interfaceIndex: 99), to: &snapshot, [])
+        apply(
+            .addressRemoved(InterfaceAddress(Sample.own4, prefixLength: 24), interfaceIndex: 2), to: &snapshot,
+            .addresses, lost: [Sample.own4])
+        apply(.addressRemoved(InterfaceAddress(Sample.own4, prefixLength: 24), interfaceIndex: 2), to: &snapshot, [])
+        apply(.addressRemoved(InterfaceAddress(Sample.own4, prefixLength: 24), interfaceIndex: 99), to: &snapshot, [])
         #expect(!snapshot.hasUsable(Sample.own4))
     }
 
@@ -122,9 +126,36 @@ struct NetworkSnapshotTests {
         let address = InterfaceAddress(Sample.own4, prefixLength: 24)
         apply(.interfacePresent(Sample.wifi), to: &snapshot, .interfaces)
         apply(.addressPresent(address, interfaceIndex: 3), to: &snapshot, .addresses)
-        apply(.addressRemoved(Sample.own4, interfaceIndex: 2), to: &snapshot, .addresses)
+        apply(
+            .addressRemoved(InterfaceAddress(Sample.own4, prefixLength: 24), interfaceIndex: 2), to: &snapshot,
+            .addresses)
         #expect(snapshot.hasUsable(Sample.own4))
         apply(.interfaceRemoved(index: 3), to: &snapshot, [.interfaces, .addresses], lost: [Sample.own4])
+    }
+
+    /// IPv4 allows that: with prefixes of different lengths, or to different peers.
+    @Test(arguments: [
+        InterfaceAddress(Sample.own4, prefixLength: 32),
+        InterfaceAddress(Sample.own4, prefixLength: 24, peer: Sample.gateway4),
+    ])
+    func anAddressTwiceOnOneInterfaceIsLostOnlyWithTheLast(other: InterfaceAddress) {
+        var snapshot = Sample.network
+        apply(.addressPresent(other, interfaceIndex: 2), to: &snapshot, .addresses)
+        apply(.addressRemoved(other, interfaceIndex: 2), to: &snapshot, .addresses)
+        #expect(snapshot.hasUsable(Sample.own4))
+        apply(.addressPresent(other, interfaceIndex: 2), to: &snapshot, .addresses)
+        let first = InterfaceAddress(Sample.own4, prefixLength: 24)
+        apply(.addressRemoved(first, interfaceIndex: 2), to: &snapshot, .addresses)
+        apply(.addressRemoved(other, interfaceIndex: 2), to: &snapshot, .addresses, lost: [Sample.own4])
+    }
+
+    /// An IPv6 address is there once; its peer may be set later.
+    @Test func anIPv6AddressThatGetsAPeerIsNoSecondOne() {
+        var snapshot = Sample.network
+        let address = InterfaceAddress(Sample.own6, prefixLength: 64, peer: Sample.gateway6)
+        apply(.addressPresent(address, interfaceIndex: 2), to: &snapshot, .addresses)
+        #expect(snapshot.interfaces[2]?.addresses[1] == address)
+        #expect(snapshot.interfaces[2]?.addresses.count == 3)
     }
 
     /// The other copy does not help while packets may not carry it.
@@ -132,7 +163,9 @@ struct NetworkSnapshotTests {
         var snapshot = Sample.network
         let address = InterfaceAddress(Sample.own6, prefixLength: 64, isTentative: true)
         apply(.addressPresent(address, interfaceIndex: 3), to: &snapshot, .addresses)
-        apply(.addressRemoved(Sample.own6, interfaceIndex: 2), to: &snapshot, .addresses, lost: [Sample.own6])
+        apply(
+            .addressRemoved(InterfaceAddress(Sample.own6, prefixLength: 64), interfaceIndex: 2), to: &snapshot,
+            .addresses, lost: [Sample.own6])
     }
 
     @Test func duplicateDetectionRunsItsCourse() {
@@ -157,7 +190,9 @@ struct NetworkSnapshotTests {
         apply(.addressPresent(address, interfaceIndex: 2), to: &snapshot, .addresses)
         address.isDeprecated = true
         apply(.addressPresent(address, interfaceIndex: 2), to: &snapshot, .addresses)
-        apply(.addressRemoved(Self.other4, interfaceIndex: 2), to: &snapshot, .addresses)
+        apply(
+            .addressRemoved(InterfaceAddress(Self.other4, prefixLength: 24), interfaceIndex: 2), to: &snapshot,
+            .addresses)
     }
 
     /// Messages of two groups may be read in either order.

@@ -100,9 +100,15 @@ struct VerdictBasisTests {
             ),
             ([.neighbourChanged(.init(interfaceIndex: 2, address: Sample.gateway6), isFailed: true)], [.wired6]),
             ([.neighbourChanged(.init(interfaceIndex: 3, address: Sample.gateway4), isFailed: true)], []),
-            ([.addressRemoved(Sample.own4, interfaceIndex: 2)], [.wired, .wired6, .borrowed, .sourced]),
+            (
+                [.addressRemoved(InterfaceAddress(Sample.own4, prefixLength: 24), interfaceIndex: 2)],
+                [.wired, .wired6, .borrowed, .sourced]
+            ),
             // Of the second link's address: who uses it, and who asked for the link.
-            ([.addressRemoved(wifiAddress, interfaceIndex: 3)], [.borrowed, .sourced, .bound]),
+            (
+                [.addressRemoved(InterfaceAddress(wifiAddress, prefixLength: 24), interfaceIndex: 3)],
+                [.borrowed, .sourced, .bound]
+            ),
             // Who borrows a source may be lent another.
             (
                 [.addressPresent(InterfaceAddress(IPAddress(v4: 0x0A00_0001), prefixLength: 8), interfaceIndex: 3)],
@@ -131,7 +137,8 @@ struct VerdictBasisTests {
             .routeChanged(IPPrefix(IPAddress(v6: 0xFF << 120), length: 8), through: .these([70])),
             .routeChanged(IPPrefix(IPAddress(v6: 0xFE80 << 112), length: 64), through: .these([70])),
             Self.veth { $0.name = "eth0" },
-            .addressRemoved(address, interfaceIndex: 70), Self.veth { $0.hasCarrier = false },
+            .addressRemoved(InterfaceAddress(address, prefixLength: 64), interfaceIndex: 70),
+            Self.veth { $0.hasCarrier = false },
             .interfaceRemoved(index: 70),
         ]
         for length in 1...life.count { #expect(concerned(Array(life.prefix(length))).isEmpty, "\(length) events") }

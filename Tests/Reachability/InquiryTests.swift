@@ -57,7 +57,7 @@ struct InquiryTests {
     }
 
     @Test func aNamedSourceCountsWhereItCanBeUsed() {
-        let away = KernelEvent.addressRemoved(Self.own, interfaceIndex: 2)
+        let away = KernelEvent.addressRemoved(InterfaceAddress(Self.own, prefixLength: 24), interfaceIndex: 2)
         #expect(isOutdated(Self.target(source: Self.own), by: away))
         var down = Self.wired
         down.hasCarrier = false
