@@ -41,11 +41,15 @@ extension KernelEvent {
             }
         }
         let flags = link.ifi_flags
+        // IFF_LOWER_UP is the driver's carrier. IFF_RUNNING comes with the operational state (RFC 2863): once the
+        // kernel has begun to hand packets to the driver, and, where a supplicant asked for it, once the keys are
+        // agreed on. A packet between the two is lost. (`dev_get_flags` in net/core/dev.c.)
+        let carrier = IFF_LOWER_UP.rawValue | IFF_RUNNING.rawValue
         self = .interfacePresent(
             Interface(
                 index: index, name: name,
                 kind: kinds.kind(ofIndex: index, name: name, hardware: link.ifi_type, driver: driver),
-                isUp: flags & IFF_UP.rawValue != 0, hasCarrier: flags & IFF_LOWER_UP.rawValue != 0),
+                isUp: flags & IFF_UP.rawValue != 0, hasCarrier: flags & carrier == carrier),
             isRunning: flags & IFF_RUNNING.rawValue != 0)
     }
 

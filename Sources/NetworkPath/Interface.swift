@@ -72,7 +72,8 @@ public struct Interface: Hashable, Sendable {
     public var kind: InterfaceKind
     /// Whether an administrator has it up (from `IFF_UP`).
     public var isUp: Bool
-    /// Whether the other end is there: a cable, an association (from `IFF_LOWER_UP`).
+    /// Whether the other end is there, and ready to be spoken to: a cable, an association whose keys are agreed on
+    /// (from `IFF_LOWER_UP` with `IFF_RUNNING`).
     public var hasCarrier: Bool
     /// Its addresses, in the kernel's order.
     public var addresses: [InterfaceAddress]

@@ -10,8 +10,10 @@ import Testing
 
 struct LinkDecodingTests {
     @Test(arguments: [
-        ([], false, false), ([IFF_UP], true, false), ([IFF_LOWER_UP], false, true),
-        ([IFF_UP, IFF_LOWER_UP], true, true), ([IFF_UP, IFF_RUNNING], true, false),
+        ([], false, false), ([IFF_UP], true, false), ([IFF_LOWER_UP, IFF_RUNNING], false, true),
+        ([IFF_UP, IFF_LOWER_UP, IFF_RUNNING], true, true), ([IFF_UP, IFF_RUNNING], true, false),
+        // Its driver has a carrier, and a supplicant is still to agree on keys, or the kernel to notice.
+        ([IFF_UP, IFF_LOWER_UP], true, false),
     ])
     func theLinksStateIsInItsFlags(flags: [net_device_flags], isUp: Bool, hasCarrier: Bool) {
         let expected = Interface(index: 2, name: "eth7", kind: .wired, isUp: isUp, hasCarrier: hasCarrier)
