@@ -11,6 +11,8 @@
 ///   present way is another: it may have been the better one, and of a multipath route the packets of a dead next hop
 ///   are dealt anew to those that are left.
 /// - Whatever else happens to a link concerns those whose way leads through it, for a path shows its link.
+/// - A gateway that fails or answers again concerns those whose way leads over it; in IPv6 all, since of several
+///   default routes one whose gateway is dead is passed over, and taken again once it answers (RFC 4191, section 3.2).
 /// - An address concerns those who use it as their source, and those whose source is not their own link's to choose.
 /// - Where no route was found, all links together make the reason (``Footing``).
 public struct VerdictBasis: Hashable, Sendable {
@@ -93,6 +95,7 @@ extension VerdictBasis.Leg {
         {
             return true
         }
+        if destination.family == .v6, change.neighbours.contains(where: { $0.address.family == .v6 }) { return true }
         guard let present = scope.footing else { return false }
         if let link, change.links.contains(link) { return true }
         if let askedLink, change.links.contains(askedLink) { return true }

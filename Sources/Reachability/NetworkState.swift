@@ -291,7 +291,9 @@ package final class NetworkState {
     private func tendGateways() {
         guard let kernel else { return }
         if gateways.count > toleratedGateways {
-            gateways = gatewaysInUse()
+            // One that IPv6 passes over is of use again when it answers (``VerdictBasis``).
+            let passedOver = kernel.snapshot.failedNeighbours.filter { $0.address.family == .v6 }
+            gateways = gatewaysInUse().union(passedOver)
             toleratedGateways = 2 * gateways.count + Self.mostIdleGateways
             // A filter that the kernel refuses leaves the old one, which lets more through.
             try? kernel.watch(gateways: gateways)

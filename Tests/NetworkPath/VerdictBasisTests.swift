@@ -100,6 +100,8 @@ struct VerdictBasisTests {
             ),
             ([.neighbourChanged(.init(interfaceIndex: 2, address: Sample.gateway6), isFailed: true)], [.wired6]),
             ([.neighbourChanged(.init(interfaceIndex: 3, address: Sample.gateway4), isFailed: true)], []),
+            // IPv6 goes over another gateway while its own is dead, and back.
+            ([.neighbourChanged(.init(interfaceIndex: 3, address: Sample.gateway6), isFailed: true)], [.wired6]),
             (
                 [.addressRemoved(InterfaceAddress(Sample.own4, prefixLength: 24), interfaceIndex: 2)],
                 [.wired, .wired6, .borrowed, .sourced]
