@@ -5,8 +5,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/if_tun.h>
 #include <sched.h>
 #include <signal.h>
+#include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -76,12 +79,38 @@ pid_t clab_spawn(char *const argv[], int input, int output, int error) {
 
 int clab_watch_exit(pid_t pid) { return (int)syscall(SYS_pidfd_open, pid, 0); }
 
-int clab_socket_pair_as(uid_t user, int pair[2]) {
-    // The bare system call: the C library's would change every thread of the process.
-    if (syscall(SYS_setresuid, -1, user, -1) != 0) return -1;
-    int result = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair);
+int clab_attach_tun(const char *name) {
+    int descriptor = open("/dev/net/tun", O_RDWR | O_CLOEXEC);
+    if (descriptor < 0) return -1;
+    struct ifreq request = {.ifr_flags = IFF_TUN | IFF_NO_PI};
+    strncpy(request.ifr_name, name, IFNAMSIZ - 1);
+    if (ioctl(descriptor, TUNSETIFF, &request) == 0) return descriptor;
     int code = errno;
-    if (syscall(SYS_setresuid, -1, 0, -1) != 0) _exit(127);
+    close(descriptor);
     errno = code;
+    return -1;
+}
+
+// The bare system call: the C library's would change every thread of the process.
+static int become_user(uid_t user) { return (int)syscall(SYS_setresuid, -1, user, -1); }
+
+// Root again; a thread that cannot be is of no use to anybody. Keeps errno.
+static void become_root(void) {
+    int code = errno;
+    if (become_user(0) != 0) _exit(127);
+    errno = code;
+}
+
+int clab_socket_pair_as(uid_t user, int pair[2]) {
+    if (become_user(user) != 0) return -1;
+    int result = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair);
+    become_root();
+    return result;
+}
+
+int clab_connect_as(uid_t user, int descriptor, const struct sockaddr *address, socklen_t length) {
+    if (become_user(user) != 0) return -1;
+    int result = connect(descriptor, address, length);
+    become_root();
     return result;
 }

@@ -25,10 +25,16 @@ public final class UnixClient: Sendable {
     }
 
     /// A connection to the service that listens on `path`.
-    public static func connected(to path: String) throws(SystemError) -> UnixClient {
+    ///
+    /// - Parameter user: whose process the service takes this for; only root can be another. `nil`: this one's.
+    public static func connected(to path: String, as user: UInt32? = nil) throws(SystemError) -> UnixClient {
         let client = try UnixClient(SOCK_STREAM)
+        let number = client.descriptor.number
         try client.withAddress(path) { address, length throws(SystemError) in
-            try retryingInterrupts("connecting to \(path)") { connect(client.descriptor.number, address, length) }
+            try retryingInterrupts("connecting to \(path)") { () -> CInt in
+                guard let user else { return connect(number, address, length) }
+                return clab_connect_as(user, number, address, length)
+            }
         }
         return client
     }

@@ -7,6 +7,7 @@
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
+#include <sys/socket.h>
 #include <sys/types.h>
 
 // Moves the calling thread, alone, into a new network namespace, and into a new mount namespace whose /sys shows it.
@@ -30,6 +31,12 @@ int pipe2(int descriptors[2], int flags);
 // A descriptor that becomes readable when the child `pid` ends.
 int clab_watch_exit(pid_t pid);
 
+// Attaches to the TUN device `name`, which exists: it has a carrier for as long as the descriptor is open.
+int clab_attach_tun(const char *name);
+
 // A pair of connected Unix sockets whose ends take each other for processes of `user` (SO_PEERCRED notes the effective
 // user of the caller). Only for root; EINVAL where the user does not exist in the caller's user namespace.
 int clab_socket_pair_as(uid_t user, int pair[2]);
+
+// connect(2) on a Unix socket whose other end takes this one for a process of `user`. Conditions as above.
+int clab_connect_as(uid_t user, int descriptor, const struct sockaddr *address, socklen_t length);

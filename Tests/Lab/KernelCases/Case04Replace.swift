@@ -42,7 +42,7 @@ struct Case04Replace {
             let path = try #require(paths.all.first)
             try await it.host.ip("route replace default via \(other(family)) dev wan0 metric 150")
             // It was looked into, and found to be none of the path's.
-            #expect(try await it.expectSilence(on: paths, since: path, family) >= 1)
+            #expect(try await it.expectSilence(on: paths, since: path) >= 1)
         }
     }
 

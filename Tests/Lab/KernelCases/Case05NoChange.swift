@@ -19,7 +19,7 @@ struct Case05NoChange {
             for seconds in [5000, 6000, 7000] { try await it.lab.refresh(family, seconds: seconds) }
             let notices = try addresses.pending()
             #expect(notices.filter { $0.kind == .newAddress }.count >= 3, "the kernel tells of each: \(notices)")
-            #expect(try await it.expectSilence(on: paths, since: path, family) == 1)
+            #expect(try await it.expectSilence(on: paths, since: path) == 1)
         }
     }
 

@@ -79,24 +79,28 @@ struct Case09PolicyRules {
             _ = try await home.start(on: lab.host)
             let target = NetworkAPI.Target(host: LabNetwork.serverAddress(.v4))
             #expect(try await home.client.path(to: target).status == .satisfied)
-            let reply = try await lab.host.command(
-                AnotherUser.command + [
-                    "python3", "-c", Self.askForPath, home.socket, LabNetwork.serverAddress(.v4),
-                ])
+            let reply = try await lab.host.run {
+                let client = try UnixClient.connected(to: home.socket, as: 65_534)
+                let call = """
+                    {"method": "org.dialtone.Network.GetPath", "parameters": {"target": {"host": "\(target.host)"}}}
+                    """
+                try client.send(call + "\0")
+                return String(decoding: try client.receive(), as: UTF8.self)
+            }
             #expect(reply.contains("\"reason\":\"prohibited\""), "\(reply)")
         }
     }
 
-    private static let askForPath = """
-        import json, socket, sys
-        connection = socket.socket(socket.AF_UNIX)
-        connection.connect(sys.argv[1])
-        call = {"method": "org.dialtone.Network.GetPath", "parameters": {"target": {"host": sys.argv[2]}}}
-        connection.sendall(json.dumps(call).encode() + b"\\0")
-        reply = b""
-        while not reply.endswith(b"\\0"): reply += connection.recv(65536)
-        print(reply[:-1].decode())
-        """
+    @Test(.anotherUser) func `case 9: a user who asks without the daemon is told of their own packets`() async throws {
+        try await LabNetwork.with { lab in
+            try await lab.addRule(.v4, "uidrange 65534-65534 to 203.0.113.0/24 prohibit")
+            let home = try DaemonHome()
+            let address = LabNetwork.serverAddress(.v4)
+            #expect(try await home.dialtone("check", address, on: lab.host).exit == .status(0))
+            let refused = try await home.dialtone("check", address, on: lab.host, by: AnotherUser.command)
+            #expect(refused.exit == .status(1), "\(refused)")
+        }
+    }
 }
 
 extension KernelCase {

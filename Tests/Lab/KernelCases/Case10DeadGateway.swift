@@ -11,6 +11,7 @@ struct Case10DeadGateway {
     func `case 10: a dead gateway is found out, and its return too`(family: Family) async throws {
         // In this process's own network, since the engine's probe has to leave from where its sockets are.
         try await LabNetwork.withThisProcessAsHost { lab in
+            try await lab.removeDefaultRoute(via: .wan1)
             let it = KernelCase(lab: lab, engine: try await lab.engine())
             let paths = try await it.watch(.server(family))
             try await lab.drop(.gateway, on: .wan0)
@@ -32,7 +33,9 @@ struct Case10DeadGateway {
 
     @Test(arguments: Family.allCases)
     func `case 10: the state of the gateway's entry is followed`(family: Family) async throws {
-        try await KernelCase.play { it in
+        try await KernelCase.play {
+            try await $0.removeDefaultRoute(via: .wan1)
+        } _: { it in
             let paths = try await it.watch(.server(family))
             try await it.lab.setNeighbours([Uplink.wan0.gateway(family)], on: .wan0, answering: false)
             let report = try await paths.nextReport("the failure")
@@ -46,10 +49,30 @@ struct Case10DeadGateway {
     @Test(arguments: Family.allCases)
     func `case 10: one that was dead before anybody asked is known`(family: Family) async throws {
         try await KernelCase.play {
+            try await $0.removeDefaultRoute(via: .wan1)
             try await $0.setNeighbours([Uplink.wan0.gateway(family)], on: .wan0, answering: false)
         } _: { it in
             let paths = try await it.watch(.server(family), isSatisfied: false)
             #expect(paths.all.first?.reason == .gatewayUnreachable)
+        }
+    }
+
+    /// Of several default routes IPv6 passes over one whose gateway is dead (RFC 4191, section 3.2), and comes back to
+    /// it once it answers. No route changes meanwhile.
+    @Test func `case 10: where IPv6 routes around a dead gateway, it is followed there and back`() async throws {
+        try await KernelCase.play { it in
+            let target = Target.server(.v6)
+            let paths = try await it.watch(target)
+            try await it.lab.setNeighbours([Uplink.wan0.gateway(.v6)], on: .wan0, answering: false)
+            let path = try await paths.next("the other uplink") { $0.interface?.name == "wan1" }
+            #expect(path.status == .satisfied)
+            try await it.expectAgreement(path, on: target)
+            // Everything is looked at anew meanwhile, and nothing uses the dead gateway.
+            try await it.lab.addAddress("2001:db8:b::9/64", to: .wan1)
+            try await paths.next("another address") { ($0.interface?.addresses.count ?? 0) > 3 }
+            try await it.lab.setNeighbours([Uplink.wan0.gateway(.v6)], on: .wan0, answering: true)
+            let back = try await paths.next("the way back") { $0.interface?.name == "wan0" }
+            try await it.expectAgreement(back, on: target)
         }
     }
 

@@ -48,7 +48,7 @@ struct Case11Refusals {
             let paths = try await it.watch(.server(family))
             let path = try #require(paths.all.first)
             try await it.lab.addRule(family, "lookup 1000")
-            #expect(try await it.expectSilence(on: paths, since: path, family) >= 1)
+            #expect(try await it.expectSilence(on: paths, since: path) >= 1)
         }
     }
 

@@ -24,8 +24,7 @@ struct Case15Dumps {
             let engine = await NetworkState(sockets)
             let paths = PathRecorder(.server(.v4), by: engine)
             try await paths.next("the present path") { $0.status == .satisfied }
-            try await lab.addRefusingRoute(.prohibit, "203.0.113.0/24")
-            try await paths.next("the replay's end") { $0.reason == .prohibited }
+            try await KernelCase(lab: lab, engine: engine).catchUp(paths)
             let snapshot = await engine.snapshot
             try await lab.host.expectAgreement(snapshot)
             #expect(snapshot.isCoherent)
@@ -54,8 +53,7 @@ struct Case15Dumps {
                 #expect(await other.snapshot.interfaces.isEmpty == false)
             }
             try await churn.value
-            try await lab.addRefusingRoute(.prohibit, "203.0.113.0/24")
-            try await paths.next("the replay's end") { $0.reason == .prohibited && $0.isCoherent }
+            try await KernelCase(lab: lab, engine: engine).catchUp(paths)
             try await lab.host.expectAgreement(await engine.snapshot)
         }
     }

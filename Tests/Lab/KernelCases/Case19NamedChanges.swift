@@ -51,7 +51,7 @@ struct Case19NamedChanges {
             let other = try await it.watch(neighbour)
             try await it.lab.addRefusingRoute(.unreachable, family == .v4 ? "203.0.113.64/26" : "2001:db8:c::77:0:0/96")
             try await other.next("the refusal") { $0.reason == .unreachable }
-            #expect(try await it.expectSilence(on: paths, since: path, family) == 2)
+            #expect(try await it.expectSilence(on: paths, since: path) == 2)
         }
     }
 }
