@@ -57,29 +57,18 @@ public final class ResumeWatch {
         let number = timerfd_create(CLOCK_REALTIME, CInt(TFD_NONBLOCK) | CInt(TFD_CLOEXEC))
         guard number >= 0 else { return }
         timer = OwnedDescriptor(number)
-        guard arm(number) else { return }
-        registration = try? Poller.shared.register(number, .readable) { [weak self] _ in self?.wallClockWasSet(number) }
-    }
-
-    private func arm(_ number: CInt) -> Bool {
         var setting = itimerspec()
         // Later than any time there is; the kernel takes it for its own latest.
         setting.it_value.tv_sec = Int.max
-        return timerfd_settime(number, CInt(TFD_TIMER_ABSTIME) | CInt(TFD_TIMER_CANCEL_ON_SET), &setting, nil) == 0
-    }
-
-    private func wallClockWasSet(_ number: CInt) {
-        var expirations: UInt64 = 0
-        // Comes back with ECANCELED, and the timer stays cancelled until it is set anew.
-        _ = read(number, &expirations, MemoryLayout.size(ofValue: expirations))
-        wallClockSteps += 1
-        guard arm(number) else {
-            // Never seen. Left readable it would spin.
-            registration?.cancel()
-            registration = nil
-            return check()
+        let flags = CInt(TFD_TIMER_ABSTIME) | CInt(TFD_TIMER_CANCEL_ON_SET)
+        guard timerfd_settime(number, flags, &setting, nil) == 0 else { return }
+        registration = try? Poller.shared.register(number, .readable) { [weak self] _ in
+            var expirations: UInt64 = 0
+            // Comes back with ECANCELED. The timer need not be set again: it is cancelled at each step.
+            _ = read(number, &expirations, MemoryLayout.size(ofValue: expirations))
+            self?.wallClockSteps += 1
+            self?.check()
         }
-        check()
     }
 }
 
