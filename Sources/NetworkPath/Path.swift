@@ -58,8 +58,11 @@ public struct Path: Hashable, Sendable {
     public var supportsIPv4: Bool
     /// Whether IPv6 packets can leave.
     public var supportsIPv6: Bool
-    /// Whether a configured name server can be reached.
+    /// Whether DNS works: a packet to a configured name server can leave, and the last question that was asked of them
+    /// did not end in silence.
     public var supportsDNS: Bool
+    /// The configured name servers, in the order of resolv.conf(5).
+    public var nameServers: [IPAddress]
     /// Whether the interface's traffic costs money by volume.
     public var isExpensive: Bool
     /// Whether the user asked to spare the interface.
@@ -71,7 +74,7 @@ public struct Path: Hashable, Sendable {
         interface: Interface? = nil, gateway: IPAddress? = nil, source: IPAddress? = nil,
         destination: IPAddress? = nil, isDirect: Bool = false, isLocalAddress: Bool = false,
         supportsIPv4: Bool = false, supportsIPv6: Bool = false, supportsDNS: Bool = false,
-        isExpensive: Bool = false, isConstrained: Bool = false
+        nameServers: [IPAddress] = [], isExpensive: Bool = false, isConstrained: Bool = false
     ) {
         self.generation = generation
         self.status = status
@@ -86,6 +89,7 @@ public struct Path: Hashable, Sendable {
         self.supportsIPv4 = supportsIPv4
         self.supportsIPv6 = supportsIPv6
         self.supportsDNS = supportsDNS
+        self.nameServers = nameServers
         self.isExpensive = isExpensive
         self.isConstrained = isConstrained
     }

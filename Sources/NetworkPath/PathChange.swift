@@ -24,7 +24,7 @@ public enum PathChange: String, Hashable, Sendable, CaseIterable {
     case ipv4
     /// ``Path/supportsIPv6``.
     case ipv6
-    /// ``Path/supportsDNS``.
+    /// ``Path/supportsDNS`` or ``Path/nameServers``.
     case dns
     /// ``Path/isExpensive``, or who says so (``Interface/costSource``).
     case expensive
@@ -52,7 +52,7 @@ extension Path {
         note(.direct, if: isDirect != earlier.isDirect || isLocalAddress != earlier.isLocalAddress)
         note(.ipv4, if: supportsIPv4 != earlier.supportsIPv4)
         note(.ipv6, if: supportsIPv6 != earlier.supportsIPv6)
-        note(.dns, if: supportsDNS != earlier.supportsDNS)
+        note(.dns, if: supportsDNS != earlier.supportsDNS || nameServers != earlier.nameServers)
         note(
             .expensive,
             if: isExpensive != earlier.isExpensive || interface?.costSource != earlier.interface?.costSource)

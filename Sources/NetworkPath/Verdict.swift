@@ -6,14 +6,20 @@ public struct NetworkFacts: Hashable, Sendable {
     public var supportsIPv4: Bool
     /// Whether IPv6 packets can leave for the Internet.
     public var supportsIPv6: Bool
-    /// Whether a configured name server can be reached.
+    /// Whether a configured name server can be reached, and answers as far as is known.
     public var supportsDNS: Bool
+    /// The configured name servers, in their order.
+    public var nameServers: [IPAddress]
 
     /// Facts; by default nothing works.
-    public init(supportsIPv4: Bool = false, supportsIPv6: Bool = false, supportsDNS: Bool = false) {
+    public init(
+        supportsIPv4: Bool = false, supportsIPv6: Bool = false, supportsDNS: Bool = false,
+        nameServers: [IPAddress] = []
+    ) {
         self.supportsIPv4 = supportsIPv4
         self.supportsIPv6 = supportsIPv6
         self.supportsDNS = supportsDNS
+        self.nameServers = nameServers
     }
 
     /// Facts from what can be reached: an address that every working network of a family routes, and each of the name
@@ -25,6 +31,7 @@ public struct NetworkFacts: Hashable, Sendable {
         supportsDNS = servers.contains { server in
             server.isReachable && (!server.address.isLoopback || reachesV4 || reachesV6)
         }
+        nameServers = servers.map(\.address)
     }
 }
 
@@ -66,6 +73,7 @@ extension Path {
         path.supportsIPv4 = facts.supportsIPv4 || reachable == .v4
         path.supportsIPv6 = facts.supportsIPv6 || reachable == .v6
         path.supportsDNS = facts.supportsDNS
+        path.nameServers = facts.nameServers
         return path
     }
 
