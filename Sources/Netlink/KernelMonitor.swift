@@ -140,6 +140,14 @@ public final class KernelMonitor {
         return change
     }
 
+    /// Reads everything anew, for those who have reason to doubt what is known: after a suspend, say. What differs is
+    /// reported like any change, before this returns.
+    public func refresh() {
+        needsReread = true
+        lastReread = BootClock.now() - rereadDelay
+        readNotices()
+    }
+
     private func readNotices() {
         var change = KernelChange()
         let end = drain(notices) { message in
