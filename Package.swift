@@ -116,7 +116,7 @@ let package = Package(
             path: "Demo", swiftSettings: strict),
 
         // Tests: one folder per target, and what they share.
-        .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: strict),
+        .target(name: "TestSupport", dependencies: ["NetworkPath"], path: "Tests/TestSupport", swiftSettings: strict),
         // Worlds in virtual time that both tests and benchmarks look at.
         .target(
             name: "Models", dependencies: ["NetworkPath", "Supervisor", "TestSupport"], path: "Tests/Models",
@@ -127,10 +127,10 @@ let package = Package(
         tests("Platform", ["NetworkPath", "Platform"]),
         tests("NetworkPath", ["NetworkPath", "TestSupport"]),
         tests("Netlink", ["CNetlink", "Netlink", "NetworkPath", "Platform", "TestSupport"]),
-        tests("Resolver", ["NetworkPath", "Platform", "Resolver"]),
+        tests("Resolver", ["NetworkPath", "Platform", "Resolver", "TestSupport"]),
         tests("Supervisor", ["NetworkPath", "Supervisor", "TestSupport"]),
         tests(
-            "Reachability", ["Netlink", "NetworkPath", "Platform", "Reachability", "TestSupport"],
+            "Reachability", ["Netlink", "NetworkPath", "Platform", "Reachability", "Resolver", "TestSupport"],
             resources: [.copy("Recordings")]),
         tests("TLS", ["CPlatform", "NetworkPath", "Platform", "Supervisor", "TLS", "TLSTestSupport", "TestSupport"]),
         tests("Dialer", ["Dialer", "NetworkPath", "Platform", "Supervisor", "TLS", "TLSTestSupport"]),
@@ -151,8 +151,9 @@ let package = Package(
         tests(
             "Lab",
             [
-                "DialtoneAPI", "DialtoneClient", "LabSupport", "Netlink", "NetworkPath", "Platform", "Reachability",
-                "TestSupport", "dialtone", "dialtoned", "lab-launch", "lab-network-manager",
+                "CNetlink", "DialtoneAPI", "DialtoneClient", "LabSupport", "Netlink", "NetworkPath", "Platform",
+                "Reachability", "Resolver", "TestSupport", "dialtone", "dialtoned", "lab-launch",
+                "lab-network-manager",
             ],
             resources: [.copy("agent.py")]),
         tests("Soak", ["LabSupport", "Netlink", "NetworkPath", "Platform", "Reachability", "TestSupport"]),

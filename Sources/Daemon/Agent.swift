@@ -43,6 +43,10 @@ final class Agent {
             logger.warning("a client was turned away", metadata: ["incident": "\(incident)"])
         }
         engine.onLostAddresses { [registry] in registry.addressesLost($0) }
+        engine.onResume { [logger] slept in
+            logger.notice(
+                "the machine woke from suspend: everything is looked at anew", metadata: ["asleep": "\(slept)"])
+        }
         networkManager = NetworkManagerWatch { [weak self] metered in
             self?.costs.metered = metered.mapValues { Metering($0) }
             self?.applyCosts()

@@ -46,9 +46,6 @@ extension Query: Ongoing {}
 
 extension ResolutionFailure {
     fileprivate init(_ error: ResolutionError) {
-        switch error {
-        case .noSuchName: self = .noSuchName
-        case .transient: self = .temporary
-        }
+        self = error.isFinal ? .noSuchName : .temporary
     }
 }

@@ -15,6 +15,8 @@ extension NameFinding {
         switch answer {
         case .addresses(let addresses, .hostsFile):
             return "\(name) is \(addresses.inWords(joinedBy: "and")), by the hosts file"
+        case .addresses(let addresses, .definition):
+            return "\(name) is \(addresses.inWords(joinedBy: "and")), by definition"
         case .addresses(let addresses, .server(let timeLeft)):
             let seconds = max(0, timeLeft.components.seconds)
             return "\(name) is \(addresses.inWords(joinedBy: "and")), by DNS (\(seconds) s left)"

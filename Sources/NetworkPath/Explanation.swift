@@ -63,6 +63,8 @@ public struct NameFinding: Hashable, Sendable {
     public enum Origin: Hashable, Sendable {
         /// The hosts file.
         case hostsFile
+        /// The name's own meaning: `localhost` (RFC 6761).
+        case definition
         /// A name server; the answer may be used for this long.
         case server(timeLeft: Duration)
     }

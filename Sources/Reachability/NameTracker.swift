@@ -4,10 +4,15 @@ internal import NetworkPath
 internal import Platform
 internal import Resolver
 
-/// The addresses of one watched name, shared by all questions that mention it.
+/// The addresses of one watched name, shared by all questions that mention it, for as long as there are any. When it is
+/// asked for again is ``NameRecord``'s rule.
 @AgentQueue
 final class NameTracker {
-    /// What is known of the name.
+    /// How long the first verdict waits for the other family once one has brought addresses (RFC 8305, section 3). What
+    /// comes later is added then.
+    static let otherFamilyPatience = Duration.milliseconds(50)
+
+    /// What verdicts rest on.
     enum State: Hashable {
         /// The first answer is still to come.
         case pending
@@ -17,24 +22,33 @@ final class NameTracker {
         case unresolved
     }
 
-    /// The first wait before a failed name is asked for again. A server that was just restarted, or a lease whose name
-    /// server arrived a moment after its address, is there within a second or two.
-    private static let firstRetry = Duration.seconds(1)
-    /// The longest wait. The change of a network is an event and asks at once; this is only for a server that came back
-    /// without any.
-    private static let longestRetry = Duration.seconds(300)
+    /// What is known of the name.
+    var state: State {
+        switch record.answer {
+        case nil: .pending
+        case .success(let resolution): .resolved(resolution.addresses)
+        case .failure: .unresolved
+        }
+    }
 
-    private(set) var state = State.pending
     private let name: String
     private let resolver: Resolver
     private let changed: @AgentQueue () -> Void
+    private let patienceLimit: Duration
+    private var record: NameRecord
     private var query: Query?
-    private var retry: Timers.Timer?
-    private var retryDelay = firstRetry
+    private var unanswered = 0
+    private var patience: Timers.Timer?
+    private var refresh: Timers.Timer?
 
     /// Begins to resolve `name`; `changed` is called when its state differs.
-    init(_ name: String, by resolver: Resolver, changed: @escaping @AgentQueue () -> Void) {
+    init(
+        _ name: String, by resolver: Resolver, record: NameRecord = NameRecord(),
+        patience: Duration = otherFamilyPatience, changed: @escaping @AgentQueue () -> Void
+    ) {
+        patienceLimit = patience
         self.name = name
+        self.record = record
         self.resolver = resolver
         self.changed = changed
         resolve()
@@ -43,40 +57,60 @@ final class NameTracker {
     /// Asks again now: the network is another than the one that answered, and may have other name servers, other views
     /// of the name, or any at all.
     func networkChanged() {
-        retryDelay = Self.firstRetry
+        record.networkChanged()
         if query == nil { resolve() }
+    }
+
+    /// Asks again if the name is concerned: it stands in the hosts file, or stood in it.
+    func hostsFileChanged() {
+        guard (try? record.answer?.get().source) == .hostsFile || resolver.isInHostsFile(name) else { return }
+        query?.cancel()
+        resolve()
+    }
+
+    /// Takes down what somebody else was told about the name.
+    func overheard(_ answer: Result<Resolution, ResolutionError>, for family: IPAddress.Family) {
+        guard query == nil, record.take(answer, for: family) else { return }
+        changed()
     }
 
     /// Ends the tracking.
     func stop() {
         query?.cancel()
         query = nil
-        retry?.cancel()
+        patience?.cancel()
+        refresh?.cancel()
     }
 
     private func resolve() {
-        retry?.cancel()
-        retry = nil
-        query = resolver.resolve(name) { [weak self] result in self?.answered(result) }
+        refresh?.cancel()
+        refresh = nil
+        unanswered = 2
+        query = resolver.answers(to: name, [.v6, .v4]) { [weak self] family, answer in
+            self?.answered(answer, for: family)
+        }
     }
 
-    private func answered(_ result: Result<Resolution, ResolutionError>) {
-        query = nil
-        let state: State
-        switch result {
-        case .success(let resolution):
-            state = .resolved(resolution.addresses)
-            retryDelay = Self.firstRetry
-            // Servers rotate the order to spread the load; that is no news, and no reason to move the path.
-            if case .resolved(let known) = self.state, Set(known) == Set(resolution.addresses) { return }
-        case .failure:
-            // Addresses that were good a moment ago beat none: a verdict on them is a verdict on the way there.
-            if case .resolved = self.state { state = self.state } else { state = .unresolved }
-            retry = Timers.shared.schedule(after: retryDelay) { [weak self] in self?.resolve() }
-            retryDelay = min(retryDelay * 2, Self.longestRetry)
+    private func answered(_ answer: Result<Resolution, ResolutionError>, for family: IPAddress.Family) {
+        unanswered -= 1
+        let isNews = record.take(answer, for: family)
+        if unanswered == 0 {
+            query = nil
+            refresh = record.finishRound(now: BootClock.now()).map { instant in
+                Timers.shared.schedule(at: instant) { [weak self] in self?.resolve() }
+            }
         }
-        guard state != self.state else { return }
-        self.state = state
+        guard isNews || patience != nil else { return }
+        if unanswered == 0 {
+            publish()
+        } else if patience == nil {
+            patience = Timers.shared.schedule(after: patienceLimit) { [weak self] in self?.publish() }
+        }
+    }
+
+    private func publish() {
+        patience?.cancel()
+        patience = nil
         changed()
     }
 }

@@ -40,7 +40,7 @@ extension NetworkState {
             handler(inspected(without: interface) { try $0.explanation(of: target, at: [address]) })
         case .name(let name):
             inspection.query = resolver.resolve(name) { [self] answer in
-                let finding = NameFinding(name, answer, servers: NameServerWatch.servers())
+                let finding = NameFinding(name, answer, servers: nameServers)
                 handler(
                     inspected(without: interface) { inspector in
                         guard case .addresses(let addresses, _) = finding.answer else {
@@ -53,6 +53,11 @@ extension NetworkState {
         return inspection
     }
 
+    /// The configured name servers; as they are now, where they are not followed.
+    private var nameServers: [IPAddress] {
+        (facts?.nameServers ?? nameFiles.readNameServers()).map(\.address)
+    }
+
     private func inspected(
         without interface: String?, _ explain: (PathInspector) throws -> Explanation
     ) -> Inspected {
@@ -61,7 +66,9 @@ extension NetworkState {
             let inspector = try PathInspector(without: interface, costs: snapshot.costs)
             inspector.silence = { [prober] in prober.silence(of: $0) }
             var explanation = try explain(inspector)
-            explanation.path = explanation.path.with(try inspector.facts(servers: NameServerWatch.servers()))
+            explanation.path = explanation.path.with(try inspector.facts(servers: nameServers))
+            // What questions showed of them is beyond the kernel's knowledge.
+            if facts?.areNameServersSilent == true { explanation.path.supportsDNS = false }
             explanation.path.generation = generation
             return .success(explanation)
         } catch let failure as PathInspector.Failure {
@@ -78,11 +85,14 @@ extension NameFinding {
         switch answer {
         case .success(let resolution):
             let origin: Origin =
-                resolution.isFromHostsFile
-                ? .hostsFile : .server(timeLeft: resolution.expires - BootClock.now())
+                switch resolution.source {
+                case .hostsFile: .hostsFile
+                case .definition: .definition
+                case .nameServer: .server(timeLeft: (resolution.expires ?? .zero) - BootClock.now())
+                }
             self.init(name, .addresses(resolution.addresses, origin), servers: servers)
-        case .failure(.noSuchName(let words)): self.init(name, .none(words), servers: servers)
-        case .failure(.transient(let words)): self.init(name, .silence(words), servers: servers)
+        case .failure(let error):
+            self.init(name, error.isFinal ? .none(error.text) : .silence(error.text), servers: servers)
         }
     }
 }

@@ -26,7 +26,8 @@ package final class NetworkState {
     private let open: () throws(SystemError) -> KernelSockets
     private var startDelay = Duration.seconds(1)
     /// The resolver, which is told of every change of the network.
-    package let resolver = Resolver()
+    package let resolver: Resolver
+    let nameFiles: NameFiles
     private(set) var facts: FactFinder?
     private var pacer = EvaluationPacer(now: BootClock.now())
     private(set) var pending = KernelChange()
@@ -50,26 +51,41 @@ package final class NetworkState {
     private(set) var record: EngineRecord?
     /// The user's word, also while there is no kernel to lay it over.
     private var costs = CostPolicy()
+    private var isResuming = false
+    private var resumeHandlers: [@AgentQueue (Duration) -> Void] = []
 
-    /// An engine on given sockets, as for another network namespace.
-    package init(_ sockets: borrowing KernelSockets) {
+    /// An engine on given sockets, as for another network namespace, with that one's configuration of names.
+    ///
+    /// - Parameters:
+    ///   - nameServerPort: the port of the name servers.
+    ///   - resumes: tells of the machine's resumes from suspend.
+    package convenience init(
+        _ sockets: borrowing KernelSockets, nameFiles: NameFiles = NameFiles(), nameServerPort: UInt16 = 53,
+        resumes: ResumeWatch = .shared
+    ) {
         let kept = KernelSockets(sharing: sockets)
-        open = { KernelSockets(sharing: kept) }
-        start()
+        self.init(
+            opening: { KernelSockets(sharing: kept) }, nameFiles: nameFiles, nameServerPort: nameServerPort,
+            resumes: resumes)
     }
 
     /// An engine for the process's own network namespace.
     ///
     /// - Parameter recorder: records what its verdicts rest on, and the verdicts.
-    init(recorder: Recorder? = nil) {
-        open = { () throws(SystemError) in try KernelSockets(recorder: recorder) }
-        start()
+    convenience init(recorder: Recorder? = nil) {
+        self.init(opening: { () throws(SystemError) in try KernelSockets(recorder: recorder) })
     }
 
     /// An engine on sockets that `open` makes, again and again until it can.
-    init(opening open: @escaping () throws(SystemError) -> KernelSockets) {
+    init(
+        opening open: @escaping () throws(SystemError) -> KernelSockets, nameFiles: NameFiles = NameFiles(),
+        nameServerPort: UInt16 = 53, resumes: ResumeWatch = .shared
+    ) {
         self.open = open
+        self.nameFiles = nameFiles
+        resolver = Resolver(files: nameFiles, port: nameServerPort)
         start()
+        resumes.onResume { [weak self] slept in self?.resumed(after: slept) }
     }
 
     private func start() {
@@ -83,10 +99,9 @@ package final class NetworkState {
             }
             // Only one that is followed: verdicts of another would stand for ever.
             self.kernel = kernel
-            facts = FactFinder { [weak self] in
-                // Theirs are other destinations.
-                self?.forgetIndex()
-                self?.evaluate(.everything)
+            facts = FactFinder(nameFiles, resolver) { [weak self] in self?.factsChanged($0) }
+            resolver.onAnswer = { [weak self] name, family, answer in
+                self?.names[name]?.tracker.overheard(answer, for: family)
             }
             failure = nil
             for watched in watched.values {
@@ -163,7 +178,25 @@ package final class NetworkState {
         lostAddressHandlers.append(handler)
     }
 
+    /// Calls `handler` after the machine woke from suspend, with how long it slept at least. By then the kernel's state
+    /// was read anew, the paths are corrected, and the names are being asked for again.
+    package func onResume(_ handler: @escaping @AgentQueue (Duration) -> Void) {
+        resumeHandlers.append(handler)
+    }
+
     // MARK: Changes
+
+    /// Whatever was known is from before: another network may have been there for hours.
+    private func resumed(after slept: Duration) {
+        // Once, and not again for each of the changes that come to light now.
+        askForNamesAgain()
+        isResuming = true
+        kernel?.refresh()
+        facts?.startOver()
+        evaluate(.everything)
+        isResuming = false
+        for handler in resumeHandlers { handler(slept) }
+    }
 
     private func kernelChanged(_ change: KernelChange) {
         for gateway in change.forgotten { prober.probeNow(gateway) }
@@ -173,7 +206,9 @@ package final class NetworkState {
             pace()
         } else {
             // The servers' answers may be on their way to one of them. Those of a container's link are nobody's.
-            if let kernel, facts?.isConcerned(by: ChangeScope(change, in: kernel.snapshot)) ?? false {
+            if let kernel, let facts,
+                facts.isConcerned(by: ChangeScope(change, in: kernel.snapshot), in: kernel.snapshot)
+            {
                 resolver.networkChanged()
             }
             // Flows bound to them must be closed now, and dialled again by the right path: no waiting for a token.
@@ -209,7 +244,7 @@ package final class NetworkState {
         guard let kernel, let facts else { return }
         let scope = ChangeScope(change, in: kernel.snapshot)
         let concerned = questions(concernedBy: scope, in: kernel.snapshot)
-        let isNetworkConcerned = facts.isConcerned(by: scope)
+        let isNetworkConcerned = facts.isConcerned(by: scope, in: kernel.snapshot)
         indexDestinations()
         guard isNetworkConcerned || !concerned.isEmpty else { return }
         secondLook.follow(change)
@@ -332,13 +367,33 @@ package final class NetworkState {
     }
 
     private func networkChanged(from earlier: Path, to path: Path) {
-        guard !Self.namesDependOn.isDisjoint(with: path.changes(from: earlier)) else { return }
+        let isDNSBack = path.supportsDNS && !earlier.supportsDNS
+        guard isDNSBack || !Self.namesDependOn.isDisjoint(with: path.changes(from: earlier)) else { return }
+        askForNamesAgain()
+    }
+
+    /// The changes of the network after which a name may stand for other addresses, or for some at last.
+    private static let namesDependOn: Set<PathChange> = [.status, .interface, .gateway, .source]
+
+    private func askForNamesAgain() {
+        guard !isResuming else { return }
         resolver.networkChanged()
         for name in names.values { name.tracker.networkChanged() }
     }
 
-    /// The changes of the network after which a name may stand for other addresses, or for some at last.
-    private static let namesDependOn: Set<PathChange> = [.status, .interface, .gateway, .source, .dns]
+    private func factsChanged(_ change: FactFinder.Change) {
+        switch change {
+        case .facts:
+            evaluate(.everything)
+        case .names:
+            // The servers are other destinations.
+            forgetIndex()
+            askForNamesAgain()
+            evaluate(.everything)
+        case .hostsFile:
+            for name in names.values { name.tracker.hostsFileChanged() }
+        }
+    }
 
     /// What is common to all verdicts.
     func finished(_ path: Path, for watched: WatchedQuestion) -> Path {

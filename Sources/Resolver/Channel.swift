@@ -14,6 +14,15 @@ final class Channel {
     /// c-ares' own set-up, once for the process.
     private static let library: CInt = ares_library_init(ARES_LIB_INIT_ALL)
 
+    /// What came from the servers so far.
+    struct Hearing: Hashable {
+        /// Packets of any content.
+        var packets = 0
+        /// Those among them that say nothing about the name: SERVFAIL, REFUSED and other codes.
+        var rejections = 0
+    }
+
+    private(set) var hearing = Hearing()
     private var channel: ares_channel?
     private var sockets: [CInt: Poller.Registration] = [:]
     private var timer: Timers.Timer?
@@ -23,7 +32,7 @@ final class Channel {
         configurationFile: String, port: UInt16, delivery: @escaping @AgentQueue () -> Void
     ) throws(ResolutionError) {
         self.delivery = delivery
-        guard Self.library == ARES_SUCCESS else { throw .init(status: Self.library) }
+        guard Self.library == ARES_SUCCESS else { throw ResolutionError(channel: Self.library) }
         var options = ares_options()
         options.timeout = CInt(Resolver.firstTimeout.milliseconds)
         options.tries = Resolver.rounds
@@ -31,12 +40,12 @@ final class Channel {
         options.tcp_port = port
         options.sock_state_cb = socketStateChanged
         // Unretained: it is used until `close()`, which the resolver calls before it lets go of the channel.
-        options.sock_state_cb_data = Unmanaged.passUnretained(self).toOpaque()
+        let this = Unmanaged.passUnretained(self).toOpaque()
+        options.sock_state_cb_data = this
         let mask =
             ARES_OPT_LOOKUPS | ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES | ARES_OPT_UDP_PORT | ARES_OPT_TCP_PORT
-            | ARES_OPT_SOCK_STATE_CB
-            | ARES_OPT_RESOLVCONF
-        // Both texts are copied before the call returns. "b" asks the servers alone: see `hostsFileEntry(_:)`.
+            | ARES_OPT_SOCK_STATE_CB | ARES_OPT_RESOLVCONF | cares_without_cache(&options)
+        // Both texts are copied before the call returns. "b" asks the servers alone: the resolver reads the hosts file.
         let status = configurationFile.withCString { path in
             "b".withCString { lookups in
                 options.resolvconf_path = UnsafeMutablePointer(mutating: path)
@@ -44,7 +53,8 @@ final class Channel {
                 return ares_init_options(&channel, &options, mask)
             }
         }
-        guard status == ARES_SUCCESS else { throw .init(status: status) }
+        guard status == ARES_SUCCESS else { throw ResolutionError(channel: status) }
+        cares_set_socket_functions(channel, socketFunctions, this)
     }
 
     /// Ends the channel: its sockets are closed and its questions dropped without an answer.
@@ -56,30 +66,26 @@ final class Channel {
         assert(sockets.isEmpty, "c-ares ends the watch of each socket that it closes")
     }
 
-    /// What the hosts file has for a name, by family; `nil` if the name does not stand in it at all.
-    func hostsFileEntry(_ name: String) -> [IPAddress.Family: [IPAddress]]? {
-        var entry: [IPAddress.Family: [IPAddress]] = [:]
-        for family in [IPAddress.Family.v4, .v6] { entry[family] = hostsFileAddresses(name, family) }
-        if !entry.isEmpty { return entry }
-        // RFC 6761, section 6.3: this name is the loopback's, in a hosts file or not, and no server is asked for it.
-        return name.lowercased() == "localhost" ? [.v4: [IPAddress(v4: 0x7F00_0001)], .v6: [IPAddress(v6: 1)]] : nil
+    /// Asks the name servers, with the search domains.
+    func ask(_ question: Query.Question) {
+        let name = question.query.name
+        question.hearingBefore = hearing
+        // c-ares would ask for the search domain alone, and for the part before the NUL.
+        guard !name.isEmpty, !name.utf8.contains(0) else {
+            return receive(ARES_EBADNAME, [], for: question)
+        }
+        let type: DNSMessage.RecordType = question.family == .v4 ? .a : .aaaa
+        // Balanced by `answered`, which c-ares calls exactly once, at the latest when the channel is destroyed.
+        let argument = Unmanaged.passRetained(Asked(question, self)).toOpaque()
+        cares_search(channel, name, CInt(type.rawValue), answered, argument)
+        scheduleTimeout()
     }
 
-    /// Asks the name servers.
-    func ask(_ question: Query.Question) {
-        // c-ares would ask for the search domain alone, and for the part before the NUL.
-        guard !question.query.name.isEmpty, !question.query.name.utf8.contains(0) else {
-            question.query.resolver.receive(.init(status: ARES_EBADNAME, nil), for: question)
-            return
-        }
-        var hints = ares_addrinfo_hints()
-        hints.ai_family = question.family.number
-        // Sorting by RFC 6724 inside c-ares would open and connect a socket for each address; see `Resolution`.
-        hints.ai_flags = ARES_AI_NOSORT
-        // Balanced by `answered`, which c-ares calls exactly once, at the latest when the channel is destroyed.
-        let argument = Unmanaged.passRetained(question).toOpaque()
-        ares_getaddrinfo(channel, question.query.name, nil, &hints, answered, argument)
-        scheduleTimeout()
+    fileprivate func receive(_ status: CInt, _ message: [UInt8], for question: Query.Question) {
+        let answer = Query.Answer(
+            status: status, message: message, family: question.family,
+            wasRejected: hearing.rejections > question.hearingBefore.rejections, now: BootClock.now())
+        question.query.resolver.receive(answer, for: question)
     }
 
     /// A socket's watch begins, changes or (with neither) ends; c-ares closes it only after that.
@@ -100,6 +106,17 @@ final class Channel {
                     reading: failed || readiness.contains(.readable) ? descriptor : ARES_SOCKET_BAD,
                     writing: failed || readiness.contains(.writable) ? descriptor : ARES_SOCKET_BAD)
             }
+        }
+    }
+
+    /// A packet came from a server. c-ares does not say so where it makes nothing of it.
+    fileprivate func heard(_ packet: UnsafeRawBufferPointer, isDatagram: Bool) {
+        hearing.packets += 1
+        // RFC 1035, section 4.1.1: the response code is the low half of the fourth octet. A stream comes in pieces.
+        guard isDatagram, packet.count >= 12 else { return }
+        switch packet[3] & 0x0F {
+        case 0, 3: break
+        default: hearing.rejections += 1
         }
     }
 
@@ -127,48 +144,98 @@ final class Channel {
             process(reading: ARES_SOCKET_BAD, writing: ARES_SOCKET_BAD)
         }
     }
-
-    /// c-ares reads the file anew at each call, as getaddrinfo(3) does: local, small, and six microseconds.
-    private func hostsFileAddresses(_ name: String, _ family: IPAddress.Family) -> [IPAddress]? {
-        var entry: UnsafeMutablePointer<hostent>?
-        guard ares_gethostbyname_file(channel, name, family.number, &entry) == ARES_SUCCESS, let entry else {
-            return nil
-        }
-        defer { ares_free_hostent(entry) }
-        var addresses: [IPAddress] = []
-        var next = entry.pointee.h_addr_list
-        while let address = next?.pointee {
-            let bytes = UnsafeRawBufferPointer(start: address, count: family.bitWidth / 8)
-            IPAddress(bytes: bytes).map { addresses.append($0) }
-            next = next?.successor()
-        }
-        return addresses.isEmpty ? nil : addresses
-    }
 }
 
-extension IPAddress.Family {
-    fileprivate var number: CInt { self == .v4 ? AF_INET : AF_INET6 }
+/// A question that c-ares was given, and the channel that was asked: what `answered` is called back with.
+private final class Asked: Sendable {
+    let question: Query.Question
+    unowned let channel: Channel
+
+    init(_ question: Query.Question, _ channel: Channel) {
+        self.question = question
+        self.channel = channel
+    }
 }
 
 // c-ares calls these from within the calls above, so on the agent's queue.
 
+private func channel(_ data: UnsafeMutableRawPointer?) -> Channel? {
+    data.map { Unmanaged<Channel>.fromOpaque($0).takeUnretainedValue() }
+}
+
 private func socketStateChanged(
     _ data: UnsafeMutableRawPointer?, _ descriptor: CInt, _ readable: CInt, _ writable: CInt
 ) {
-    guard let data else { return }
-    let channel = Unmanaged<Channel>.fromOpaque(data).takeUnretainedValue()
+    guard let channel = channel(data) else { return }
     AgentQueue.assumeIsolated { channel.watch(descriptor, readable: readable != 0, writable: writable != 0) }
 }
 
 private func answered(
-    _ argument: UnsafeMutableRawPointer?, _ status: CInt, _ timeouts: CInt,
-    _ answer: UnsafeMutablePointer<ares_addrinfo>?
+    _ argument: UnsafeMutableRawPointer?, _ status: CInt, _ timeouts: CInt, _ message: UnsafeMutablePointer<UInt8>?,
+    _ length: CInt
 ) {
     guard let argument else { return }
-    let question = Unmanaged<Query.Question>.fromOpaque(argument).takeRetainedValue()
-    let result = Query.Answer(status: status, answer)
-    ares_freeaddrinfo(answer)
+    let asked = Unmanaged<Asked>.fromOpaque(argument).takeRetainedValue()
     // The channel is being closed. Whoever closes it asks again what is still wanted.
     guard status != ARES_EDESTRUCTION else { return }
-    AgentQueue.assumeIsolated { question.query.resolver.receive(result, for: question) }
+    let message = Array(UnsafeBufferPointer(start: message, count: Int(max(0, length))))
+    AgentQueue.assumeIsolated { asked.channel.receive(status, message, for: asked.question) }
+}
+
+/// The sockets' functions, for the life of the process. They do what c-ares would do itself, but for three things: a
+/// packet is noted (``Channel/heard(_:isDatagram:)``), a server that hangs up raises no signal, and see `sendPacket`.
+// Never written after this, so there is nothing to guard.
+private nonisolated(unsafe) let socketFunctions: UnsafeMutablePointer<ares_socket_functions> = {
+    let functions = UnsafeMutablePointer<ares_socket_functions>.allocate(capacity: 1)
+    functions.initialize(
+        to: ares_socket_functions(
+            asocket: openSocket, aclose: closeSocket, aconnect: connectSocket, arecvfrom: receivePacket,
+            asendv: sendPacket))
+    return functions
+}()
+
+private func openSocket(
+    _ family: CInt, _ type: CInt, _ transport: CInt, _ data: UnsafeMutableRawPointer?
+) -> ares_socket_t {
+    socket(family, type | CInt(SOCK_NONBLOCK.rawValue) | CInt(SOCK_CLOEXEC.rawValue), transport)
+}
+
+private func closeSocket(_ descriptor: ares_socket_t, _ data: UnsafeMutableRawPointer?) -> CInt {
+    close(descriptor)
+}
+
+private func connectSocket(
+    _ descriptor: ares_socket_t, _ address: UnsafePointer<sockaddr>?, _ length: ares_socklen_t,
+    _ data: UnsafeMutableRawPointer?
+) -> CInt {
+    connect(descriptor, address, length)
+}
+
+private func receivePacket(
+    _ descriptor: ares_socket_t, _ buffer: UnsafeMutableRawPointer?, _ size: Int, _ flags: CInt,
+    _ sender: UnsafeMutablePointer<sockaddr>?, _ length: UnsafeMutablePointer<ares_socklen_t>?,
+    _ data: UnsafeMutableRawPointer?
+) -> ares_ssize_t {
+    let count = recvfrom(descriptor, buffer, size, flags, sender, length)
+    guard count > 0, let channel = channel(data) else { return count }
+    // c-ares' buffer, which nobody touches before this returns.
+    nonisolated(unsafe) let packet = UnsafeRawBufferPointer(start: buffer, count: count)
+    // c-ares asks for the sender of datagrams only: it knows whom a stream is with.
+    let isDatagram = sender != nil
+    AgentQueue.assumeIsolated { channel.heard(packet, isDatagram: isDatagram) }
+    return count
+}
+
+private func sendPacket(
+    _ descriptor: ares_socket_t, _ pieces: UnsafePointer<iovec>?, _ count: CInt, _ data: UnsafeMutableRawPointer?
+) -> ares_ssize_t {
+    var message = msghdr()
+    message.msg_iov = UnsafeMutablePointer(mutating: pieces)
+    message.msg_iovlen = Int(count)
+    let sent = sendmsg(descriptor, &message, CInt(MSG_NOSIGNAL))
+    // The port's refusal of the datagram before this one (ICMP), which the kernel reports to whoever calls first, and
+    // only once: c-ares would move this question on and leave the other to its time-out. Sent again, both are refused
+    // together, when the socket is read.
+    guard sent < 0, errno == ECONNREFUSED else { return sent }
+    return sendmsg(descriptor, &message, CInt(MSG_NOSIGNAL))
 }

@@ -4,7 +4,9 @@ internal import CPlatform
 internal import Glibc
 internal import Platform
 
-/// Tells when what a path leads to may have changed, through every symbolic link on the way; inotify(7), no polling.
+/// Tells when what some paths lead to may have changed, through every symbolic link on the way; inotify(7), no polling.
+///
+/// One instance for all paths: a user has 128 of them, for all programs together.
 ///
 /// Watched are directories, not only the file: configuration is replaced by renaming a new file over the old one, and a
 /// link such as `/etc/resolv.conf -> ../run/systemd/resolve/stub-resolv.conf` is moved to another manager's file, which
@@ -24,21 +26,22 @@ final class FileWatch {
     private static let events = UInt32(
         IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_CREATE | IN_DELETE | IN_DELETE_SELF | IN_MOVE_SELF)
 
-    private let path: String
+    private let paths: [String]
     private let descriptor: OwnedDescriptor
-    private let handler: @AgentQueue () -> Void
+    private let handler: @AgentQueue (Set<String>) -> Void
     private var registration: Poller.Registration?
-    private var points: Set<Point> = []
+    /// The names that count, each with the paths that it is on the way of.
+    private var points: [Point: Set<String>] = [:]
     private var directories: [CInt: String] = [:]
 
-    /// Watches `path`, which is absolute, and calls `handler` on the agent's queue when it may have changed.
+    /// Watches `paths`, which are absolute, and calls `handler` on the agent's queue with those that may have changed.
     ///
     /// - Throws: the kernel's refusal: `EMFILE` and `ENOSPC` at the user's limits in `/proc/sys/fs/inotify`.
-    init(_ path: String, _ handler: @escaping @AgentQueue () -> Void) throws(SystemError) {
-        self.path = path
+    init(_ paths: [String], _ handler: @escaping @AgentQueue (Set<String>) -> Void) throws(SystemError) {
+        self.paths = paths
         self.handler = handler
         let number = inotify_init1(CInt(IN_NONBLOCK) | CInt(IN_CLOEXEC))
-        guard number >= 0 else { throw .last("watching \(path)") }
+        guard number >= 0 else { throw .last("watching \(paths.joined(separator: ", "))") }
         descriptor = OwnedDescriptor(number)
         registration = try Poller.shared.register(number, .readable) { [weak self] _ in self?.readEvents() }
         try follow()
@@ -52,24 +55,24 @@ final class FileWatch {
         registration = nil
     }
 
-    /// Sets the watches to the present way to the file. The way is looked at again once they stand: a link that was
+    /// Sets the watches to the present ways to the files. The way is looked at again once they stand: a link that was
     /// moved in between was moved unheard. A directory that went in between, or that may not be read, has no watch.
     private func follow() throws(SystemError) {
         repeat {
-            points = Self.way(to: path)
+            points = ways()
             var present: [CInt: String] = [:]
-            for directory in Set(points.map(\.directory)) {
+            for directory in Set(points.keys.map(\.directory)) {
                 let watch = inotify_add_watch(descriptor.number, directory, Self.events | UInt32(IN_ONLYDIR))
                 if watch < 0, errno == ENOSPC { throw .last("watching \(directory)") }
                 if watch >= 0 { present[watch] = directory }
             }
             for watch in directories.keys where present[watch] == nil { inotify_rm_watch(descriptor.number, watch) }
             directories = present
-        } while points != Self.way(to: path)
+        } while points != ways()
     }
 
     private func readEvents() {
-        var changed = false
+        var changed: Set<String> = []
         withUnsafeTemporaryAllocation(byteCount: 4096, alignment: MemoryLayout<inotify_event>.alignment) { buffer in
             while case let count = read(descriptor.number, buffer.baseAddress, buffer.count), count > 0 {
                 var offset = 0
@@ -77,21 +80,32 @@ final class FileWatch {
                     let event = buffer.load(fromByteOffset: offset, as: inotify_event.self)
                     let start = offset + MemoryLayout<inotify_event>.size
                     let name = buffer[start..<start + Int(event.len)].prefix { $0 != 0 }
-                    if concerns(event, String(decoding: name, as: UTF8.self)) { changed = true }
+                    changed.formUnion(concerned(by: event, String(decoding: name, as: UTF8.self)))
                     offset = start + Int(event.len)
                 }
             }
         }
-        guard changed else { return }
+        guard !changed.isEmpty else { return }
         // A limit that is reached only now leaves the watches that stand; the present content is still told.
         try? follow()
-        handler()
+        handler(changed)
     }
 
-    private func concerns(_ event: inotify_event, _ name: String) -> Bool {
-        // The queue ran over, or a directory itself went: anything may have happened.
-        guard event.len > 0, let directory = directories[event.wd] else { return event.mask & UInt32(IN_IGNORED) == 0 }
-        return points.contains(Point(directory: directory, name: name))
+    private func concerned(by event: inotify_event, _ name: String) -> Set<String> {
+        guard event.len > 0, let directory = directories[event.wd] else {
+            // The queue ran over, or a directory itself went: anything may have happened.
+            return event.mask & UInt32(IN_IGNORED) == 0 ? Set(paths) : []
+        }
+        return points[Point(directory: directory, name: name)] ?? []
+    }
+
+    /// The names on the way to each of the paths.
+    private func ways() -> [Point: Set<String>] {
+        var points: [Point: Set<String>] = [:]
+        for path in paths {
+            for point in Self.way(to: path) { points[point, default: []].insert(path) }
+        }
+        return points
     }
 
     /// Every name that is looked up between `path` and the file it leads to.

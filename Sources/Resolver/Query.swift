@@ -17,9 +17,12 @@ public final class Query {
     }
 
     /// One family of the name, as c-ares is asked for it. It keeps its query until it is answered.
-    final class Question: Sendable {
-        let family: IPAddress.Family
-        let query: Query
+    @AgentQueue
+    final class Question {
+        nonisolated let family: IPAddress.Family
+        nonisolated let query: Query
+        /// What the channel had heard when it was asked.
+        var hearingBefore = Channel.Hearing()
 
         fileprivate init(_ family: IPAddress.Family, _ query: Query) {
             self.family = family
@@ -45,7 +48,7 @@ public final class Query {
         unanswered = families.map { Question($0, self) }
         limit = Timers.shared.schedule(after: Resolver.answerLimit) { [self] in
             for question in unanswered {
-                answer(question, .failure(.transient("no answer in \(Resolver.answerLimit)")))
+                resolver.limitReached(question)
             }
         }
     }

@@ -4,54 +4,101 @@ public import NetworkPath
 
 /// The addresses that a name stands for.
 public struct Resolution: Hashable, Sendable {
+    /// Where an answer came from.
+    public enum Source: Hashable, Sendable {
+        /// The hosts file.
+        case hostsFile
+        /// A name server.
+        case nameServer
+        /// The name's own meaning: `localhost` (RFC 6761, section 6.3).
+        case definition
+    }
+
     /// The addresses, never empty, in the order of the answer. Whoever dials orders them by RFC 6724: that takes the
     /// source address of each, which the kernel's routes decide and the resolver does not know.
     public var addresses: [IPAddress]
     /// Until when the answer may be used again, on `BootClock`: the smallest time to live among its records, aliases
-    /// included. For a name from the hosts file, which has no time to live, the moment of the answer.
-    public var expires: Duration
-    /// Whether it comes from the hosts file, and no name server was asked.
-    public var isFromHostsFile: Bool
+    /// included. `nil` for what did not come from a name server: it holds until its file is changed.
+    public var expires: Duration?
+    /// Where it came from.
+    public var source: Source
 
     /// An answer.
-    public init(addresses: [IPAddress], expires: Duration, isFromHostsFile: Bool = false) {
+    public init(addresses: [IPAddress], expires: Duration?, source: Source) {
         self.addresses = addresses
         self.expires = expires
-        self.isFromHostsFile = isFromHostsFile
+        self.source = source
     }
 }
 
-/// Why a name has no addresses, grouped by what the caller does next.
-public enum ResolutionError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The name servers know: there is no such name, or no address of that family under it, or it is no name at all.
-    /// Asking again soon brings the same answer; tell the user. The text is c-ares' own.
-    case noSuchName(String)
-    /// Nobody answered, or the answer was of no use: a timeout, a refusal, no server, no network. Ask again later. The
-    /// text is c-ares' own.
-    case transient(String)
+/// Why a name has no addresses.
+public struct ResolutionError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// What happened, in order of how little it says of the name.
+    public enum Kind: Hashable, Sendable {
+        /// It is no name: a label is empty or too long (RFC 1035, section 2.3.4). No server was asked.
+        case malformed
+        /// The name servers know that there is no such name (NXDOMAIN).
+        case noSuchName
+        /// The name exists and has no address, or none of the family that was asked for.
+        case noAddress
+        /// A name server answered, and could not or would not say: SERVFAIL, REFUSED and the like, or nonsense.
+        case serverFailure
+        /// No name server answered: silence, a refusal of its port, no route to it, none configured.
+        case noAnswer
+    }
 
-    /// What came back, in words.
-    public var description: String {
-        switch self {
-        case .noSuchName(let text), .transient(let text): text
+    /// What happened.
+    public var kind: Kind
+    /// What came back, in words, for the end of a sentence.
+    public var text: String
+    /// Until when it holds, on `BootClock`, by the word of the zone's authority (RFC 2308, section 5). `nil` where
+    /// there is no such word: where nobody knows, and where an answer came without it.
+    public var expires: Duration?
+
+    /// An error.
+    public init(_ kind: Kind, _ text: String, expires: Duration? = nil) {
+        self.kind = kind
+        self.text = text
+        self.expires = expires
+    }
+
+    /// Whether the answer is known, and not just to be had by nobody for the moment: asking again soon brings the same.
+    /// Tell the user. Where it is false, ask again later.
+    public var isFinal: Bool {
+        switch kind {
+        case .malformed, .noSuchName, .noAddress: true
+        case .serverFailure, .noAnswer: false
         }
     }
+
+    /// What came back, in words.
+    public var description: String { text }
 }
 
 extension Result<Resolution, ResolutionError> {
     /// One answer from the answers for several families: all the addresses, or the error that leaves more hope.
     static func merging(_ answers: [Self]) -> Self {
         let found = answers.compactMap { try? $0.get() }
-        if let expires = found.map(\.expires).min() {
+        if let first = found.first {
             return .success(
                 Resolution(
-                    addresses: found.flatMap(\.addresses), expires: expires,
-                    isFromHostsFile: found.contains(where: \.isFromHostsFile)))
+                    addresses: found.flatMap(\.addresses), expires: found.compactMap(\.expires).min(),
+                    source: first.source))
         }
         let errors = answers.compactMap { answer -> ResolutionError? in
             if case .failure(let error) = answer { error } else { nil }
         }
-        let transient = errors.first { if case .transient = $0 { true } else { false } }
-        return .failure(transient ?? errors.first ?? .noSuchName("no family was asked for"))
+        return .failure(.mostHopeful(of: errors) ?? ResolutionError(.noAddress, "no family was asked for"))
+    }
+}
+
+extension ResolutionError {
+    /// Of the errors for several families the one that says most about what to do: one that is not final before one
+    /// that is, a name without this address before no such name. It holds as long as all of them do.
+    public static func mostHopeful(of errors: [ResolutionError]) -> ResolutionError? {
+        let rank: [Kind] = [.noAnswer, .serverFailure, .noAddress, .noSuchName, .malformed]
+        guard var error = rank.lazy.compactMap({ kind in errors.first { $0.kind == kind } }).first else { return nil }
+        if error.isFinal { error.expires = errors.compactMap(\.expires).min() }
+        return error
     }
 }

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// `timespec` is defined by whichever C module the compiler loads first; both are named, so that each build finds it.
-internal import CAres
-internal import Glibc
 public import NetworkPath
 public import Platform
 
 /// Names to addresses, asynchronously on the agent's queue: no thread, and nothing armed while no query is under way.
 ///
-/// The hosts file is asked first, and a name that stands in it is not asked of the name servers at all, not even for
-/// the family that the file leaves out: an administrator who pins a name to an address means that address. Search
-/// domains, `ndots` and the name servers come from resolv.conf. Literal addresses are the caller's business.
+/// The hosts file and the name servers are asked in the order of nsswitch.conf, by default the file first. A name that
+/// stands in it is not asked of the servers at all, not even for the family that the file leaves out: an administrator
+/// who pins a name to an address means that address. Search domains, `ndots` and the name servers come from
+/// resolv.conf. Names go out as they are given, byte by byte: an internationalised one in the form that DNS knows
+/// ("xn--…") is asked for like any other. Literal addresses are the caller's business.
 ///
 /// The channel to the name servers lives only as long as there are questions. So a burst of questions (a thousand
 /// connections that dial again when the path returns) shares one socket to each server, an idle agent keeps neither
-/// sockets nor c-ares' 80 KB of tables, and no socket outlives the address that it was bound to.
+/// sockets nor c-ares' 80 KB of tables, and no socket outlives the address that it was bound to. No answer is kept.
 @AgentQueue
 public final class Resolver {
     /// The longest that a query takes. Every server of a list of three was asked twice by then (see ``firstTimeout``),
@@ -34,20 +33,37 @@ public final class Resolver {
     /// that swallows AAAA questions can cost.
     nonisolated static let otherFamilyPatience = Duration.seconds(1)
 
-    private let configurationFile: String
+    /// What a question that went out showed of the name servers.
+    public enum Evidence: Hashable, Sendable {
+        /// One of them answered, and knew what it said.
+        case answered
+        /// None sent a single packet back, for as long as the question was asked.
+        case silent
+    }
+
+    /// Called with each answer to whosoever's question, before the one who asked: a name that is watched learns what
+    /// was asked for another reason.
+    public var onAnswer: (@AgentQueue (String, IPAddress.Family, Result<Resolution, ResolutionError>) -> Void)?
+
+    /// Called with what each question showed, and the name that was asked for.
+    public var onEvidence: (@AgentQueue (Evidence, String) -> Void)?
+
+    private let files: NameFiles
     private let port: UInt16
     private(set) var channel: Channel?
     private var channelVersion: FileVersion?
+    private var order: (order: NameOrder, version: FileVersion)?
+    private var hosts: (file: HostsFile, version: FileVersion)?
     private var live: [ObjectIdentifier: Query.Question] = [:]
-    private var received: [(Query.Question, Query.Answer)] = []
+    private var received: [(question: Query.Question, answer: Query.Answer, isFromServers: Bool)] = []
 
-    /// A resolver that follows a resolv.conf.
+    /// A resolver that follows a host's configuration.
     ///
     /// - Parameters:
-    ///   - configurationFile: the path of a file in the form of resolv.conf(5).
+    ///   - files: where the configuration stands.
     ///   - port: the UDP and TCP port of its name servers.
-    public nonisolated init(configurationFile: String = "/etc/resolv.conf", port: UInt16 = 53) {
-        self.configurationFile = configurationFile
+    public nonisolated init(files: NameFiles = NameFiles(), port: UInt16 = 53) {
+        self.files = files
         self.port = port
     }
 
@@ -64,8 +80,7 @@ public final class Resolver {
     /// addresses of those that were answered, in the order of `families`.
     ///
     /// It waits for every family, but no longer than one second once one has brought addresses, and never longer than
-    /// ``answerLimit``. It fails when none brought an address: with `.noSuchName` if every family failed so, else
-    /// with `.transient`.
+    /// ``answerLimit``. It fails when none brought an address: finally if every family failed so.
     public func resolve(
         _ name: String, _ families: [IPAddress.Family] = [.v6, .v4],
         _ handler: @escaping @AgentQueue (Result<Resolution, ResolutionError>) -> Void
@@ -73,71 +88,178 @@ public final class Resolver {
         start(Query(name, families, of: self, .together(handler)))
     }
 
-    /// Tells the resolver that the host's addresses or routes changed. The questions under way are asked again over
-    /// new sockets, within their old limit: those they were asked over may be bound to an address that is gone, and
-    /// their repetitions would leave with it in vain.
+    /// Tells the resolver that the host's addresses, routes or name servers changed. The questions under way are asked
+    /// again over new sockets, within their old limit: those they were asked over may be bound to an address that is
+    /// gone, and their repetitions would leave with it in vain.
     public func networkChanged() {
         guard channel != nil else { return }
         renewChannel()
     }
 
+    /// Whether no server is asked for `name`, since it stands in the hosts file.
+    public func isInHostsFile(_ name: String) -> Bool {
+        guard readOrder().sources.first == .hostsFile else { return false }
+        let isThere = readHosts().addresses(of: Self.withoutFinalDot(name)) != nil
+        if live.isEmpty { hosts = nil }
+        return isThere
+    }
+
     /// Takes down an answer of c-ares; ``deliver()`` hands it on when c-ares is off the stack.
     func receive(_ answer: Query.Answer, for question: Query.Question) {
-        received.append((question, answer))
+        received.append((question, answer, true))
     }
 
     /// Hands on what was received. Handlers may ask, cancel and so close the channel: never call it within c-ares.
     func deliver() {
         let answers = received
         received = []
-        for (question, answer) in answers { question.query.answer(question, answer) }
+        for (question, answer, isFromServers) in answers where live[ObjectIdentifier(question)] != nil {
+            if isFromServers {
+                answeredByServers(answer, question)
+            } else {
+                hand(answer, to: question)
+            }
+        }
     }
 
-    /// Drops a question that was answered or cancelled, and the channel with the last of them.
+    /// Ends a question that nobody answered for too long.
+    func limitReached(_ question: Query.Question) {
+        guard live[ObjectIdentifier(question)] != nil else { return }
+        answeredByServers(.failure(ResolutionError(.noAnswer, "no answer in \(Self.answerLimit)")), question)
+    }
+
+    /// Drops a question that was answered or cancelled; with the last of them the channel and the hosts file's text.
     func forget(_ question: Query.Question) {
         live[ObjectIdentifier(question)] = nil
-        if live.isEmpty { closeChannel() }
+        guard live.isEmpty else { return }
+        closeChannel()
+        hosts = nil
     }
 
+    private func answeredByServers(_ answer: Query.Answer, _ question: Query.Question) {
+        let name = question.query.name
+        let evidence = evidence(of: answer, question)
+        var answer = answer
+        // What the servers do not have, or cannot say, the file may: where nsswitch.conf has it after them.
+        if case .failure = answer, readOrder().sources == [.nameServers, .hostsFile],
+            let entry = hostsFileEntry(name)
+        {
+            answer = Self.answer(from: entry, question.family)
+        }
+        hand(answer, to: question)
+        if let evidence { onEvidence?(evidence, name) }
+    }
+
+    private func hand(_ answer: Query.Answer, to question: Query.Question) {
+        onAnswer?(question.query.name, question.family, answer)
+        question.query.answer(question, answer)
+    }
+
+    /// What an answer shows of the servers; `nil` where that is nothing. A server that says it cannot answer may be
+    /// right about the name, and wrong about nothing else; one that swallows questions for AAAA alone answers others.
+    private func evidence(of answer: Query.Answer, _ question: Query.Question) -> Evidence? {
+        switch answer {
+        case .success: return .answered
+        case .failure(let error):
+            switch error.kind {
+            case .noSuchName, .noAddress: return .answered
+            case .malformed, .serverFailure: return nil
+            case .noAnswer: return channel?.hearing.packets == question.hearingBefore.packets ? .silent : nil
+            }
+        }
+    }
+}
+
+extension Resolver {
     private func start(_ query: Query) -> Query {
         renewChannelIfConfigurationChanged()
         for question in query.unanswered { live[ObjectIdentifier(question)] = question }
-        withChannel(for: query.unanswered) { channel in
-            if let entry = channel.hostsFileEntry(query.name) {
-                for question in query.unanswered { receive(Self.answer(from: entry, question.family), for: question) }
-            } else {
+        let sources = readOrder().sources
+        if let entry = (sources.first == .hostsFile ? hostsFileEntry(query.name) : nil) ?? Self.meaning(of: query.name)
+        {
+            for question in query.unanswered {
+                received.append((question, Self.answer(from: entry, question.family), false))
+            }
+        } else if sources.contains(.nameServers) {
+            withChannel(for: query.unanswered) { channel in
                 for question in query.unanswered { channel.ask(question) }
             }
+        } else {
+            let error = ResolutionError(.noSuchName, "it is not in the hosts file, and nsswitch.conf names no DNS")
+            for question in query.unanswered { received.append((question, .failure(error), false)) }
         }
+        deliverLater()
         return query
     }
 
-    private static func answer(from entry: [IPAddress.Family: [IPAddress]], _ family: IPAddress.Family) -> Query.Answer
-    {
-        guard let addresses = entry[family] else {
-            return .failure(.noSuchName("the hosts file has no address of this family"))
+    /// What the hosts file has for a name.
+    private func hostsFileEntry(_ name: String) -> [IPAddress.Family: Resolution]? {
+        readHosts().addresses(of: Self.withoutFinalDot(name))?.mapValues {
+            Resolution(addresses: $0, expires: nil, source: .hostsFile)
         }
-        return .success(Resolution(addresses: addresses, expires: BootClock.now(), isFromHostsFile: true))
+    }
+
+    /// What a name stands for without any file or server (RFC 6761, section 6.3): these are the loopback's.
+    private static func meaning(of name: String) -> [IPAddress.Family: Resolution]? {
+        let lower = withoutFinalDot(name).lowercased()
+        guard lower == "localhost" || lower.hasSuffix(".localhost") else { return nil }
+        return [
+            .v4: Resolution(addresses: [IPAddress(v4: 0x7F00_0001)], expires: nil, source: .definition),
+            .v6: Resolution(addresses: [IPAddress(v6: 1)], expires: nil, source: .definition),
+        ]
+    }
+
+    /// The dot says that no search domain is to be appended; it is not part of what stands in a file.
+    private static func withoutFinalDot(_ name: String) -> String {
+        name.hasSuffix(".") ? String(name.dropLast()) : name
+    }
+
+    private static func answer(
+        from entry: [IPAddress.Family: Resolution], _ family: IPAddress.Family
+    ) -> Query.Answer {
+        guard let resolution = entry[family] else {
+            return .failure(ResolutionError(.noAddress, "the hosts file has no address of this family"))
+        }
+        return .success(resolution)
+    }
+
+    private func readOrder() -> NameOrder {
+        let version = FileVersion(of: files.nsswitch)
+        if let order, order.version == version { return order.order }
+        let present = files.readOrder()
+        order = (present, version)
+        return present
+    }
+
+    /// The file is read once for a burst of questions; whether it is still the same costs one stat(2) each.
+    private func readHosts() -> HostsFile {
+        let version = FileVersion(of: files.hosts)
+        if let hosts, hosts.version == version { return hosts.file }
+        let present = files.readHosts()
+        hosts = (present, version)
+        return present
     }
 
     /// Runs `body` with the channel; where there is none to be had, each question is answered with the reason.
-    ///
-    /// What is answered at once (by the hosts file, or because no packet could be sent) gets a turn of its own: the
-    /// caller has the query in hand before its handler runs, and may cancel it.
     private func withChannel(for questions: some Sequence<Query.Question>, _ body: (Channel) -> Void) {
         do throws(ResolutionError) {
             body(try openChannel())
         } catch {
             for question in questions { receive(.failure(error), for: question) }
         }
+    }
+
+    /// What is answered at once (by the hosts file, or because no packet could be sent) gets a turn of its own: the
+    /// caller has the query in hand before its handler runs, and may cancel it.
+    private func deliverLater() {
         if !received.isEmpty { AgentQueue.async { self.deliver() } }
     }
 
     private func openChannel() throws(ResolutionError) -> Channel {
         if let channel { return channel }
         // The version is taken before the file is read: a change between the two is then seen as one, not missed.
-        channelVersion = FileVersion(of: configurationFile)
-        let opened = try Channel(configurationFile: configurationFile, port: port) { [self] in deliver() }
+        channelVersion = FileVersion(of: files.resolvConf)
+        let opened = try Channel(configurationFile: files.resolvConf, port: port) { [self] in deliver() }
         channel = opened
         return opened
     }
@@ -150,30 +272,18 @@ public final class Resolver {
     /// Questions may follow one another without a gap for hours while no server answers; their channel must not keep
     /// the servers of a network that was left long ago. One stat(2) of a file in /etc or /run, about a microsecond.
     private func renewChannelIfConfigurationChanged() {
-        guard channel != nil, FileVersion(of: configurationFile) != channelVersion else { return }
+        guard channel != nil, FileVersion(of: files.resolvConf) != channelVersion else { return }
         renewChannel()
     }
 
     private func renewChannel() {
         closeChannel()
-        withChannel(for: live.values) { channel in
-            for question in live.values { channel.ask(question) }
+        // Those that were answered in this very turn are not asked again.
+        let answered = Set(received.map { ObjectIdentifier($0.question) })
+        let questions = live.filter { !answered.contains($0.key) }.values
+        withChannel(for: questions) { channel in
+            for question in questions { channel.ask(question) }
         }
-    }
-}
-
-/// What tells one content of a file from the next without reading it.
-private struct FileVersion: Equatable {
-    private let numbers: [Int]
-
-    /// The version of the file at `path`, symbolic links followed; equal to itself when there is none.
-    init(of path: String) {
-        var status = stat()
-        guard stat(path, &status) == 0 else {
-            numbers = []
-            return
-        }
-        let changed = status.st_mtim
-        numbers = [Int(status.st_dev), Int(status.st_ino), Int(status.st_size), changed.tv_sec, changed.tv_nsec]
+        deliverLater()
     }
 }

@@ -20,10 +20,17 @@ final class PathRecorder: Sendable {
     private let state = Mutex<(reports: [Report], taken: Int)>(([], 0))
     private let source = Mutex<(HostReachability?, PathMonitor?)>((nil, nil))
 
-    init() {}
+    private let hearsDNS: Bool
+
+    init() {
+        hearsDNS = false
+    }
 
     /// The paths to a host.
-    init(_ target: Target, by engine: NetworkState) {
+    ///
+    /// - Parameter hearsDNS: whether the engine's name servers are the test's own, so that their change means something.
+    init(_ target: Target, by engine: NetworkState, hearsDNS: Bool = false) {
+        self.hearsDNS = hearsDNS
         let host = HostReachability(target, on: { engine })
         host.setCallback(on: queue) { [weak self] in self?.add($0, $1) }
         source.withLock { $0.0 = host }
@@ -31,6 +38,7 @@ final class PathRecorder: Sendable {
 
     /// The paths of the network as such.
     init(network requirement: InterfaceRequirement, by engine: NetworkState) {
+        hearsDNS = false
         let monitor = PathMonitor(requirement, on: { engine })
         monitor.pathUpdateHandler = { [weak self] in self?.add($0, []) }
         monitor.start(queue: queue)
@@ -43,7 +51,7 @@ final class PathRecorder: Sendable {
 
     func add(_ path: Path, _ changes: [PathChange]) {
         // The name servers are those of the machine that runs the tests; which of them the Lab reaches means nothing.
-        let named = changes.filter { $0 != .dns }
+        let named = changes.filter { $0 != .dns || hearsDNS }
         if named.isEmpty, !changes.isEmpty { return }
         state.withLock { $0.reports.append(Report(path: path, changes: named)) }
         signal.notify()

@@ -9,42 +9,52 @@ import Testing
 
 @AgentQueue
 @Suite(.timeLimit(.minutes(1)))
-struct NameServerWatchTests {
-    /// A directory of the test's own, and what the watch of a file in it tells.
+struct NameConfigurationWatchTests {
+    /// A directory of the test's own, and what the watch of the files in it tells.
     @AgentQueue
     private final class Bench {
+        typealias Change = NameConfigurationWatch.Change
+
         let directory = NSTemporaryDirectory() + "names.\(UUID().uuidString)"
-        private(set) var watch: NameServerWatch?
-        private var lists: [[IPAddress]] = []
-        private var waiter: CheckedContinuation<[IPAddress], Never>?
+        private(set) var watch: NameConfigurationWatch?
+        private let changes = AsyncStream<(Change, [String])>.makeStream()
 
         init() throws {
             try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
         }
 
-        func start(_ file: String = "resolv.conf") throws {
-            watch = try NameServerWatch(file: "\(directory)/\(file)") { [weak self] in self?.add($0) }
+        func start() {
+            let files = NameFiles(
+                resolvConf: "\(directory)/resolv.conf", hosts: "\(directory)/hosts",
+                nsswitch: "\(directory)/nsswitch.conf")
+            watch = NameConfigurationWatch(files) { [weak self] in self?.add($0) }
         }
 
-        private func add(_ list: [IPAddress]) {
-            if let waiter {
-                self.waiter = nil
-                waiter.resume(returning: list)
-            } else {
-                lists.append(list)
-            }
+        private func add(_ change: Change) {
+            changes.continuation.yield((change, now ?? []))
         }
 
-        var now: [String]? { watch?.servers.map(\.description) }
+        var now: [String]? { watch?.servers.map(\.address.description) }
 
-        func next() async -> [String] {
-            let list = lists.isEmpty ? await withCheckedContinuation { waiter = $0 } : lists.removeFirst()
-            return list.map(\.description)
+        /// The servers after the next change, which is one of them; `nil` at the test's time limit.
+        func next() async -> [String]? {
+            guard let (change, servers) = await nextChange() else { return nil }
+            #expect(change == .servers)
+            return servers
+        }
+
+        func nextChange() async -> (Change, [String])? {
+            for await change in changes.stream { return change }
+            return nil
         }
 
         func write(_ server: String, to file: String = "resolv.conf", atomically: Bool = true) throws {
+            try write(text: "nameserver \(server)\n", to: file, atomically: atomically)
+        }
+
+        func write(text: String, to file: String, atomically: Bool = true) throws {
             let url = URL(fileURLWithPath: "\(directory)/\(file)")
-            try Data("nameserver \(server)\n".utf8).write(to: url, options: atomically ? .atomic : [])
+            try Data(text.utf8).write(to: url, options: atomically ? .atomic : [])
         }
 
         func link(_ file: String, to target: String) {
@@ -61,7 +71,7 @@ struct NameServerWatchTests {
     /// Returns when what happened to any file before the call was heard: a change made after it was.
     private func settle() async throws {
         let witness = try Bench()
-        try witness.start()
+        witness.start()
         try witness.write("192.0.2.99")
         _ = await witness.next()
     }
@@ -69,7 +79,7 @@ struct NameServerWatchTests {
     @Test(arguments: [true, false]) func aFileReplacedOrWrittenInPlaceIsReadAgain(atomically: Bool) async throws {
         let bench = try Bench()
         try bench.write("192.0.2.1")
-        try bench.start()
+        bench.start()
         #expect(bench.now == ["192.0.2.1"])
         try bench.write("192.0.2.2", atomically: atomically)
         #expect(await bench.next() == ["192.0.2.2"])
@@ -78,7 +88,7 @@ struct NameServerWatchTests {
 
     @Test func aFileThatIsCreatedLaterIsReadOnceItIsWritten() async throws {
         let bench = try Bench()
-        try bench.start()
+        bench.start()
         #expect(bench.now == [])
         try bench.write("192.0.2.1", atomically: false)
         #expect(await bench.next() == ["192.0.2.1"])
@@ -87,21 +97,54 @@ struct NameServerWatchTests {
     @Test func aFileThatGoesLeavesNoServers() async throws {
         let bench = try Bench()
         try bench.write("192.0.2.1")
-        try bench.start()
+        bench.start()
         unlink("\(bench.directory)/resolv.conf")
         #expect(await bench.next() == [])
     }
 
-    @Test func aChangeThatLeavesTheListAsItIsIsNotTold() async throws {
+    @Test func aChangeThatLeavesTheMeaningAsItIsIsNotTold() async throws {
         let bench = try Bench()
         try bench.write("192.0.2.1")
-        try bench.start()
-        try bench.write("192.0.2.1\nsearch example.com")
+        bench.start()
+        try bench.write("192.0.2.1\n# search example.com\n\n; options ndots:2")
         try await settle()
         try bench.write("192.0.2.1", to: "other.conf")
         try await settle()
         try bench.write("192.0.2.2")
         #expect(await bench.next() == ["192.0.2.2"])
+    }
+
+    @Test func whatElseChangesTheAnswersIsToldApart() async throws {
+        let bench = try Bench()
+        try bench.write("192.0.2.1")
+        bench.start()
+        try bench.write("192.0.2.1\nsearch example.com")
+        #expect(try #require(await bench.nextChange()) == (.search, ["192.0.2.1"]))
+        try bench.write("192.0.2.2\nsearch example.com\noptions ndots:2")
+        #expect(try #require(await bench.nextChange()) == ([.search, .servers], ["192.0.2.2"]))
+        try bench.write(text: "192.0.2.9 pbx", to: "hosts")
+        #expect(try #require(await bench.nextChange()) == (.hosts, ["192.0.2.2"]))
+        try bench.write(text: "hosts: dns files", to: "nsswitch.conf")
+        #expect(try #require(await bench.nextChange()) == (.search, ["192.0.2.2"]))
+        try bench.write(text: "hosts: dns files\npasswd: files", to: "nsswitch.conf", atomically: false)
+        try await settle()
+        unlink("\(bench.directory)/hosts")
+        #expect(try #require(await bench.nextChange()) == (.hosts, ["192.0.2.2"]))
+    }
+
+    @Test func aRefreshTellsWhatDiffersAndNothingElse() async throws {
+        let bench = try Bench()
+        try bench.write("192.0.2.1")
+        bench.start()
+        bench.watch?.refresh()
+        try bench.write("192.0.2.2")
+        // Before inotify's event had its turn, and that one finds nothing new.
+        bench.watch?.refresh()
+        #expect(bench.now == ["192.0.2.2"])
+        #expect(await bench.next() == ["192.0.2.2"])
+        try await settle()
+        try bench.write("192.0.2.3")
+        #expect(await bench.next() == ["192.0.2.3"])
     }
 
     @Test func aLinkIsFollowedToItsTargetAndToItsNext() async throws {
@@ -113,7 +156,7 @@ struct NameServerWatchTests {
         try bench.write("192.0.2.1", to: "one/stub.conf")
         try bench.write("192.0.2.2", to: "two/stub.conf")
         bench.link("resolv.conf", to: "one/stub.conf")
-        try bench.start()
+        bench.start()
         #expect(bench.now == ["192.0.2.1"])
         try bench.write("192.0.2.11", to: "one/stub.conf")
         #expect(await bench.next() == ["192.0.2.11"])
@@ -131,7 +174,7 @@ struct NameServerWatchTests {
     @Test func aTargetWhoseDirectoryDoesNotExistYetIsFoundWhenItComes() async throws {
         let bench = try Bench()
         bench.link("resolv.conf", to: "run/manager/stub.conf")
-        try bench.start()
+        bench.start()
         #expect(bench.now == [])
         try FileManager.default.createDirectory(
             atPath: "\(bench.directory)/run/manager", withIntermediateDirectories: true)
@@ -143,14 +186,14 @@ struct NameServerWatchTests {
         let bench = try Bench()
         bench.link("resolv.conf", to: "other.conf")
         bench.link("other.conf", to: "resolv.conf")
-        try bench.start()
+        bench.start()
         #expect(bench.now == [])
     }
 
     @Test func afterCancelNothingIsTold() async throws {
         let bench = try Bench()
         try bench.write("192.0.2.1")
-        try bench.start()
+        bench.start()
         bench.watch?.cancel()
         try bench.write("192.0.2.2")
         try await settle()

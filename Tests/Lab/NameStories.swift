@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Dispatch
+import Foundation
+import LabSupport
+import Netlink
+import NetworkPath
+import Platform
+import Reachability
+import Resolver
+import Synchronization
+import TestSupport
+import Testing
+
+/// Names on a real network: the name server is on the Lab's server, behind the router.
+@Suite("The path to a name", .lab)
+struct NameStories {
+    private static let name = "sip.lab.example"
+    private static let server = IPAddress(LabNetwork.serverAddress(.v4))
+    private static let serverV6 = IPAddress(LabNetwork.serverAddress(.v6))
+
+    /// Answers with the server's own addresses.
+    private static let usual: @Sendable (NameServerStub.Question) -> NameServerStub.Reply = { question in
+        guard let v4 = server, let v6 = serverV6 else { return .silence }
+        return .addresses([question.isForV4 ? v4 : v6], ttl: 600)
+    }
+
+    @Test func `the hosts file, and then the name servers again, say where a name is`() async throws {
+        try await NameBench.run(answering: Self.usual) { bench in
+            let paths = bench.watch(Self.name)
+            _ = try await paths.next("the server's address") { $0.destination == Self.serverV6 }
+            try bench.write("192.0.2.1 \(Self.name)\n", to: "hosts")
+            let path = try await paths.next("the pinned address") { $0.destination?.family == .v4 }
+            #expect(path.destination?.description == "192.0.2.1")
+            try bench.write("", to: "hosts")
+            _ = try await paths.next("the server's address again") { $0.destination == Self.serverV6 }
+        }
+    }
+
+    @Test func `other name servers are told as a change of dns, and asked for the name`() async throws {
+        try await NameBench.run(answering: Self.usual) { bench in
+            let paths = bench.watch(Self.name)
+            _ = try await paths.next("the server's address") { $0.destination == Self.serverV6 }
+            #expect(bench.stub.questions.count == 2)
+            // Another one beside it, which nobody can tell from the first by a verdict.
+            try bench.write("nameserver \(LabNetwork.serverAddress(.v4))\nnameserver 192.0.2.1\n", to: "resolv.conf")
+            let report = try await paths.nextReport("the second server")
+            #expect(report.changes == [.dns])
+            #expect(report.path.supportsDNS && report.path.nameServers.count == 2)
+            try await bench.asked(4)
+
+            try bench.write("", to: "resolv.conf")
+            let end = try await paths.nextReport("no server")
+            #expect(end.changes == [.dns])
+            #expect(!end.path.supportsDNS)
+        }
+    }
+
+    @Test func `a resolver that is routed but dead is found out by the first question, and its return by the next`()
+        async throws
+    {
+        try await NameBench.run(answering: Self.usual) { bench in
+            let paths = bench.watchNetwork()
+            let first = try await paths.next("the present path") { $0.supportsDNS }
+            bench.stub.stop()
+            await bench.resolve("other.lab.example")
+            let path = try await paths.next("the dead server") { !$0.supportsDNS }
+            #expect(path.changes(from: first) == [.dns])
+
+            // Nobody asks now; the engine asks again by itself.
+            let port = bench.stub.port
+            let again = try await bench.lab.server.run {
+                NameServerStub(LabNetwork.serverAddress(.v4), port: port, reply: Self.usual)
+            }
+            _ = try await paths.next("the server's return") { $0.supportsDNS }
+            #expect(again.questions.map(\.name) == ["other.lab.example"])
+        }
+    }
+
+    @Test func `a resolver that is silent is presumed alive again over another way`() async throws {
+        try await NameBench.run(answering: { _ in .silence }) { bench in
+            let paths = bench.watchNetwork()
+            _ = try await paths.next("the present path") { $0.supportsDNS }
+            await bench.resolve("other.lab.example")
+            _ = try await paths.next("the silent server") { !$0.supportsDNS }
+            try await bench.lab.preferDefaultRoute(via: .wan1)
+            let path = try await paths.next("another way") { $0.supportsDNS }
+            #expect(path.interface?.name == "wan1")
+        }
+    }
+
+    @Test func `kernel.md 21: a resume has everything asked for anew, and a step of the wall clock nothing`()
+        async throws
+    {
+        try await NameBench.run(answering: Self.usual) { bench in
+            let paths = bench.watch(Self.name)
+            _ = try await paths.next("the server's address") { $0.destination == Self.serverV6 }
+            let told = Mutex<[Duration]>([])
+            let engine = bench.engine
+            await engine.onResume { slept in told.withLock { $0.append(slept) } }
+            try await bench.asked(2)
+            let count = paths.count
+
+            // What a step of the wall clock leads to: a look at the clocks, which agree.
+            await bench.pass(.seconds(3600), asleep: .zero)
+            await bench.pass(.seconds(3600), asleep: .seconds(3000))
+            // Two questions more, not four: the step brought none.
+            try await bench.asked(4)
+            #expect(told.withLock { $0 } == [.seconds(3000)])
+            _ = await bench.resolve("other.lab.example")
+            #expect(bench.stub.questions.count == 6)
+            #expect(paths.count == count)
+        }
+    }
+}
+
+/// A host whose names come from a name server on the Lab's server, and the library's engine on it.
+private final class NameBench: Sendable {
+    let lab: LabNetwork
+    let stub: NameServerStub
+    let engine: NetworkState
+    private let directory: String
+    private let resumes: ResumeWatch
+    private let clocks: Clocks
+    private let changes: ChangeSignal
+
+    @AgentQueue
+    private final class Clocks {
+        var boot = Duration.seconds(1000)
+        var asleep = Duration.zero
+    }
+
+    static func run(
+        answering reply: @escaping @Sendable (NameServerStub.Question) -> NameServerStub.Reply,
+        _ body: (NameBench) async throws -> Void
+    ) async throws {
+        try await LabNetwork.withThisProcessAsHost { lab in
+            let bench = try await NameBench(lab, reply)
+            try await body(bench)
+            bench.stub.stop()
+            try? FileManager.default.removeItem(atPath: bench.directory)
+        }
+    }
+
+    private init(
+        _ lab: LabNetwork, _ reply: @escaping @Sendable (NameServerStub.Question) -> NameServerStub.Reply
+    ) async throws {
+        self.lab = lab
+        let changes = ChangeSignal()
+        self.changes = changes
+        let stub = try await lab.server.run {
+            NameServerStub(LabNetwork.serverAddress(.v4)) { question in
+                defer { changes.notify() }
+                return reply(question)
+            }
+        }
+        self.stub = stub
+        directory = NSTemporaryDirectory() + "names.\(UUID().uuidString)"
+        try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+        let text = "nameserver \(LabNetwork.serverAddress(.v4))\n"
+        try Data(text.utf8).write(to: URL(fileURLWithPath: directory + "/resolv.conf"))
+        let files = NameFiles(
+            resolvConf: directory + "/resolv.conf", hosts: directory + "/hosts", nsswitch: directory + "/nsswitch")
+        let clocks = Clocks()
+        self.clocks = clocks
+        let resumes = await ResumeWatch {
+            .init(before: clocks.boot - clocks.asleep, boot: clocks.boot, after: clocks.boot - clocks.asleep)
+        }
+        self.resumes = resumes
+        let sockets = try await lab.host.run { try KernelSockets() }
+        engine = await NetworkState(sockets, nameFiles: files, nameServerPort: stub.port, resumes: resumes)
+    }
+
+    func write(_ text: String, to file: String) throws {
+        try Data(text.utf8).write(to: URL(fileURLWithPath: "\(directory)/\(file)"), options: .atomic)
+    }
+
+    /// Watches the path to a name.
+    func watch(_ name: String) -> PathRecorder {
+        PathRecorder(Target(.name(name)), by: engine, hearsDNS: true)
+    }
+
+    /// Watches the network's path.
+    func watchNetwork() -> PathRecorder {
+        PathRecorder(network: .any, by: engine)
+    }
+
+    /// Resolves a name by the engine's resolver, whatever comes of it.
+    @discardableResult
+    func resolve(_ name: String) async -> Bool {
+        await withCheckedContinuation { continuation in
+            AgentQueue.async { [engine] in
+                _ = engine.resolver.resolve(name) { result in
+                    continuation.resume(returning: (try? result.get()) != nil)
+                }
+            }
+        }
+    }
+
+    /// Waits until the name server was asked this many questions.
+    func asked(_ count: Int) async throws {
+        try await changes.wait(for: "\(count) questions", describe: { "\(self.stub.questions)" }) {
+            stub.questions.count >= count ? () : nil
+        }
+    }
+
+    /// Lets time pass on the clocks of the watch for resumes, some of it asleep, and has it look at them.
+    @AgentQueue
+    func pass(_ time: Duration, asleep: Duration) {
+        clocks.boot += time
+        clocks.asleep += asleep
+        resumes.check()
+    }
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import NetworkPath
+import Platform
+import Resolver
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import Reachability
+
+/// A name that is watched, against a real name server.
+@AgentQueue
+@Suite(.timeLimit(.minutes(1)))
+struct NameTrackerTests {
+    private nonisolated let v4 = IPAddress(v4: 0xC633_6407)
+    private nonisolated let v6 = IPAddress(v6: 0x2001_0db8 << 96 | 7)
+
+    /// A tracker of one name, and the states that it told of.
+    @AgentQueue
+    private final class Bench {
+        let resolver: Resolver
+        private let directory = NSTemporaryDirectory() + "names.\(UUID().uuidString)"
+        private(set) var tracker: NameTracker?
+        private let told = AsyncStream<[IPAddress]>.makeStream()
+
+        init(
+            _ server: NameServerStub, named name: String = "sip.example.com", record: NameRecord = NameRecord(),
+            patience: Duration = NameTracker.otherFamilyPatience
+        ) throws {
+            try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+            try Data("nameserver 127.0.0.1\n".utf8).write(to: URL(fileURLWithPath: directory + "/resolv.conf"))
+            let files = NameFiles(
+                resolvConf: directory + "/resolv.conf", hosts: directory + "/hosts", nsswitch: directory + "/nsswitch")
+            resolver = Resolver(files: files, port: server.port)
+            tracker = NameTracker(name, by: resolver, record: record, patience: patience) { [weak self] in
+                self?.changed()
+            }
+            resolver.onAnswer = { [weak self] _, family, answer in self?.tracker?.overheard(answer, for: family) }
+        }
+
+        func writeHosts(_ text: String) throws {
+            try Data(text.utf8).write(to: URL(fileURLWithPath: directory + "/hosts"))
+            tracker?.hostsFileChanged()
+        }
+
+        /// The addresses that are told next; none for a name that is not resolved, and at the test's time limit `nil`.
+        func next() async -> [IPAddress]? {
+            for await addresses in told.stream { return addresses }
+            return nil
+        }
+
+        private func changed() {
+            if case .resolved(let known)? = tracker?.state {
+                told.continuation.yield(known)
+            } else {
+                told.continuation.yield([])
+            }
+        }
+
+        isolated deinit {
+            tracker?.stop()
+            try? FileManager.default.removeItem(atPath: directory)
+        }
+    }
+
+    /// A turn of the queue.
+    private func turn() async {
+        await withCheckedContinuation { continuation in AgentQueue.async { continuation.resume() } }
+    }
+
+    @Test func aFamilyThatComesSoonAfterTheOtherIsToldWithIt() async throws {
+        let server = NameServerStub { [v4, v6] in
+            $0.isForV4 ? .addresses([v4], ttl: 60) : .held(.addresses([v6], ttl: 60))
+        }
+        let bench = try Bench(server, patience: .seconds(30))
+        while bench.tracker?.state == .pending { await turn() }
+        server.releaseHeld()
+        #expect(await bench.next() == [v6, v4])
+    }
+
+    @Test func oneFamilyThatIsLateIsNotWaitedForAndIsAddedLater() async throws {
+        let server = NameServerStub { [v4, v6] in
+            $0.isForV4 ? .addresses([v4], ttl: 60) : .held(.addresses([v6], ttl: 60))
+        }
+        let bench = try Bench(server)
+        #expect(await bench.next() == [v4])
+        server.releaseHeld()
+        #expect(await bench.next() == [v6, v4])
+    }
+
+    @Test func addressesThatExpireAreAskedForAgain() async throws {
+        let rounds = Mutex(UInt32(0))
+        let server = NameServerStub { question in
+            guard question.isForV4 else { return .empty }
+            let round = rounds.withLock { rounds in
+                rounds += 1
+                return rounds
+            }
+            return .addresses([IPAddress(v4: 0xC633_6400 + round)], ttl: 0)
+        }
+        let bench = try Bench(server, record: NameRecord(shortest: .milliseconds(10)))
+        for round in 1...3 as ClosedRange<UInt32> {
+            #expect(await bench.next() == [IPAddress(v4: 0xC633_6400 + round)])
+        }
+    }
+
+    @Test func aNameThatNobodyWatchesIsNotAskedForAgain() async throws {
+        let server = NameServerStub { [v4] in $0.isForV4 ? .addresses([v4], ttl: 0) : .empty }
+        let bench = try Bench(server, record: NameRecord(shortest: .milliseconds(1)))
+        _ = await bench.next()
+        bench.tracker?.stop()
+        let count = server.questions.count
+        // Another's timer of the same length, set later, has fired by the time that it asks the second time.
+        let witness = try Bench(server, named: "other.example.com", record: NameRecord(shortest: .milliseconds(1)))
+        _ = await witness.next()
+        while server.questions.dropFirst(count).count < 4 { await turn() }
+        #expect(server.questions.dropFirst(count).allSatisfy { $0.name == "other.example.com" })
+    }
+
+    @Test func whatADialIsToldIsTakenDown() async throws {
+        let answers = Mutex([v4])
+        let server = NameServerStub { question in
+            question.isForV4 ? .addresses(answers.withLock { $0 }, ttl: 600) : .empty
+        }
+        let bench = try Bench(server)
+        #expect(await bench.next() == [v4])
+        let moved = IPAddress(v4: 0xC633_6408)
+        answers.withLock { $0 = [moved] }
+        #expect(await bench.resolver.resolve("sip.example.com") == [moved])
+        #expect(await bench.next() == [moved])
+    }
+
+    @Test func theHostsFileConcernsTheNamesInIt() async throws {
+        let server = NameServerStub { [v4] in $0.isForV4 ? .addresses([v4], ttl: 600) : .empty }
+        let bench = try Bench(server)
+        #expect(await bench.next() == [v4])
+        let count = server.questions.count
+        try bench.writeHosts("192.0.2.9 other.example.com\n")
+        try bench.writeHosts("192.0.2.9 sip.example.com\n")
+        #expect(await bench.next() == [IPAddress(v4: 0xC000_0209)])
+        #expect(server.questions.count == count)
+        try bench.writeHosts("")
+        #expect(await bench.next() == [v4])
+    }
+
+    @Test func aNameThatCeasesToExistHasNoAddressAnyMore() async throws {
+        let exists = Mutex(true)
+        let server = NameServerStub { [v4] question in
+            guard exists.withLock({ $0 }) else { return .code(3) }
+            return question.isForV4 ? .addresses([v4], ttl: 600) : .empty
+        }
+        let bench = try Bench(server)
+        #expect(await bench.next() == [v4])
+        exists.withLock { $0 = false }
+        bench.tracker?.networkChanged()
+        #expect(await bench.next() == [])
+    }
+}
+
+extension Resolver {
+    @AgentQueue
+    fileprivate func resolve(_ name: String) async -> [IPAddress] {
+        await withCheckedContinuation { continuation in
+            _ = resolve(name) { continuation.resume(returning: (try? $0.get().addresses) ?? []) }
+        }
+    }
+}

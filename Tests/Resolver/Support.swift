@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import NetworkPath
+import Platform
+import TestSupport
+
+@testable import Resolver
+
+/// A configuration of a test's own: a resolv.conf with this text, and no other file until it is written.
+struct Configuration {
+    let files: NameFiles
+
+    init(_ text: String) {
+        let directory = NSTemporaryDirectory() + "names.\(UUID().uuidString)"
+        try? FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+        files = NameFiles(
+            resolvConf: "\(directory)/resolv.conf", hosts: "\(directory)/hosts", nsswitch: "\(directory)/nsswitch.conf")
+        write(text)
+    }
+
+    func write(_ text: String) { Self.write(text, to: files.resolvConf) }
+    func writeHosts(_ text: String) { Self.write(text, to: files.hosts) }
+    func writeNsswitch(_ text: String) { Self.write(text, to: files.nsswitch) }
+
+    func remove() {
+        try? FileManager.default.removeItem(at: URL(fileURLWithPath: files.resolvConf).deletingLastPathComponent())
+    }
+
+    private static func write(_ text: String, to path: String) {
+        try? Data(text.utf8).write(to: URL(fileURLWithPath: path), options: .atomic)
+    }
+}
+
+typealias Answer = Result<Resolution, ResolutionError>
+
+extension Answer {
+    var addresses: [IPAddress]? { try? get().addresses }
+    var source: Resolution.Source? { try? get().source }
+
+    var error: ResolutionError? {
+        if case .failure(let error) = self { error } else { nil }
+    }
+}
+
+extension Resolver {
+    @AgentQueue
+    func resolve(_ name: String, _ families: [IPAddress.Family] = [.v6, .v4]) async -> Answer {
+        await withCheckedContinuation { continuation in
+            _ = resolve(name, families) { continuation.resume(returning: $0) }
+        }
+    }
+}
+
+let v4 = IPAddress(v4: 0xC633_6407)
+let v6 = IPAddress(v6: 0x2001_0db8 << 96 | 7)
+
+/// Runs `body` with a resolver that asks `server`, and knows no other file than those of its own configuration.
+@AgentQueue
+func withResolver(
+    asking server: NameServerStub, _ options: String = "",
+    _ body: @AgentQueue (Resolver, Configuration) async throws -> Void
+) async throws {
+    let configuration = Configuration("nameserver 127.0.0.1\n\(options)\n")
+    defer { configuration.remove() }
+    try await body(Resolver(files: configuration.files, port: server.port), configuration)
+    server.stop()
+}
