@@ -13,9 +13,9 @@ public import Platform
 ///
 /// It belongs to the network namespace of the threads that call it. Not to be used from two at a time.
 public final class KernelInspector {
-    /// How many routes of one table are read before it is given up: about ten milliseconds' worth. The tables of
-    /// machines that are not routers have some tens.
-    public static let mostRoutes = 10_000
+    /// How many routes of one table are read before it is given up: a few milliseconds' worth, in which the agent does
+    /// nothing else. The tables of machines that are not routers have some tens.
+    public static let mostRoutes = 4096
 
     private var socket: NetlinkSocket
 

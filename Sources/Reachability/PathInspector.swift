@@ -39,11 +39,14 @@ package final class PathInspector {
     private let loss: InterfaceLoss?
     private var stack: LinkStack
     private var rules: [IPAddress.Family: [PolicyRule]] = [:]
+    private let servers: [IPAddress]
+    /// What is asked about: a table is read once for all of them.
+    private var destinations: Set<IPAddress>
     private var readings: [ReadingKey: TableReading] = [:]
 
     private struct ReadingKey: Hashable {
         let table: UInt32
-        let destination: IPAddress
+        let family: IPAddress.Family
     }
 
     /// Reads the links.
@@ -51,7 +54,12 @@ package final class PathInspector {
     /// - Parameters:
     ///   - interface: the name of an interface to think away; `nil` for the machine as it is.
     ///   - costs: the user's word on what interfaces cost.
-    package init(without interface: String? = nil, costs: CostPolicy = CostPolicy()) throws(Failure) {
+    ///   - servers: the configured name servers.
+    package init(
+        without interface: String? = nil, costs: CostPolicy = CostPolicy(), servers: [IPAddress] = []
+    ) throws(Failure) {
+        self.servers = servers
+        destinations = Set([Internet.v4, Internet.v6] + servers)
         do throws(SystemError) {
             kernel = try KernelInspector()
             stack = try kernel.links()
@@ -80,6 +88,10 @@ package final class PathInspector {
     package func explanation(
         of target: Target, at addresses: [IPAddress], name: NameFinding? = nil
     ) throws(SystemError) -> Explanation {
+        if !destinations.isSuperset(of: addresses) {
+            destinations.formUnion(addresses)
+            readings = [:]
+        }
         let inquiry = Inquiry(target, at: addresses, in: stack.snapshot)
         var explanation = try explanation(of: inquiry) ?? Explanation(target, foregone: inquiry, on: stack)
         if let name { explanation.steps.insert(.init(name), at: 0) }
@@ -110,7 +122,7 @@ package final class PathInspector {
     }
 
     /// What holds of the network as a whole.
-    package func facts(servers: [IPAddress]) throws(SystemError) -> NetworkFacts {
+    package func facts() throws(SystemError) -> NetworkFacts {
         var reachable: [IPAddress: Bool] = [:]
         for target in [Internet.v4, Internet.v6].map({ Target(.address($0)) })
             + servers.map({ Target(.address($0), port: 53, transport: .udp) })
@@ -321,11 +333,18 @@ package final class PathInspector {
     }
 
     private func reading(of table: UInt32, for query: RouteQuery) throws(SystemError) -> TableReading {
-        let key = ReadingKey(table: table, destination: query.destination)
-        if let known = readings[key] { return known }
-        let read = try kernel.reading(of: table, covering: [query.destination], limit: mostRoutes)
-        readings[key] = read
-        return read
+        let family = query.destination.family
+        let key = ReadingKey(table: table, family: family)
+        var reading: TableReading
+        if let known = readings[key] {
+            reading = known
+        } else {
+            let concerned = destinations.filter { $0.family == family }
+            reading = try kernel.reading(of: table, covering: Array(concerned), limit: mostRoutes)
+            readings[key] = reading
+        }
+        reading.entries.removeAll { !$0.covers(query) }
+        return reading
     }
 
     /// How the kernel chooses among the entries of a table.

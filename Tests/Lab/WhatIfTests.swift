@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import LabSupport
+import Netlink
 import NetworkPath
 import Reachability
 import TestSupport
@@ -18,7 +19,7 @@ struct WhatIfTests {
             let isRouter = random.chance(30)
             let network = RandomNetwork(&random, isPlain: isRouter)
             let machine = try await network.build()
-            let mostRoutes = isRouter ? 1 : 10_000
+            let mostRoutes = isRouter ? 1 : KernelInspector.mostRoutes
             let lost = network.interfaces.randomElement(using: &random) ?? "wan0"
             let targets = network.targets(&random)
             let predicted = try await machine.run {
@@ -27,6 +28,8 @@ struct WhatIfTests {
             try await machine.ip("link delete \(lost)")
             for (target, prediction) in zip(targets, predicted) {
                 verdicts[prediction.path.status, default: 0] += 1
+                #expect(
+                    prediction.decisive == (prediction.path.status == .satisfied ? 0 : 1), "seed \(seed): \(target)")
                 var truth: Verdict?
                 do {
                     // What lived by the lost interface loses its carrier a moment later.
@@ -62,6 +65,8 @@ private struct Verdict: CustomStringConvertible {
     let path: Path
     /// The step that tells of next hops.
     let hops: String
+    /// How many steps are said to have decided.
+    let decisive: Int
 
     /// Whether what happened is what was predicted: the same, or where the choice was open another of the same choices.
     func comesTrue(_ truth: Verdict) -> Bool {
@@ -76,17 +81,14 @@ private struct Verdict: CustomStringConvertible {
 }
 
 private func verdict(
-    on target: Target, without interface: String? = nil, mostRoutes: Int = 10_000
+    on target: Target, without interface: String? = nil, mostRoutes: Int = KernelInspector.mostRoutes
 ) throws -> Verdict {
     guard case .address(let address) = target.host else { preconditionFailure("names are not looked up here") }
     let inspector = try PathInspector(without: interface)
     inspector.mostRoutes = mostRoutes
     let explanation = try inspector.explanation(of: target, at: [address])
-    // As everywhere: one step decided where the path is not satisfied, none where it is.
-    let decisive = explanation.steps.filter(\.isDecisive).count
-    #expect(decisive == (explanation.path.status == .satisfied ? 0 : 1), "\(explanation)")
     let hops = explanation.steps.first { $0.subject == .nexthop }?.text ?? ""
-    return Verdict(path: explanation.path, hops: hops)
+    return Verdict(path: explanation.path, hops: hops, decisive: explanation.steps.filter(\.isDecisive).count)
 }
 
 /// A machine with two or three uplinks, links on them, and rules, tables, routes and next-hop objects at random.

@@ -99,7 +99,8 @@ struct InterfaceLossTests {
         #expect(loss.source(to: Sample.remote4, by: 5) == near)
         #expect(loss.source(to: Sample.remote4, by: 7) == far)
         // Rather a global address of another interface than a link-local one, and rather one that is not deprecated.
-        #expect(loss.source(to: Sample.remote6, by: 3) == Sample.remote6)
+        let besideOwn = IPAddress(v6: 0x2001_0DB8_0000_0000_0000_0000_0000_000B)
+        #expect(loss.source(to: besideOwn, by: 3) == Sample.remote6)
         #expect(loss.source(to: Sample.gateway6, by: 3) == Sample.linkLocal6)
     }
 }
