@@ -94,6 +94,7 @@ package final class PathInspector {
         }
         let inquiry = Inquiry(target, at: addresses, in: stack.snapshot)
         var explanation = try explanation(of: inquiry) ?? Explanation(target, foregone: inquiry, on: stack)
+        explanation.without = without
         if let name { explanation.steps.insert(.init(name), at: 0) }
         return explanation
     }
