@@ -44,9 +44,7 @@ public struct Route: Hashable, Sendable {
     public var gateway: IPAddress?
     /// The source address the kernel would fill in (`RTA_PREFSRC`).
     public var source: IPAddress?
-    /// The table that held the route (`RTA_TABLE` under `RTM_F_LOOKUP_TABLE`). Zero where none did: asked for a packet
-    /// that leaves by a given interface, IPv4 takes the destination for a neighbour if it has no route
-    /// (`ip_route_output_key_hash_rcu` in net/ipv4/route.c).
+    /// The table that held the route (`RTA_TABLE` under `RTM_F_LOOKUP_TABLE`).
     public var table: UInt32
 
     /// A route.

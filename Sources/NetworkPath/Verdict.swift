@@ -139,10 +139,6 @@ extension NetworkSnapshot {
         // A route through a link that was just removed: its own removal is a message not read yet.
         guard let interface = interfaces[route.interfaceIndex], interface.isUp else { return .noRoute }
         guard interface.hasCarrier else { return .noCarrier }
-        // Without a route the packet would go to a neighbour that is not there. Where a link has no neighbours, but one
-        // other end that gets every packet, it arrives all the same.
-        let isGuess = route.table == 0 && route.scope == .remote && !destination.isLinkLocal
-        if isGuess, interface.kind != .tunnel, interface.kind != .cellular { return .noRoute }
         guard let source = route.source, !source.isUnspecified else { return .noAddress }
         // While every address is tentative an IPv6 lookup answers with `::1`, which no remote host can reply to.
         if source.isLoopback, !destination.isLoopback { return .noAddress }

@@ -89,19 +89,6 @@ struct VerdictTests {
             testDescription: "the link is not known yet", answer: .route(Sample.route4),
             network: Sample.network.with { $0.interfaces[Sample.wiredIndex] = nil }, reason: .noRoute),
         VerdictCase(
-            testDescription: "no route, and a guess that the destination is a neighbour",
-            answer: .route(Route(interfaceIndex: 2, source: Sample.own4, table: 0)), reason: .noRoute),
-        VerdictCase(
-            testDescription: "nothing: the guess is right for link-local addresses",
-            destination: IPAddress(v4: 0xA9FE_0102),
-            answer: .route(Route(interfaceIndex: 2, source: Sample.own4, table: 0)), reason: nil),
-        VerdictCase(
-            testDescription: "nothing: the guess is right where the link has one other end",
-            answer: .route(Route(interfaceIndex: 3, source: Sample.own4, table: 0)),
-            network: Sample.network.with {
-                $0.interfaces[3] = Interface(index: 3, name: "tun0", kind: .tunnel)
-            }, reason: nil),
-        VerdictCase(
             testDescription: "no source address", answer: .route(Route(interfaceIndex: 2, source: nil)),
             reason: .noAddress),
         VerdictCase(
