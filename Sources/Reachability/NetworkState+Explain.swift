@@ -63,10 +63,10 @@ extension NetworkState {
     ) -> Inspected {
         let generation = snapshot.generation
         do {
-            let inspector = try PathInspector(without: interface, costs: snapshot.costs)
+            let inspector = try PathInspector(without: interface, costs: snapshot.costs, servers: nameServers)
             inspector.silence = { [prober] in prober.silence(of: $0) }
             var explanation = try explain(inspector)
-            explanation.path = explanation.path.with(try inspector.facts(servers: nameServers))
+            explanation.path = explanation.path.with(try inspector.facts())
             // What questions showed of them is beyond the kernel's knowledge.
             if facts?.areNameServersSilent == true { explanation.path.supportsDNS = false }
             explanation.path.generation = generation

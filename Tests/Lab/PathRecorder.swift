@@ -28,7 +28,8 @@ final class PathRecorder: Sendable {
 
     /// The paths to a host.
     ///
-    /// - Parameter hearsDNS: whether the engine's name servers are the test's own, so that their change means something.
+    /// - Parameter hearsDNS: whether the engine's name servers are the test's own, so that their change means
+    /// something.
     init(_ target: Target, by engine: NetworkState, hearsDNS: Bool = false) {
         self.hearsDNS = hearsDNS
         let host = HostReachability(target, on: { engine })

@@ -83,9 +83,10 @@ struct FailureTests {
     /// Each question is refused at once, by the kernel (ICMP); only then does c-ares not wait for its first time-out,
     /// which is told by its text.
     @Test func aPortThatNobodyListensOnIsNoAnswerAtOnce() async throws {
-        let server = NameServerStub { _ in .silence }
+        // Of an address that no other test's server has: its port is free for anybody once it stopped.
+        let server = NameServerStub("127.0.0.9") { _ in .silence }
         server.stop()
-        try await withResolver(asking: server) { resolver, _ in
+        try await withResolver(asking: server, at: "127.0.0.9") { resolver, _ in
             let evidence = evidence(of: resolver)
             for _ in 0..<20 {
                 let error = try #require(await resolver.resolve("sip.example.com").error)

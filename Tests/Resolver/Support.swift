@@ -58,10 +58,10 @@ let v6 = IPAddress(v6: 0x2001_0db8 << 96 | 7)
 /// Runs `body` with a resolver that asks `server`, and knows no other file than those of its own configuration.
 @AgentQueue
 func withResolver(
-    asking server: NameServerStub, _ options: String = "",
+    asking server: NameServerStub, at address: String = "127.0.0.1", _ options: String = "",
     _ body: @AgentQueue (Resolver, Configuration) async throws -> Void
 ) async throws {
-    let configuration = Configuration("nameserver 127.0.0.1\n\(options)\n")
+    let configuration = Configuration("nameserver \(address)\n\(options)\n")
     defer { configuration.remove() }
     try await body(Resolver(files: configuration.files, port: server.port), configuration)
     server.stop()

@@ -124,8 +124,8 @@ private enum Speech {
             let inner = String(decoding: answer, as: UTF8.self)
             let text = String(repeating: "x>", count: random.below(20))
             return Array(
-                "<message from='a>\"b'><forwarded><![CDATA[]]\(text)]]>\(inner)</forwarded><body>\(text)</body></message>"
-                    .utf8)
+                ("<message from='a>\"b'><forwarded><![CDATA[]]\(text)]]>\(inner)</forwarded>"
+                    + "<body>\(text)</body></message>").utf8)
         case .kernel, .custom: return body
         }
     }

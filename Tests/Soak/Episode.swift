@@ -18,8 +18,8 @@ final class Episode {
     }
 
     /// How long the product may stay wrong while the kernel says one and the same. The kernel announces some changes
-    /// before it makes them, so that whoever asks at the announcement may be given the old answer, and has to ask again;
-    /// and the machine may be busy.
+    /// before it makes them, so that whoever asks at the announcement may be given the old answer, and has to ask
+    /// again; and the machine may be busy.
     static let patience = Duration.seconds(3)
 
     /// How long the kernel may go on changing by itself: detection of duplicates, expiry, a gateway that dies. Each of

@@ -5,8 +5,8 @@ import LabSupport
 
 /// What the kernel says of messages that it could not deliver.
 enum NetlinkDrops {
-    /// The messages lost so far by the sockets that hear of IPv6 rules, in the namespace of the calling thread. Only the
-    /// product's do; the Lab's own monitor does not ask for them.
+    /// The messages lost so far by the sockets that hear of IPv6 rules, in the namespace of the calling thread. Only
+    /// the product's do; the Lab's own monitor does not ask for them.
     static func ofWatchersOfRules() throws -> Int {
         let table = try String(contentsOfFile: "/proc/thread-self/net/netlink", encoding: .utf8)
         // sk, Eth (the protocol), Pid, Groups, Rmem, Wmem, Dump, Locks, Drops, Inode.

@@ -44,7 +44,7 @@ struct ServiceRecordTests {
             NamingAuthorityPointer(
                 order: 50, preference: 50, flags: "s", service: "SIPS+D2T", replacement: "_sips._tcp.example.com"),
             NamingAuthorityPointer(
-                order: 100, preference: 50, flags: "S", service: "sip+d2t", replacement: "_sip._tcp.backup.example.com"),
+                order: 100, preference: 50, flags: "S", service: "sip+d2t", replacement: "_sip._tcp.b.example.com"),
             NamingAuthorityPointer(
                 order: 90, preference: 60, flags: "s", service: "SIP+D2T", replacement: "_sip._tcp.second.example.com"),
             NamingAuthorityPointer(
@@ -57,7 +57,7 @@ struct ServiceRecordTests {
         ]
         #expect(
             NamingAuthorityPointer.serviceNames(in: rules, offering: "SIP+D2T") == [
-                "_sip._tcp.example.com", "_sip._tcp.second.example.com", "_sip._tcp.backup.example.com",
+                "_sip._tcp.example.com", "_sip._tcp.second.example.com", "_sip._tcp.b.example.com",
             ])
         #expect(NamingAuthorityPointer.serviceNames(in: [], offering: "SIP+D2T").isEmpty)
     }

@@ -51,12 +51,15 @@ struct HerdChart {
 
     private func panel(_ scenario: Int) -> String {
         let name = HerdFigures.scenarios[scenario].name
-        var parts = ["<text x=\"\(Self.left)\" y=\"22\" font-weight=\"bold\">The server \(name.asSentence)</text>\n", grid]
+        var parts = [
+            "<text x=\"\(Self.left)\" y=\"22\" font-weight=\"bold\">The server \(name.asSentence)</text>\n", grid,
+        ]
         let back = HerdFigures.scenarios[scenario].outage / .seconds(1)
         if back > 0 {
             let x = Self.x(back)
             parts.append(
-                "<path d=\"M\(x) \(Self.top)V\(Self.top + Self.plotHeight)\" stroke=\"#2da44e\" stroke-dasharray=\"4 3\"/>\n"
+                "<path d=\"M\(x) \(Self.top)V\(Self.top + Self.plotHeight)\" stroke=\"#2da44e\" "
+                    + "stroke-dasharray=\"4 3\"/>\n"
             )
         }
         // The one to compare with lies below the others.

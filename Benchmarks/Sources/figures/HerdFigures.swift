@@ -46,8 +46,8 @@ enum HerdFigures {
 
     static func table(_ lives: [Life]) -> String {
         var lines = [
-            "| the server | family | peak a second | of the herd | steady rate | peak once it is back | half back after "
-                + "| 99 % after | attempts an agent |",
+            "| the server | family | peak a second | of the herd | steady rate | peak once it is back "
+                + "| half back after | 99 % after | attempts an agent |",
             "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
         ]
         for life in lives {
@@ -59,7 +59,8 @@ enum HerdFigures {
             lines.append(
                 "| \(scenarios[life.scenario].name) | \(life.family) | \(outcome.peak.grouped) "
                     + "| \(outcome.peak * 100 / agents) % | \(Int(herd.steadyRate).grouped) "
-                    + "| \(outcome.peak(from: back).grouped) | \(half) | \(most) | \(Double(total * 10 / agents) / 10) |"
+                    + "| \(outcome.peak(from: back).grouped) | \(half) | \(most) "
+                    + "| \(Double(total * 10 / agents) / 10) |"
             )
         }
         return lines.joined(separator: "\n")

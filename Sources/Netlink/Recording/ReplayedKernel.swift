@@ -63,9 +63,10 @@ public struct ReplayedKernel {
             fresh.failedNeighbours = snapshot.failedNeighbours
             _ = snapshot.replace(with: fresh)
         case "incoherent": snapshot.isCoherent = false
-        case "doubt": if let gateway = NetworkSnapshot.Neighbour(mark) {
-            _ = snapshot.apply(.neighbourChanged(gateway, isFailed: false))
-        }
+        case "doubt":
+            if let gateway = NetworkSnapshot.Neighbour(mark) {
+                _ = snapshot.apply(.neighbourChanged(gateway, isFailed: false))
+            }
         default: break
         }
     }

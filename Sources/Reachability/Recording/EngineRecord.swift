@@ -66,7 +66,11 @@ final class EngineRecord {
     private func note(_ facts: FactFinder) {
         let mark = RecordingMark(
             "facts",
-            [.init("dns", facts.values.supportsDNS), .init("known", facts.network.status != .unknown)])
+            [
+                .init("dns", facts.values.supportsDNS),
+                .init("servers", list: facts.values.nameServers.map(\.description)),
+                .init("known", facts.network.status != .unknown),
+            ])
         guard mark != self.facts else { return }
         self.facts = mark
         recorder.note(mark)

@@ -119,7 +119,8 @@ extension NameTracker.State {
 }
 
 extension Path {
-    /// The verdict as a mark has it: everything but the generation. What the path does not have is an empty value.
+    /// The verdict as a mark has it: everything but the generation, and the name servers, which the facts have. What
+    /// the path does not have is an empty value.
     var recordFields: [RecordingMark.Field] {
         [
             .init("status", status.rawValue), .init("reason", reason?.rawValue ?? ""), .init("coherent", isCoherent),

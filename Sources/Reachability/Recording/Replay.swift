@@ -59,6 +59,7 @@ package struct Replay {
     private var watched: [Int: Watched] = [:]
     private var names: [String: NameTracker.State] = [:]
     private var supportsDNS = false
+    private var nameServers: [IPAddress] = []
     private var isKnown = true
     private var network = Path(status: .unknown)
 
@@ -97,7 +98,9 @@ package struct Replay {
         case "unwatch": if let number { watched[number] = nil }
         case "name": if let name = mark["name"] { names[name] = NameTracker.State(mark) }
         case "costs": kernel.setCosts(CostPolicy(mark))
-        case "facts": (supportsDNS, isKnown) = (mark["dns"] == "true", mark["known"] == "true")
+        case "facts":
+            (supportsDNS, isKnown) = (mark["dns"] == "true", mark["known"] == "true")
+            nameServers = mark.list("servers").compactMap { IPAddress($0) }
         case "verdict": if let number { watched[number]?.recorded = mark }
         case "evaluated": evaluate(mark, at: time)
         // What the kernel's side understands, and what a later version may add.
@@ -127,10 +130,13 @@ package struct Replay {
             return NetworkFacts()
         }
         let internet = Inquiry(network: .any, in: snapshot)
-        guard let answers = answers(to: internet) else { return NetworkFacts(supportsDNS: supportsDNS) }
+        guard let answers = answers(to: internet) else {
+            return NetworkFacts(supportsDNS: supportsDNS, nameServers: nameServers)
+        }
         let facts = NetworkFacts(
             supportsIPv4: internet.reaches(.v4, by: answers[...], in: snapshot),
-            supportsIPv6: internet.reaches(.v6, by: answers[...], in: snapshot), supportsDNS: supportsDNS)
+            supportsIPv6: internet.reaches(.v6, by: answers[...], in: snapshot), supportsDNS: supportsDNS,
+            nameServers: nameServers)
         network = internet.path(by: answers[...], in: snapshot).with(facts)
         network.destination = nil
         return facts

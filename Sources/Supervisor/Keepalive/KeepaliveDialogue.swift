@@ -15,7 +15,7 @@
 ///    awaited, that begins at a boundary between messages, and that is exactly the answer. All others are the client's
 ///    and stay in their order.
 /// 3. ``giveUp()`` when the answer's deadline has passed and the flow lives on, or when the flow is handed over: then a
-///    late answer is the client's. Each protocol bids it ignore one (RFC 3261, section 7.5; RFC 6455, section 5.5.3; RFC
+/// late answer is the client's. Each protocol bids it ignore one (RFC 3261, section 7.5; RFC 6455, section 5.5.3; RFC
 ///    6120, section 8.2.3), or it is one that its own pings bring as well (PINGRESP).
 ///
 /// Memory is bounded by the longest answer, 2 KiB, whatever the peer sends.
@@ -179,9 +179,8 @@ public struct KeepaliveDialogue: Sendable {
         return result
     }
 
-    /// Judges the unread bytes of a parked socket, all of them from the first on. After ``Unread/answer(length:answers:)``
-    /// the
-    /// answer has come; the rest is judged by the next call.
+    /// Judges the unread bytes of a parked socket, all of them from the first on. After
+    /// ``Unread/answer(length:answers:)`` the answer has come; the rest is judged by the next call.
     public mutating func peeked(_ unread: [UInt8]) -> Unread { match(unread[...]) }
 
     /// Compares with each awaited answer. A server may answer the later of two WebSocket pings only (RFC 6455, section

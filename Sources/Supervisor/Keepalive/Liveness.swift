@@ -8,7 +8,7 @@
 /// ## Run loop
 ///
 /// 1. A flow begins with a proof: the handshake. Each later one is begun by ``probeSent(at:)`` (a keepalive that the
-///    protocol answers) and ended by ``answered(_:at:)``, or told whole by ``acknowledged(_:at:)`` (bytes, or a probe of
+/// protocol answers) and ended by ``answered(_:at:)``, or told whole by ``acknowledged(_:at:)`` (bytes, or a probe of
 ///    the kernel's, that the remote's TCP acknowledged).
 /// 2. After a change of the path and after a resume, ``verify(at:)``; the driver sends a probe in the same turn, and
 ///    where it may send none, has the kernel send one.
@@ -116,7 +116,7 @@ public struct Liveness: Hashable, Sendable {
 
 extension KeepaliveProtocol {
     /// `TCP_USER_TIMEOUT` of a flow that is kept alive this way each `interval`: how long sent bytes may stay without
-    /// acknowledgement. As with the kernel's keepalive (``KeepalivePolicy/giveUpAfter``), the silence before a probe and
-    /// the wait for its answer; longer than the wait for an answer, which is to be the one that decides.
+    /// acknowledgement. As with the kernel's keepalive (``KeepalivePolicy/giveUpAfter``), the silence before a probe
+    /// and the wait for its answer; longer than the wait for an answer, which is to be the one that decides.
     public func userTimeout(interval: Duration) -> Duration { interval + figures.answerDeadline }
 }

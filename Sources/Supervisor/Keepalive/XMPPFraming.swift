@@ -3,8 +3,8 @@
 /// The stanzas of an XML stream. It begins within the stream's root element, and the boundary is wherever no stanza is
 /// open: there, white space may be sent.
 ///
-/// XMPP allows a part of XML only (RFC 6120, section 11.1): no comments, no processing instructions but the declaration,
-/// no document type. What is not allowed loses the stream.
+/// XMPP allows a part of XML only (RFC 6120, section 11.1): no comments, no processing instructions but the
+/// declaration, no document type. What is not allowed loses the stream.
 struct XMPPFraming: MessageFraming {
     private enum State: Sendable {
         case text
