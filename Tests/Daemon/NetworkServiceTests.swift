@@ -79,7 +79,8 @@ struct NetworkServiceTests {
         let path = try await bench.client().ask(
             NetworkAPI.GetPath.self, .init(target: .init(host: "127.0.0.1"), without: "lo")
         ).path
-        #expect(path.status == .unsatisfied)
+        // Other tests' routes come and go in this network meanwhile; a default route among them would lead there.
+        #expect(path.interface?.name != "lo" && !path.isLocalAddress)
     }
 
     @Test func `an interface that is not there leads nowhere`() async throws {
