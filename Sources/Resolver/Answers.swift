@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import CAres
-internal import NetworkPath
 internal import Platform
 
-extension Result<Resolution, ResolutionError> {
+extension Result<RecordSet, ResolutionError> {
     /// The answer in what c-ares called back with: a status, and the message that it comes from, if there is one.
     ///
     /// - Parameters:
+    ///   - type: the type that was asked for.
     ///   - wasRejected: whether a server answered without saying anything about the name.
     ///   - now: the moment of the answer, on `BootClock`.
-    init(
-        status: CInt, message: [UInt8], family: IPAddress.Family, wasRejected: Bool, now: Duration
-    ) {
+    init(status: CInt, message: [UInt8], type: RecordType, wasRejected: Bool, now: Duration) {
         let text = String(cString: ares_strerror(status))
         let answer = DNSMessage(message)
         let expires = answer?.negativeTimeToLive.map { now + .seconds(Int64($0)) }
@@ -22,16 +20,16 @@ extension Result<Resolution, ResolutionError> {
                 self = .failure(ResolutionError(.serverFailure, String(cString: ares_strerror(ARES_EBADRESP))))
                 return
             }
-            let (addresses, timeToLive) = answer.addresses(family)
-            guard !addresses.isEmpty else {
+            let (contents, timeToLive) = answer.records(of: type)
+            guard !contents.isEmpty else {
                 let text = String(cString: ares_strerror(ARES_ENODATA))
-                self = .failure(ResolutionError(.noAddress, text, expires: expires))
+                self = .failure(ResolutionError(.noRecord, text, expires: expires))
                 return
             }
             self = .success(
-                Resolution(addresses: addresses, expires: now + .seconds(Int64(timeToLive)), source: .nameServer))
+                RecordSet(contents: contents, expires: now + .seconds(Int64(timeToLive)), source: .nameServer))
         case ARES_ENODATA:
-            self = .failure(ResolutionError(.noAddress, text, expires: expires))
+            self = .failure(ResolutionError(.noRecord, text, expires: expires))
         case ARES_ENOTFOUND:
             self = .failure(ResolutionError(.noSuchName, text, expires: expires))
         case ARES_EBADNAME:

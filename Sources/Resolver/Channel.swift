@@ -2,7 +2,6 @@
 
 internal import CAres
 internal import Glibc
-internal import NetworkPath
 internal import Platform
 
 /// One c-ares channel, its sockets in the ``Poller`` and its time-outs in ``Timers``.
@@ -66,7 +65,7 @@ final class Channel {
         assert(sockets.isEmpty, "c-ares ends the watch of each socket that it closes")
     }
 
-    /// Asks the name servers, with the search domains.
+    /// Asks the name servers: for addresses with the search domains, for anything else without.
     func ask(_ question: Query.Question) {
         let name = question.query.name
         question.hearingBefore = hearing
@@ -74,16 +73,17 @@ final class Channel {
         guard !name.isEmpty, !name.utf8.contains(0) else {
             return receive(ARES_EBADNAME, [], for: question)
         }
-        let type: DNSMessage.RecordType = question.family == .v4 ? .a : .aaaa
+        // The name of a service, or of what has rules, is complete. The final dot keeps the search domains out.
+        let asked = question.query.isForAddresses || name.utf8.last == UInt8(ascii: ".") ? name : name + "."
         // Balanced by `answered`, which c-ares calls exactly once, at the latest when the channel is destroyed.
         let argument = Unmanaged.passRetained(Asked(question, self)).toOpaque()
-        cares_search(channel, name, CInt(type.rawValue), answered, argument)
+        cares_search(channel, asked, CInt(question.type.rawValue), answered, argument)
         scheduleTimeout()
     }
 
     fileprivate func receive(_ status: CInt, _ message: [UInt8], for question: Query.Question) {
         let answer = Query.Answer(
-            status: status, message: message, family: question.family,
+            status: status, message: message, type: question.type,
             wasRejected: hearing.rejections > question.hearingBefore.rejections, now: BootClock.now())
         question.query.resolver.receive(answer, for: question)
     }

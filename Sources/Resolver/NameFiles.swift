@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// `timespec` is in the headers of both, and counts as a member of the one that the compiler happens to read first.
+internal import CAres
 internal import Glibc
 internal import Platform
 

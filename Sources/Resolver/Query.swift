@@ -1,31 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import NetworkPath
 public import Platform
 
-/// A name that is being resolved. Dropping the last reference does not end it; ``cancel()`` does.
+/// A name that is being asked about. Dropping the last reference does not end it; ``cancel()`` does.
 @AgentQueue
 public final class Query {
-    typealias Answer = Result<Resolution, ResolutionError>
+    typealias Answer = Result<RecordSet, ResolutionError>
 
-    /// How the answers for the families reach the one who asked.
+    /// How the answers for the types reach the one who asked.
     enum Delivery {
         /// Each as it comes.
-        case each(@AgentQueue (IPAddress.Family, Answer) -> Void)
+        case each(@AgentQueue (RecordType, Answer) -> Void)
         /// Once, merged.
         case together(@AgentQueue (Answer) -> Void)
     }
 
-    /// One family of the name, as c-ares is asked for it. It keeps its query until it is answered.
+    /// One type of the name's records, as c-ares is asked for it. It keeps its query until it is answered.
     @AgentQueue
     final class Question {
-        nonisolated let family: IPAddress.Family
+        nonisolated let type: RecordType
         nonisolated let query: Query
         /// What the channel had heard when it was asked.
         var hearingBefore = Channel.Hearing()
 
-        fileprivate init(_ family: IPAddress.Family, _ query: Query) {
-            self.family = family
+        fileprivate init(_ type: RecordType, _ query: Query) {
+            self.type = type
             self.query = query
         }
     }
@@ -33,25 +32,28 @@ public final class Query {
     let name: String
     let resolver: Resolver
     private(set) var unanswered: [Question] = []
-    private let families: [IPAddress.Family]
+    private let types: [RecordType]
     private var delivery: Delivery?
-    private var answers: [IPAddress.Family: Answer] = [:]
+    private var answers: [RecordType: Answer] = [:]
     private var limit: Timers.Timer?
     private var patience: Timers.Timer?
 
-    init(_ name: String, _ families: [IPAddress.Family], of resolver: Resolver, _ delivery: Delivery) {
-        precondition(!families.isEmpty, "a query asks for one family at least")
+    init(_ name: String, _ types: [RecordType], of resolver: Resolver, _ delivery: Delivery) {
+        precondition(!types.isEmpty, "a query asks for one type at least")
         self.name = name
         self.resolver = resolver
-        self.families = families
+        self.types = types
         self.delivery = delivery
-        unanswered = families.map { Question($0, self) }
+        unanswered = types.map { Question($0, self) }
         limit = Timers.shared.schedule(after: Resolver.answerLimit) { [self] in
             for question in unanswered {
                 resolver.limitReached(question)
             }
         }
     }
+
+    /// Whether it asks for addresses, which are found elsewhere than in DNS, too, and under names with search domains.
+    var isForAddresses: Bool { types.allSatisfy { $0.family != nil } }
 
     /// Ends the query. No call of its handler follows.
     public func cancel() {
@@ -71,9 +73,9 @@ public final class Query {
         switch delivery {
         case .each(let handler):
             if unanswered.isEmpty { cancel() }
-            handler(question.family, answer)
+            handler(question.type, answer)
         case .together:
-            answers[question.family] = answer
+            answers[question.type] = answer
             if unanswered.isEmpty {
                 finish()
             } else if case .success = answer, patience == nil {
@@ -86,6 +88,6 @@ public final class Query {
     private func finish() {
         guard case .together(let handler) = delivery else { return }
         cancel()
-        handler(.merging(families.compactMap { answers[$0] }))
+        handler(.merging(types.compactMap { answers[$0] }))
     }
 }

@@ -31,7 +31,7 @@ public struct Resolution: Hashable, Sendable {
     }
 }
 
-/// Why a name has no addresses.
+/// Why a name has nothing of what was asked for.
 public struct ResolutionError: Error, Hashable, Sendable, CustomStringConvertible {
     /// What happened, in order of how little it says of the name.
     public enum Kind: Hashable, Sendable {
@@ -39,8 +39,9 @@ public struct ResolutionError: Error, Hashable, Sendable, CustomStringConvertibl
         case malformed
         /// The name servers know that there is no such name (NXDOMAIN).
         case noSuchName
-        /// The name exists and has no address, or none of the family that was asked for.
-        case noAddress
+        /// The name exists and has no record of the type that was asked for (NODATA): no address of this family, no
+        /// host of a service, no rule.
+        case noRecord
         /// A name server answered, and could not or would not say: SERVFAIL, REFUSED and the like, or nonsense.
         case serverFailure
         /// No name server answered: silence, a refusal of its port, no route to it, none configured.
@@ -66,7 +67,7 @@ public struct ResolutionError: Error, Hashable, Sendable, CustomStringConvertibl
     /// Tell the user. Where it is false, ask again later.
     public var isFinal: Bool {
         switch kind {
-        case .malformed, .noSuchName, .noAddress: true
+        case .malformed, .noSuchName, .noRecord: true
         case .serverFailure, .noAnswer: false
         }
     }
@@ -75,28 +76,11 @@ public struct ResolutionError: Error, Hashable, Sendable, CustomStringConvertibl
     public var description: String { text }
 }
 
-extension Result<Resolution, ResolutionError> {
-    /// One answer from the answers for several families: all the addresses, or the error that leaves more hope.
-    static func merging(_ answers: [Self]) -> Self {
-        let found = answers.compactMap { try? $0.get() }
-        if let first = found.first {
-            return .success(
-                Resolution(
-                    addresses: found.flatMap(\.addresses), expires: found.compactMap(\.expires).min(),
-                    source: first.source))
-        }
-        let errors = answers.compactMap { answer -> ResolutionError? in
-            if case .failure(let error) = answer { error } else { nil }
-        }
-        return .failure(.mostHopeful(of: errors) ?? ResolutionError(.noAddress, "no family was asked for"))
-    }
-}
-
 extension ResolutionError {
-    /// Of the errors for several families the one that says most about what to do: one that is not final before one
-    /// that is, a name without this address before no such name. It holds as long as all of them do.
+    /// Of the errors for several types the one that says most about what to do: one that is not final before one
+    /// that is, a name without this record before no such name. It holds as long as all of them do.
     public static func mostHopeful(of errors: [ResolutionError]) -> ResolutionError? {
-        let rank: [Kind] = [.noAnswer, .serverFailure, .noAddress, .noSuchName, .malformed]
+        let rank: [Kind] = [.noAnswer, .serverFailure, .noRecord, .noSuchName, .malformed]
         guard var error = rank.lazy.compactMap({ kind in errors.first { $0.kind == kind } }).first else { return nil }
         if error.isFinal { error.expires = errors.compactMap(\.expires).min() }
         return error

@@ -3,7 +3,8 @@
 public import NetworkPath
 public import Platform
 
-/// Names to addresses, asynchronously on the agent's queue: no thread, and nothing armed while no query is under way.
+/// Names to addresses, services and rules, asynchronously on the agent's queue: no thread, and nothing armed while no
+/// query is under way.
 ///
 /// The hosts file and the name servers are asked in the order of nsswitch.conf, by default the file first. A name that
 /// stands in it is not asked of the servers at all, not even for the family that the file leaves out: an administrator
@@ -41,8 +42,8 @@ public final class Resolver {
         case silent
     }
 
-    /// Called with each answer to whosoever's question, before the one who asked: a name that is watched learns what
-    /// was asked for another reason.
+    /// Called with each answer to whosoever's question about addresses, before the one who asked: a name that is
+    /// watched learns what was asked for another reason.
     public var onAnswer: (@AgentQueue (String, IPAddress.Family, Result<Resolution, ResolutionError>) -> Void)?
 
     /// Called with what each question showed, and the name that was asked for.
@@ -73,7 +74,10 @@ public final class Resolver {
         to name: String, _ families: [IPAddress.Family] = [.v6, .v4],
         _ handler: @escaping @AgentQueue (IPAddress.Family, Result<Resolution, ResolutionError>) -> Void
     ) -> Query {
-        start(Query(name, families, of: self, .each(handler)))
+        let delivery = Query.Delivery.each { type, answer in
+            if let family = type.family { handler(family, answer.map { Resolution($0) }) }
+        }
+        return start(Query(name, families.map { RecordType($0) }, of: self, delivery))
     }
 
     /// Asks for all families of `name` together and calls `handler` once, in a later turn of the queue, with the
@@ -85,7 +89,29 @@ public final class Resolver {
         _ name: String, _ families: [IPAddress.Family] = [.v6, .v4],
         _ handler: @escaping @AgentQueue (Result<Resolution, ResolutionError>) -> Void
     ) -> Query {
-        start(Query(name, families, of: self, .together(handler)))
+        start(
+            Query(
+                name, families.map { RecordType($0) }, of: self,
+                .together { answer in handler(answer.map { Resolution($0) }) }))
+    }
+
+    /// Asks where a service is offered (SRV, RFC 2782), and calls `handler` once, in a later turn of the queue,
+    /// ``answerLimit`` from now at the latest, with the hosts in the order of the answer.
+    ///
+    /// `name` is complete, as "_sip._tcp.example.com": neither a search domain is appended, nor the hosts file read.
+    /// It fails finally where the name, or such a record of it, does not exist.
+    public func services(
+        of name: String, _ handler: @escaping @AgentQueue (Result<[ServiceLocation], ResolutionError>) -> Void
+    ) -> Query {
+        start(Query(name, [.srv], of: self, .together { answer in handler(answer.map(\.services)) }))
+    }
+
+    /// Asks for the rules that lead on from a name (NAPTR, RFC 3403), and calls `handler` once, like
+    /// ``services(of:_:)``. `name` is complete.
+    public func pointers(
+        of name: String, _ handler: @escaping @AgentQueue (Result<[NamingRule], ResolutionError>) -> Void
+    ) -> Query {
+        start(Query(name, [.naptr], of: self, .together { answer in handler(answer.map(\.rules)) }))
     }
 
     /// Tells the resolver that the host's addresses, routes or name servers changed. The questions under way are asked
@@ -142,16 +168,18 @@ public final class Resolver {
         var answer = answer
         // What the servers do not have, or cannot say, the file may: where nsswitch.conf has it after them.
         if case .failure = answer, readOrder().sources == [.nameServers, .hostsFile],
-            let entry = hostsFileEntry(name)
+            let entry = hostsFileEntry(for: question.query)
         {
-            answer = Self.answer(from: entry, question.family)
+            answer = Self.answer(from: entry, question.type)
         }
         hand(answer, to: question)
         if let evidence { onEvidence?(evidence, name) }
     }
 
     private func hand(_ answer: Query.Answer, to question: Query.Question) {
-        onAnswer?(question.query.name, question.family, answer)
+        if let family = question.type.family, let onAnswer {
+            onAnswer(question.query.name, family, answer.map { Resolution($0) })
+        }
         question.query.answer(question, answer)
     }
 
@@ -162,7 +190,7 @@ public final class Resolver {
         case .success: return .answered
         case .failure(let error):
             switch error.kind {
-            case .noSuchName, .noAddress: return .answered
+            case .noSuchName, .noRecord: return .answered
             case .malformed, .serverFailure: return nil
             case .noAnswer: return channel?.hearing.packets == question.hearingBefore.packets ? .silent : nil
             }
@@ -175,10 +203,10 @@ extension Resolver {
         renewChannelIfConfigurationChanged()
         for question in query.unanswered { live[ObjectIdentifier(question)] = question }
         let sources = readOrder().sources
-        if let entry = (sources.first == .hostsFile ? hostsFileEntry(query.name) : nil) ?? Self.meaning(of: query.name)
+        if let entry = (sources.first == .hostsFile ? hostsFileEntry(for: query) : nil) ?? Self.meaning(of: query.name)
         {
             for question in query.unanswered {
-                received.append((question, Self.answer(from: entry, question.family), false))
+                received.append((question, Self.answer(from: entry, question.type), false))
             }
         } else if sources.contains(.nameServers) {
             withChannel(for: query.unanswered) { channel in
@@ -192,20 +220,23 @@ extension Resolver {
         return query
     }
 
-    /// What the hosts file has for a name.
-    private func hostsFileEntry(_ name: String) -> [IPAddress.Family: Resolution]? {
-        readHosts().addresses(of: Self.withoutFinalDot(name))?.mapValues {
-            Resolution(addresses: $0, expires: nil, source: .hostsFile)
+    /// What the hosts file has for a query's name. It has no other records than addresses to say anything about.
+    private func hostsFileEntry(for query: Query) -> [RecordType: RecordSet]? {
+        guard query.isForAddresses, let entry = readHosts().addresses(of: Self.withoutFinalDot(query.name)) else {
+            return nil
         }
+        return Dictionary(
+            uniqueKeysWithValues: entry.map { (RecordType($0), RecordSet($1, from: .hostsFile)) })
     }
 
-    /// What a name stands for without any file or server (RFC 6761, section 6.3): these are the loopback's.
-    private static func meaning(of name: String) -> [IPAddress.Family: Resolution]? {
+    /// What a name stands for without any file or server (RFC 6761, section 6.3): these are the loopback's, and nothing
+    /// else than addresses is to be had of them.
+    private static func meaning(of name: String) -> [RecordType: RecordSet]? {
         let lower = withoutFinalDot(name).lowercased()
         guard lower == "localhost" || lower.hasSuffix(".localhost") else { return nil }
         return [
-            .v4: Resolution(addresses: [IPAddress(v4: 0x7F00_0001)], expires: nil, source: .definition),
-            .v6: Resolution(addresses: [IPAddress(v6: 1)], expires: nil, source: .definition),
+            .a: RecordSet([IPAddress(v4: 0x7F00_0001)], from: .definition),
+            .aaaa: RecordSet([IPAddress(v6: 1)], from: .definition),
         ]
     }
 
@@ -214,13 +245,10 @@ extension Resolver {
         name.hasSuffix(".") ? String(name.dropLast()) : name
     }
 
-    private static func answer(
-        from entry: [IPAddress.Family: Resolution], _ family: IPAddress.Family
-    ) -> Query.Answer {
-        guard let resolution = entry[family] else {
-            return .failure(ResolutionError(.noAddress, "the hosts file has no address of this family"))
-        }
-        return .success(resolution)
+    private static func answer(from entry: [RecordType: RecordSet], _ type: RecordType) -> Query.Answer {
+        if let records = entry[type] { return .success(records) }
+        let text = type.family == nil ? "localhost has addresses only" : "the hosts file has no address of this family"
+        return .failure(ResolutionError(.noRecord, text))
     }
 
     private func readOrder() -> NameOrder {

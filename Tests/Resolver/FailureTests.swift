@@ -31,7 +31,7 @@ struct FailureTests {
             let nobody = try #require(await resolver.resolve("nobody.example.com").error)
             #expect(nobody == ResolutionError(.noSuchName, "Domain name not found"))
             let mail = try #require(await resolver.resolve("mail.example.com").error)
-            #expect(mail == ResolutionError(.noAddress, "DNS server returned answer with no data"))
+            #expect(mail == ResolutionError(.noRecord, "DNS server returned answer with no data"))
             #expect(nobody.isFinal && mail.isFinal)
             #expect(evidence() == [.answered, .answered, .answered, .answered])
         }
@@ -44,7 +44,7 @@ struct FailureTests {
             for family in [IPAddress.Family.v4, .v6] {
                 let before = BootClock.now()
                 let error = try #require(await resolver.resolve("nobody.example.com", [family]).error)
-                #expect(error.kind == (family == .v4 ? .noSuchName : .noAddress))
+                #expect(error.kind == (family == .v4 ? .noSuchName : .noRecord))
                 let expires = try #require(error.expires)
                 #expect(expires >= before + .seconds(30) && expires <= BootClock.now() + .seconds(30))
             }

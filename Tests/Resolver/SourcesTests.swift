@@ -38,7 +38,7 @@ struct SourcesTests {
             #expect(answer.addresses == [pinned])
             #expect(answer.source == .hostsFile)
             #expect(answer.expires == nil)
-            #expect(await resolver.resolve(name, [.v6]).error?.kind == .noAddress)
+            #expect(await resolver.resolve(name, [.v6]).error?.kind == .noRecord)
             #expect(server.questions.isEmpty)
         }
     }

@@ -11,14 +11,16 @@ public final class NameServerStub: Sendable {
     public struct Question: Hashable, Sendable, CustomStringConvertible {
         /// The name.
         public var name: String
-        /// The type: 1 is A, 28 AAAA.
+        /// The type: 1 is A, 28 AAAA, 33 SRV, 35 NAPTR.
         public var type: UInt16
 
         /// Whether it asks for IPv4 addresses.
         public var isForV4: Bool { type == 1 }
 
         /// "example.com AAAA".
-        public var description: String { "\(name) \(type == 1 ? "A" : type == 28 ? "AAAA" : "TYPE\(type)")" }
+        public var description: String {
+            "\(name) \([1: "A", 28: "AAAA", 33: "SRV", 35: "NAPTR"][type] ?? "TYPE\(type)")"
+        }
     }
 
     /// What it says.
@@ -27,6 +29,8 @@ public final class NameServerStub: Sendable {
         case addresses([IPAddress], ttl: UInt32)
         /// Aliases one behind the other, each with its time to live, and the addresses behind the last.
         case aliases([(name: String, ttl: UInt32)], [IPAddress], ttl: UInt32)
+        /// Records of any type.
+        case records([Record])
         /// No error and no record.
         case empty
         /// A response code: 2 is SERVFAIL, 3 NXDOMAIN, 5 REFUSED.
@@ -39,6 +43,45 @@ public final class NameServerStub: Sendable {
         indirect case held(Reply)
         /// "Ask again over TCP", and there this.
         indirect case truncated(Reply)
+    }
+
+    /// A record of the Internet's class in an answer.
+    public struct Record: Sendable {
+        /// The name that it belongs to; `nil` for the one that was asked for.
+        public var owner: String?
+        /// The type.
+        public var type: UInt16
+        /// The time to live in seconds.
+        public var ttl: UInt32
+        /// What it says, in its wire form. A pointer to octet 12 is one to the name that was asked for.
+        public var data: [UInt8]
+
+        /// A record.
+        public init(_ type: UInt16, _ data: [UInt8], owner: String? = nil, ttl: UInt32 = 60) {
+            self.owner = owner
+            self.type = type
+            self.ttl = ttl
+            self.data = data
+        }
+
+        /// An alias of the name that was asked for.
+        public static func alias(_ target: String) -> Record { Record(5, wireName(target)) }
+
+        /// A host of a service (SRV); "." says that there is none.
+        public static func service(
+            _ priority: UInt16, _ weight: UInt16, _ port: UInt16, _ target: String, owner: String? = nil
+        ) -> Record {
+            Record(33, [priority, weight, port].flatMap { bigEndian($0) } + wireName(target), owner: owner)
+        }
+
+        /// A rule (NAPTR).
+        public static func rule(
+            _ order: UInt16, _ preference: UInt16, _ flags: String, _ service: String, _ regexp: String,
+            _ replacement: String
+        ) -> Record {
+            let strings = [flags, service, regexp].flatMap { [UInt8($0.utf8.count)] + Array($0.utf8) }
+            return Record(35, [order, preference].flatMap { bigEndian($0) } + strings + wireName(replacement))
+        }
     }
 
     /// Its port.
@@ -249,6 +292,8 @@ private struct DNSQuery {
                 owner = wireName(alias.name)
             }
             return message(answers: records + addresses.map { record(owner, question.type, ttl, $0.bytes) })
+        case .records(let records):
+            return message(answers: records.map { record($0.owner.map(wireName) ?? asked, $0.type, $0.ttl, $0.data) })
         case .empty: return message()
         case .code(let code): return message(code: code)
         case .negative(let code, let ttl, let minimum):
@@ -273,10 +318,10 @@ private struct DNSQuery {
     private func record(_ owner: [UInt8], _ type: UInt16, _ ttl: UInt32, _ data: [UInt8]) -> [UInt8] {
         owner + bigEndian(type) + [0, 1] + bigEndian(ttl) + bigEndian(UInt16(data.count)) + data
     }
+}
 
-    private func wireName(_ name: String) -> [UInt8] {
-        name.split(separator: ".").flatMap { [UInt8($0.utf8.count)] + Array($0.utf8) } + [0]
-    }
+private func wireName(_ name: String) -> [UInt8] {
+    name.split(separator: ".").flatMap { [UInt8($0.utf8.count)] + Array($0.utf8) } + [0]
 }
 
 private func bigEndian(_ value: some FixedWidthInteger) -> [UInt8] {
