@@ -58,8 +58,10 @@ final class DecisionLog {
     private static func level(of event: ConnectionEvent) -> Logger.Level {
         switch event.status.state {
         case .failed: .warning
+        case .ready where event.previousState == .verifying: event.reason == .replaced ? .notice : .info
         case .ready, .waiting, .closed: event.kind == .stateChanged ? .notice : .info
-        case .resolving, .connecting, .securing, .backingOff: event.previousState == .ready ? .notice : .info
+        case .verifying: .info
+        case .resolving, .connecting, .securing, .backingOff: event.previousState.hasFlow ? .notice : .info
         }
     }
 }

@@ -71,7 +71,7 @@ extension ConnectionsAPI.Connection {
         self.init(
             name: name, remote: remote, epoch: Int(clamping: status.epoch),
             state: State(status.state), reason: status.reason.description,
-            holder: .daemon, session: status.state == .ready ? .unknown : .none, since: clocks.wall(at: status.since),
+            holder: .daemon, session: status.state.hasFlow ? .unknown : .none, since: clocks.wall(at: status.since),
             localAddress: status.localAddress?.description, remoteAddress: status.remoteAddress?.description,
             interface: status.interface, attempt: status.attempt,
             nextAttemptAt: status.nextAttempt.map(clocks.wall),
@@ -88,6 +88,7 @@ extension ConnectionsAPI.Connection.State {
             case .connecting: .connecting
             case .securing: .securing
             case .ready: .ready
+            case .verifying: .verifying
             case .backingOff: .backingOff
             case .failed: .failed
             case .closed: .closed
@@ -102,6 +103,8 @@ extension ConnectionEvent {
         case .opened: .opened
         case .stateChanged: status.state == .closed ? .closed : .state
         case .addressFailed: .addressFailed
+        case .attemptBegan: .attemptBegan
+        case .moveFailed: .moveFailed
         case .pathChanged: .pathChanged
         case .policyChanged: .reconfigured
         }

@@ -15,10 +15,12 @@ public final class ConnectionDriver {
     private var machine: ConnectionStateMachine
     private let context: DialerContext
     private unowned let observer: any ConnectionObserver
-    private var flow: Flow?
+    /// The sockets that are open, by epoch: one that stands, and those that race to take its place.
+    private var flows: [UInt64: Flow] = [:]
     private var timers = TimerTable()
     private var observation: (any Ongoing)?
-    private var query: (any Ongoing)?
+    private var queries: [UInt64: any Ongoing] = [:]
+    private lazy var keeper = FlowKeeper(context.wakes, owner: self)
     /// TLS sessions that the next flow may take up again. Only a connection with TLS makes it.
     private lazy var resumption = TLSResumption()
     /// What happened while the actions of an earlier input ran.
@@ -51,12 +53,15 @@ public final class ConnectionDriver {
     /// An address is no longer on this machine, or no longer usable. For every connection to be told.
     public func localAddressRemoved(_ address: IPAddress) { process(.localAddressRemoved(address)) }
 
+    /// The machine woke from suspend. For every connection to be told.
+    public func resumed() { process(.resumed) }
+
     // MARK: - What can be asked
 
     /// What can be said of the connection now, with the newest proof that the kernel knows of.
     public var status: ConnectionStatus {
         var status = machine.status
-        if let proof = status.lastProof, let acknowledged = flow?.lastAcknowledgement {
+        if let proof = status.lastProof, let acknowledged = flows[status.epoch]?.lastAcknowledgement {
             status.lastProof = max(proof, acknowledged)
         }
         return status
@@ -66,7 +71,10 @@ public final class ConnectionDriver {
     public var policy: ConnectionPolicy { machine.policy }
 
     /// How many bytes wait for the client; `nil` without a flow that stands.
-    public var unreadBytes: Int? { machine.status.state == .ready ? flow?.unreadBytes : nil }
+    public var unreadBytes: Int? {
+        let status = machine.status
+        return status.lastProof == nil ? nil : flows[status.epoch]?.unreadBytes
+    }
 
     // MARK: - The run loop
 
@@ -95,20 +103,23 @@ public final class ConnectionDriver {
         case .stopObservingPath:
             observation?.cancel()
             observation = nil
-        case .resolve(let query, let name):
-            resolve(name, query)
-        case .cancelResolution:
-            query?.cancel()
-            query = nil
+        case .resolve(let query, let question):
+            ask(question, query)
+        case .cancelResolution(let query):
+            queries.removeValue(forKey: query)?.cancel()
         case .openSocket(let request):
             open(request)
-        case .configureSocket(_, let options):
-            configure(options)
-        case .closeSocket(_, let reason):
-            flow?.close(aborting: reason == .localAddressRemoved)
-            flow = nil
+        case .configureSocket(let epoch, let options):
+            configure(epoch, options)
+        case .keepAlive(let epoch, let heartbeat):
+            if let flow = flows[epoch] { keeper.keepAlive(flow, heartbeat) }
+        case .probe(let epoch):
+            if let flow = flows[epoch] { keeper.probe(flow) }
+        case .closeSocket(let epoch, let reason):
+            keeper.forget(epoch)
+            flows.removeValue(forKey: epoch)?.close(aborting: reason == .localAddressRemoved)
         case .scheduleTimer(let timer, let deadline):
-            timers.schedule(timer, at: deadline) { self.process(.timerFired(timer)) }
+            timers.schedule(timer, at: deadline) { self.ring(timer) }
         case .cancelTimer(let timer):
             timers.cancel(timer)
         case .emit(let event):
@@ -116,20 +127,24 @@ public final class ConnectionDriver {
         }
     }
 
-    private func resolve(_ name: String, _ number: UInt64) {
-        query = context.names.resolve(name, for: machine.policy.target) { result in
+    private func ring(_ timer: ConnectionTimer) {
+        if timer == .proof { keeper.lookForProof() }
+        process(.timerFired(timer))
+    }
+
+    private func ask(_ question: NameQuestion, _ number: UInt64) {
+        queries[number] = context.names.ask(question, for: machine.policy.target) { result in
+            self.queries[number] = nil
             switch result {
-            case .success(let addresses): self.process(.dialResolved(query: number, addresses: addresses))
+            case .success(let answer): self.process(.resolved(query: number, answer))
             case .failure(let failure): self.process(.resolutionFailed(query: number, failure))
             }
         }
     }
 
     private func open(_ request: FlowRequest) {
-        // Its query, if it had one, has been answered.
-        query = nil
         do throws(FlowFailure) {
-            flow = try Flow(request, owner: self, secure: try securing(request.tls))
+            flows[request.epoch] = try Flow(request, owner: self, secure: try securing(request.tls))
         } catch {
             process(.dialFailed(epoch: request.epoch, error))
         }
@@ -147,9 +162,9 @@ public final class ConnectionDriver {
         }
     }
 
-    private func configure(_ options: SocketOptions) {
+    private func configure(_ epoch: UInt64, _ options: SocketOptions) {
         do throws(SystemError) {
-            try flow?.configure(options)
+            try flows[epoch]?.configure(options)
         } catch {
             // The figures were validated, so the kernel refuses them for a socket that broke in this moment alone.
             return
@@ -174,12 +189,16 @@ extension ConnectionDriver: FlowOwner {
     }
 }
 
+extension ConnectionDriver: FlowKeeperOwner {
+    func flowKeeper(heard word: ConnectionInput) { process(word) }
+}
+
 /// The timers of one connection that are scheduled.
 @AgentQueue
 struct TimerTable {
-    private var resolution: Timers.Timer?
-    private var connect: Timers.Timer?
+    private var dial: Timers.Timer?
     private var retry: Timers.Timer?
+    private var proof: Timers.Timer?
 
     nonisolated init() {}
 
@@ -198,16 +217,16 @@ struct TimerTable {
     private subscript(timer: ConnectionTimer) -> Timers.Timer? {
         get {
             switch timer {
-            case .resolution: resolution
-            case .connect: connect
+            case .dial: dial
             case .retry: retry
+            case .proof: proof
             }
         }
         set {
             switch timer {
-            case .resolution: resolution = newValue
-            case .connect: connect = newValue
+            case .dial: dial = newValue
             case .retry: retry = newValue
+            case .proof: proof = newValue
             }
         }
     }

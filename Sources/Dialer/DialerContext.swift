@@ -20,15 +20,16 @@ public protocol PathSource: AnyObject {
     func observePath(to target: Target, _ handler: @escaping @AgentQueue (Path) -> Void) -> any Ongoing
 }
 
-/// Where connections learn the addresses of a name.
+/// Where connections learn what stands behind a name.
 @AgentQueue
 public protocol NameSource: AnyObject {
-    /// Asks anew, cached answers aside that are within their time to live, and calls `completion` once: with at least
-    /// one address, in the order in which to try them, or with why there is none. The target gives the properties that
-    /// the order may depend on. Not called after what is returned was cancelled.
-    func resolve(
-        _ name: String, for target: Target,
-        _ completion: @escaping @AgentQueue (Result<[IPAddress], ResolutionFailure>) -> Void
+    /// Asks anew, cached answers aside that are within their time to live, and calls `completion` once: with the
+    /// answer, in which there is at least one item, or with why there is none. Addresses come with the source that a
+    /// packet of the target's properties would have. Not called within this call, nor after what is returned was
+    /// cancelled.
+    func ask(
+        _ question: NameQuestion, for target: Target,
+        _ completion: @escaping @AgentQueue (Result<NameAnswer, ResolutionFailure>) -> Void
     ) -> any Ongoing
 }
 
@@ -39,6 +40,8 @@ public final class DialerContext {
     public let paths: any PathSource
     /// Where they learn the addresses of a name.
     public let names: any NameSource
+    /// When the keepalives of all of them are sent.
+    let wakes = WakeSchedule()
     /// The trust and the certificates that connections with TLS share.
     let tls = TLSContexts()
 

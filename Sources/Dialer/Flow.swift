@@ -38,8 +38,11 @@ final class Flow {
     /// The socket's own end, once it is connected.
     private var local: Endpoint?
     /// What it is secured with, from its connect on.
-    private var security: SecuredStream?
+    private(set) var security: SecuredStream?
     private var secure: Securing?
+    private(set) var options: SocketOptions
+    /// Told that there is something to read, while somebody awaits it.
+    private var inputArrived: (@AgentQueue () -> Void)?
 
     /// Begins a TLS session. Not before the socket is connected: a session spends a ticket.
     typealias Securing = @AgentQueue () throws(TLSFailure) -> TLSSession
@@ -51,6 +54,7 @@ final class Flow {
     init(_ request: FlowRequest, owner: any FlowOwner, secure: Securing? = nil) throws(FlowFailure) {
         epoch = request.epoch
         remote = request.remote
+        options = request.options
         self.owner = owner
         self.secure = secure
         let descriptor = try request.connectingSocket()
@@ -70,6 +74,7 @@ final class Flow {
         } else if let security {
             carry(security, readiness)
         } else {
+            if readiness.contains(.readable) { inputArrived?() }
             takeEnd(readiness)
         }
     }
@@ -90,6 +95,8 @@ final class Flow {
     }
 
     private func takeEnd(_ readiness: Poller.Readiness) {
+        // Closed by whoever was told of input.
+        guard registration != nil else { return }
         if let failure = pendingFailure() {
             end(.failed(failure))
         } else if !readiness.isDisjoint(with: [.peerClosed, .hangUp, .error]) {
@@ -123,6 +130,7 @@ final class Flow {
                 isConnected = true
                 owner.flow(self, did: .connected(local: local, remote: remote, security: security.summary))
             }
+            if security.unreadBytes > 0 { inputArrived?() }
             // With plaintext that nobody read, the end is seen by the kernel's word alone, as without TLS.
             if security.unreadBytes > 0 { takeEnd(readiness) }
         case .closed: return end(.remoteClosed)
@@ -166,10 +174,26 @@ final class Flow {
         descriptor.close()
     }
 
+    // MARK: - Input
+
+    /// Calls `handler` whenever bytes arrive, from now on, until ``stopAwaitingInput()``.
+    func awaitInput(_ handler: @escaping @AgentQueue () -> Void) {
+        inputArrived = handler
+        if security == nil { registration?.update([.readable, .peerClosed, .edgeTriggered]) }
+    }
+
+    /// The bytes are the client's again, and their arrival is nobody's concern.
+    func stopAwaitingInput() {
+        guard inputArrived != nil else { return }
+        inputArrived = nil
+        if security == nil { registration?.update([.peerClosed, .edgeTriggered]) }
+    }
+
     // MARK: - What can be asked
 
     /// Changes the keepalive and the user timeout of the socket.
     func configure(_ options: SocketOptions) throws(SystemError) {
+        self.options = options
         switch descriptor {
         case .some(let descriptor): try options.apply(to: descriptor)
         case .none: break

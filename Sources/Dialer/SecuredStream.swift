@@ -48,6 +48,21 @@ final class SecuredStream {
         session.drain { send($0, to: socket) }
     }
 
+    /// Sends plaintext, whole or not at all.
+    func send(_ plaintext: [UInt8], over socket: CInt) -> Bool {
+        // A session that has something of its own to send has a socket that takes nothing now.
+        guard session.pendingOutput == 0 else { return false }
+        let count = plaintext.withUnsafeBytes { session.send($0) }
+        session.drain { send($0, to: socket) }
+        return count == plaintext.count
+    }
+
+    /// Copies unread plaintext without taking it.
+    func peek(into buffer: UnsafeMutableRawBufferPointer) -> Int { session.peek(into: buffer) }
+
+    /// Takes unread plaintext.
+    func read(into buffer: UnsafeMutableRawBufferPointer) -> Int { session.read(into: buffer) }
+
     /// Says the end to the server, as far as the socket takes it at once.
     func close(over socket: CInt) {
         session.close()

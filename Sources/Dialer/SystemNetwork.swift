@@ -27,15 +27,28 @@ extension SystemNetwork: PathSource {
 }
 
 extension SystemNetwork: NameSource {
-    /// The addresses from the resolver, those first that can be reached.
-    package func resolve(
-        _ name: String, for target: Target,
-        _ completion: @escaping @AgentQueue (Result<[IPAddress], ResolutionFailure>) -> Void
+    /// The resolver's answer, addresses with the source that the kernel would choose for each.
+    package func ask(
+        _ question: NameQuestion, for target: Target,
+        _ completion: @escaping @AgentQueue (Result<NameAnswer, ResolutionFailure>) -> Void
     ) -> any Ongoing {
-        engine.resolver.resolve(name) { [engine] result in
-            switch result {
-            case .success(let resolution): completion(.success(engine.ordered(resolution.addresses, for: target)))
-            case .failure(let error): completion(.failure(ResolutionFailure(error)))
+        switch question {
+        case .addresses(let name, let family):
+            engine.resolver.resolve(name, [family]) { [engine] result in
+                completion(
+                    result.map { .addresses(engine.candidates($0.addresses, for: target)) }
+                        .mapError { ResolutionFailure($0) })
+            }
+        case .services(let name):
+            engine.resolver.services(of: name) { result in
+                completion(
+                    result.map { .services($0.map { ServiceRecord($0) }) }.mapError { ResolutionFailure($0) })
+            }
+        case .pointers(let name):
+            engine.resolver.pointers(of: name) { result in
+                completion(
+                    result.map { .pointers($0.map { NamingAuthorityPointer($0) }) }
+                        .mapError { ResolutionFailure($0) })
             }
         }
     }
@@ -46,6 +59,26 @@ extension Query: Ongoing {}
 
 extension ResolutionFailure {
     fileprivate init(_ error: ResolutionError) {
-        self = error.isFinal ? .noSuchName : .temporary
+        switch error.kind {
+        case .malformed, .noSuchName: self = .noSuchName
+        case .noRecord: self = .noAddress
+        case .serverFailure, .noAnswer: self = .temporary
+        }
+    }
+}
+
+extension ServiceRecord {
+    fileprivate init(_ location: ServiceLocation) {
+        self.init(
+            priority: location.priority, weight: location.weight, port: location.port, target: location.target)
+    }
+}
+
+extension NamingAuthorityPointer {
+    /// Without the expression: SIP's rules that lead to SRV records have none (RFC 3263, section 4.1).
+    fileprivate init(_ rule: NamingRule) {
+        self.init(
+            order: rule.order, preference: rule.preference, flags: rule.flags, service: rule.service,
+            replacement: rule.replacement)
     }
 }

@@ -153,6 +153,10 @@ public enum ConnectionsAPI {
             public static let state = Kind(rawValue: "state")
             /// One of its remote's addresses failed, and the next one is tried.
             public static let addressFailed = Kind(rawValue: "addressFailed")
+            /// Another address is tried beside those that have not answered yet.
+            public static let attemptBegan = Kind(rawValue: "attemptBegan")
+            /// A flow over a better path did not come about; the one that stands is kept.
+            public static let moveFailed = Kind(rawValue: "moveFailed")
             /// The way to its remote changed, its state did not.
             public static let pathChanged = Kind(rawValue: "pathChanged")
             /// Its remote or policy changed.

@@ -160,17 +160,18 @@ package final class NetworkState {
         return observation
     }
 
-    /// The addresses of a target's host in the order in which to try them: those that can be reached first, and among
-    /// them as they were given. Where the kernel cannot be asked, as they were given.
-    package func ordered(_ addresses: [IPAddress], for target: Target) -> [IPAddress] {
-        guard addresses.count > 1, let kernel else { return addresses }
+    /// The addresses of a target's host, each with what the kernel would do with a packet to it; without a source where
+    /// it cannot be sent, and for all of them where the kernel cannot be asked.
+    package func candidates(_ addresses: [IPAddress], for target: Target) -> [DestinationOrder.Candidate] {
+        let unknown = addresses.map { DestinationOrder.Candidate($0, source: nil) }
+        guard let kernel else { return unknown }
         let snapshot = kernel.snapshot
         var batch = LookupBatch()
         let slots = addresses.map { batch.add(Inquiry(target, at: [$0], in: snapshot)) }
-        guard (try? batch.run(on: kernel, alsoWatching: &gateways)) != nil else { return addresses }
-        let isReachable = slots.map { batch.path($0, in: kernel.snapshot).status == .satisfied }
-        let ranked = zip(addresses, isReachable)
-        return ranked.filter(\.1).map(\.0) + ranked.filter { !$0.1 }.map(\.0)
+        guard (try? batch.run(on: kernel, alsoWatching: &gateways)) != nil else { return unknown }
+        return zip(addresses, slots).map { address, slot in
+            DestinationOrder.Candidate(address, by: batch.path(slot, in: kernel.snapshot))
+        }
     }
 
     /// Calls `handler` with addresses that this machine has lost, after the paths were corrected.

@@ -8,12 +8,17 @@ public enum ConnectionAction: Hashable, Sendable {
     case observePath(Target)
     /// Watch no path any more.
     case stopObservingPath
-    /// Ask for the addresses of a name.
-    case resolve(query: UInt64, name: String)
+    /// Ask the name servers. Several questions may run at a time.
+    case resolve(query: UInt64, NameQuestion)
     /// Send no more packets for a query; its answer is not wanted.
     case cancelResolution(query: UInt64)
-    /// Make a socket, connect it, and secure it where the request says so.
+    /// Make a socket, connect it, and secure it where the request says so. Several may be on their way at a time.
     case openSocket(FlowRequest)
+    /// Send this heartbeat on a flow that stands, from now on, as often as it says; `nil` for no more.
+    case keepAlive(epoch: UInt64, Heartbeat?)
+    /// Find out at once whether the other end of a flow is there: send a keepalive, or where none may be sent have the
+    /// kernel send a probe.
+    case probe(epoch: UInt64)
     /// Change the keepalive and the user timeout of a socket that is open.
     case configureSocket(epoch: UInt64, SocketOptions)
     /// Close a socket, now.
@@ -26,14 +31,35 @@ public enum ConnectionAction: Hashable, Sendable {
     case emit(ConnectionEvent)
 }
 
-/// The timers of a connection. Each belongs to one state, and a ready flow has none.
+/// The timers of a connection. Which of them run follows from the state.
 public enum ConnectionTimer: Hashable, Sendable, CaseIterable {
-    /// When to give up waiting for the resolver's answer.
-    case resolution
-    /// When to give up connecting to one address, and then the handshake with it.
-    case connect
+    /// When the dial that runs has something to do: to begin another attempt, or to give one up, or the resolver.
+    case dial
     /// When to dial again after a failure.
     case retry
+    /// When a flow that has proved nothing until then is given up. Before it is told, the driver tells by
+    /// ``ConnectionInput/acknowledged(epoch:begun:)`` what the kernel has heard meanwhile.
+    case proof
+}
+
+/// What a name server is asked.
+public enum NameQuestion: Hashable, Sendable {
+    /// The addresses of one family of a host.
+    case addresses(String, IPAddress.Family)
+    /// The hosts of a service (SRV, RFC 2782) by its full name, as `_sip._tcp.example.com`.
+    case services(String)
+    /// The rules of a domain that lead to its services (NAPTR, RFC 3403).
+    case pointers(String)
+}
+
+/// What a name server answered.
+public enum NameAnswer: Hashable, Sendable {
+    /// The addresses, each with the source that a packet to it would have now.
+    case addresses([DestinationOrder.Candidate])
+    /// The hosts of a service, in any order.
+    case services([ServiceRecord])
+    /// The rules of a domain, in any order.
+    case pointers([NamingAuthorityPointer])
 }
 
 /// What a new socket is to be.
@@ -77,6 +103,14 @@ public enum CloseReason: String, Hashable, Sendable, CaseIterable {
     case dialFailed
     /// It did not connect, or was not secured, in time.
     case timedOut
+    /// Another attempt of the same dial was faster.
+    case outrun
+    /// The server owes an answer that did not come in time.
+    case unanswered
+    /// A flow over a better path has taken its place.
+    case replaced
+    /// The machine slept while it was being dialled.
+    case overslept
     /// The remote ended the stream.
     case remoteClosed
     /// It broke.

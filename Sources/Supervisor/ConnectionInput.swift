@@ -8,8 +8,8 @@ public enum ConnectionInput: Hashable, Sendable {
     case opened
     /// The path to the target of the last ``ConnectionAction/observePath(_:)`` is this one now.
     case pathChanged(Path)
-    /// The query was answered; the addresses in the order in which to try them.
-    case dialResolved(query: UInt64, addresses: [IPAddress])
+    /// The query was answered.
+    case resolved(query: UInt64, NameAnswer)
     /// The query was answered in the negative, or could not be asked.
     case resolutionFailed(query: UInt64, ResolutionFailure)
     /// The socket of a remote with TLS is connected, and the handshake has begun.
@@ -22,6 +22,18 @@ public enum ConnectionInput: Hashable, Sendable {
     case remoteClosed(epoch: UInt64)
     /// A connected socket broke.
     case flowFailed(epoch: UInt64, FlowFailure)
+    /// A keepalive was sent on a flow, and an answer in the stream is awaited.
+    case probeSent(epoch: UInt64)
+    /// The server answered so many of the keepalives that were sent, the first ones.
+    case answered(epoch: UInt64, count: Int)
+    /// The answers to the keepalives under way cannot be seen: bytes of the client's stand before them.
+    case answerHidden(epoch: UInt64)
+    /// The server's kernel acknowledged something that was sent at `begun`.
+    case acknowledged(epoch: UInt64, begun: Duration)
+    /// The machine woke from suspend.
+    case resumed
+    /// The server asks to be left alone for so long (`Retry-After`), when the flow that stands ends.
+    case serverAsked(Duration)
     /// An address is no longer on this machine, or no longer usable.
     case localAddressRemoved(IPAddress)
     /// A timer's deadline has passed.

@@ -10,6 +10,11 @@ public struct ConnectionPolicy: Hashable, Sendable {
     public var backoff: BackoffPolicy
     /// The kernel's keepalive; `nil` for none.
     public var keepalive: KeepalivePolicy?
+    /// What the agent itself sends to keep the flow alive, in the protocol's own words; `nil` to leave it to the kernel.
+    public var heartbeat: Heartbeat?
+    /// Whether a flow that stands is kept until one over a better path has taken its place. Otherwise it stays where it
+    /// is, as long as it works.
+    public var movesToBetterPath: Bool
     /// How long one address has to answer a SYN. 10 s by default: the kernel repeats a SYN after 1, 3 and 7 s, so a
     /// radio link that is just waking up gets four chances, and a dead address holds up the next one no longer.
     public var connectTimeout: Duration
@@ -31,12 +36,14 @@ public struct ConnectionPolicy: Hashable, Sendable {
     /// A policy for `remote` with the defaults of its scheme.
     public init(
         remote: Remote, backoff: BackoffPolicy? = nil, keepalive: KeepalivePolicy? = KeepalivePolicy(),
-        connectTimeout: Duration = .seconds(10), userTimeout: Duration? = nil, stableAfter: Duration = .seconds(60),
+        heartbeat: Heartbeat? = nil, movesToBetterPath: Bool = true, connectTimeout: Duration = .seconds(10), userTimeout: Duration? = nil, stableAfter: Duration = .seconds(60),
         tls: TLSPolicy = TLSPolicy(), mark: UInt32? = nil, user: UInt32? = nil
     ) {
         self.remote = remote
         self.backoff = backoff ?? remote.scheme.backoff
         self.keepalive = keepalive
+        self.heartbeat = heartbeat
+        self.movesToBetterPath = movesToBetterPath
         self.connectTimeout = connectTimeout
         self.userTimeout = userTimeout
         self.stableAfter = stableAfter
@@ -53,8 +60,12 @@ public struct ConnectionPolicy: Hashable, Sendable {
     /// What the driver sets on the socket.
     public var socketOptions: SocketOptions {
         SocketOptions(
-            keepalive: keepalive, userTimeout: userTimeout ?? (keepalive ?? KeepalivePolicy()).giveUpAfter,
-            mark: mark, user: user)
+            keepalive: keepalive, userTimeout: userTimeout ?? derivedUserTimeout, mark: mark, user: user)
+    }
+
+    private var derivedUserTimeout: Duration {
+        guard let heartbeat else { return (keepalive ?? KeepalivePolicy()).giveUpAfter }
+        return heartbeat.kind.userTimeout(interval: heartbeat.cadence.interval)
     }
 
     /// How a flow is secured; `nil` for a remote without TLS.
@@ -89,6 +100,7 @@ extension ConnectionPolicy {
         try validateBackoff()
         try validateTLS()
         try validateKeepalive()
+        try validateHeartbeat()
         // Below a second not even one repeated SYN fits; above two minutes the kernel has given up by itself.
         try check("connectTimeout", connectTimeout, in: .seconds(1)...(.seconds(120)))
         if let userTimeout { try check("userTimeout", userTimeout, in: .seconds(1)...(.seconds(86_400))) }
@@ -118,6 +130,21 @@ extension ConnectionPolicy {
         }
         guard (1...127).contains(keepalive.count) else {
             throw PolicyError(field: "keepalive.count", reason: "\(keepalive.count) is not from 1 to 127")
+        }
+    }
+
+    private func validateHeartbeat() throws(PolicyError) {
+        guard let heartbeat else { return }
+        try check("keepalive.interval", heartbeat.cadence.interval, in: heartbeat.kind.figures.intervals)
+        try check("keepalive.tolerance", heartbeat.cadence.tolerance, in: .zero...heartbeat.cadence.interval)
+        if case .custom(let send, let expect) = heartbeat.kind {
+            // A keepalive that fills segments is none; an answer longer than what a dialogue holds would not be found.
+            guard (1...1024).contains(send.count) else {
+                throw PolicyError(field: "keepalive.send", reason: "\(send.count) bytes are not from 1 to 1024")
+            }
+            guard expect.count <= 1024 else {
+                throw PolicyError(field: "keepalive.expect", reason: "\(expect.count) bytes are more than 1024")
+            }
         }
     }
 

@@ -17,8 +17,9 @@ internal import NetworkPath
 /// 4. `openSocket` is answered once, by `dialSucceeded` or `dialFailed` (`handshakeBegan` before it, for TLS), and a
 ///    connected socket later by `remoteClosed` or `flowFailed`. The driver closes a socket on `closeSocket` only, and
 ///    after it says no more of that epoch.
-/// 5. `resolve` is answered once, by `dialResolved` or `resolutionFailed`, unless `cancelResolution` came before.
-/// 6. `now` never goes back. A timer that is told early is scheduled anew.
+/// 5. `resolve` is answered once, by `resolved` or `resolutionFailed`, unless `cancelResolution` came before.
+/// 6. `now` never goes back. A timer that is told early is scheduled anew. Before `proof` is told, the driver looks at
+///    what the kernel has heard of the remote (`acknowledged`).
 /// 7. After ``ConnectionInput/closeRequested`` nothing of the connection is left: no socket, no query, no timer, no
 ///    path that is watched. The machine answers everything from then on with no action.
 ///
@@ -29,50 +30,34 @@ internal import NetworkPath
 ///
 /// - No path: no socket, no query and no timer. The path's return is the timer; it also makes the back-off start over.
 /// - A path that is *unknown* may be there: dialled, with back-off. One that is not coherent closes nothing.
-/// - A flow outlives a change of its path as long as its local address is on this machine.
+/// - A flow outlives a change of its path as long as its local address is on this machine, and it proves itself: a round
+///   trip begun after the change must end in time. The same after the machine slept.
+/// - A path that leads from another address is a better one: a flow is dialled over it while the old one stands, takes
+///   its place when it is connected, and only then is the old one closed. It never lives without a flow for that.
+/// - A server that owes the answer to a keepalive and does not give it in time has lost its flow.
 /// - Every failure counts once and waits, the first one included. The count starts over when a flow lasted
 ///   ``ConnectionPolicy/stableAfter``; that is seen by comparing instants when the flow ends, not by a timer.
 public struct ConnectionStateMachine: ~Copyable {
     /// What the connection is doing, with what belongs to that and to nothing else.
     enum State {
-        /// No path, or none heard of yet; holds nothing. Turns into `resolving` or `connecting` when a path comes
-        /// (`backingOff` if that happens too often) and `closed` on request.
+        /// No path, or none heard of yet; holds nothing. Turns into `dialling` when a path comes (`backingOff` if that
+        /// happens too often) and `closed` on request.
         case waiting
-        /// A query runs. Turns into `connecting` with its answer, `backingOff` or `failed` without one, `waiting` when
-        /// the path goes, itself when the path moves or a user asks, and `closed`.
-        case resolving(Resolving)
-        /// A socket is connecting, or connected and being secured. Turns into `ready`, itself with the next address,
-        /// `backingOff` or `failed` after the last one, `waiting` when the path goes, `resolving` or itself when the
-        /// path moves or a user asks, and `closed`. Indirect, because it is the largest and the shortest: a thousand
-        /// ready connections need not hold room for it.
-        indirect case connecting(Connecting)
-        /// A flow stands; there is no timer. Turns into `backingOff` when the remote or the line ends it, `resolving`
-        /// or `connecting` when its address goes or a user asks, `waiting` when the path goes, and `closed`.
+        /// Names are asked for, sockets connect or are being secured. Turns into `ready`, `backingOff` or `failed` when
+        /// all has failed, `waiting` when the path goes, itself anew when the path moves or a user asks, and `closed`.
+        /// Indirect, because it is the largest and the shortest: a thousand ready connections need not hold room for it.
+        indirect case dialling(Dial)
+        /// A flow stands. There is no timer but while it owes a proof or moves to a better path. Turns into itself with
+        /// another flow, `backingOff` or `failed` when the remote or the line ends it, `dialling` when its address goes
+        /// or it does not prove itself or a user asks, `waiting` when the path goes, and `closed`.
         case ready(Ready)
-        /// Waits to dial again. Turns into `resolving` or `connecting` at its time, when the path moves or a user asks;
-        /// `waiting` when the path goes, and `closed`.
+        /// Waits to dial again. Turns into `dialling` at its time, when the path moves or a user asks; `waiting` when
+        /// the path goes, and `closed`.
         case backingOff(until: Duration)
         /// As `backingOff`, with a long wait: time alone will not mend it.
         case failed(until: Duration)
         /// Over. Turns into nothing.
         case closed
-    }
-
-    struct Resolving {
-        let query: UInt64
-        let deadline: Duration
-    }
-
-    struct Connecting {
-        let epoch: UInt64
-        let remote: Endpoint
-        /// The address the socket was asked to bind to.
-        let source: IPAddress?
-        /// The addresses that come after this one.
-        var walk: AddressWalk
-        var deadline: Duration
-        /// The socket's own end, once it is connected and the TLS handshake runs.
-        var local: Endpoint?
     }
 
     struct Ready {
@@ -83,10 +68,17 @@ public struct ConnectionStateMachine: ~Copyable {
         let interface: String?
         let security: TLSSummary?
         let connectedAt: Duration
+        /// Whether the other end is still there.
+        var liveness: Liveness
+        /// The way to a flow over a better path, while one is tried.
+        var move: Move?
     }
 
-    /// How long a query may take: one round over the three servers that `resolv.conf` can name, at its default of 5 s.
-    static let resolutionTimeout = Duration.seconds(15)
+    /// A flow over a better path, before it takes the place of the one that stands.
+    enum Move {
+        indirect case dialling(Dial, failures: Int)
+        case waiting(until: Duration, failures: Int)
+    }
 
     /// How long after a change of the path its failures count as the network settling: addresses still tentative, a
     /// name server that is not routed to yet. Duplicate address detection, router discovery and DHCP are over by then.
@@ -110,8 +102,13 @@ public struct ConnectionStateMachine: ~Copyable {
     /// Since when every dial was refused.
     var refusedSince: Duration?
     var budget = DialBudget()
-    var newestEpoch: UInt64 = 0
-    var newestQuery: UInt64 = 0
+    var numbers = Dial.Numbers()
+    /// The flow that was last spoken of.
+    var shownEpoch: UInt64 = 0
+    /// Whether the server has ever answered a keepalive, on whichever flow.
+    var hasAnsweredKeepalives = false
+    /// Until when the server wants to be left alone.
+    var leftAloneUntil: Duration?
 
     /// A machine for a policy that was validated, not yet at work: ``ConnectionInput/opened`` starts it.
     public init(policy: ConnectionPolicy, now: Duration) {
@@ -128,7 +125,7 @@ public struct ConnectionStateMachine: ~Copyable {
         switch input {
         case .opened: open(&turn)
         case .pathChanged(let path): pathChanged(to: path, &turn)
-        case .dialResolved(let query, let addresses): resolved(query, addresses, &turn)
+        case .resolved(let query, let answer): resolved(query, answer, &turn)
         case .resolutionFailed(let query, let failure): resolutionFailed(query, failure, &turn)
         case .handshakeBegan(let epoch, let local): handshakeBegan(epoch, local, &turn)
         case .dialSucceeded(let epoch, let local, let remote, let security):
@@ -136,6 +133,12 @@ public struct ConnectionStateMachine: ~Copyable {
         case .dialFailed(let epoch, let failure): dialFailed(epoch, failure, &turn)
         case .remoteClosed(let epoch): flowEnded(epoch, .remoteClosed, &turn)
         case .flowFailed(let epoch, let failure): flowEnded(epoch, .flowFailed(failure), &turn)
+        case .probeSent(let epoch): probeSent(epoch, &turn)
+        case .answered(let epoch, let count): answered(epoch, count, &turn)
+        case .answerHidden(let epoch): answerHidden(epoch, &turn)
+        case .acknowledged(let epoch, let begun): acknowledged(epoch, begun, &turn)
+        case .resumed: resumed(&turn)
+        case .serverAsked(let pause): serverAsked(pause, &turn)
         case .localAddressRemoved(let address): localAddressRemoved(address, &turn)
         case .timerFired(let timer): timerFired(timer, &turn)
         case .redialRequested: redial(because: .redialRequested, closing: .superseded, &turn)
@@ -144,17 +147,6 @@ public struct ConnectionStateMachine: ~Copyable {
         }
         random = turn.random
         return turn.actions
-    }
-
-    /// One call of ``process(_:now:using:)``: its instant, its random source, and the actions so far.
-    struct Turn<Random: RandomNumberGenerator> {
-        let now: Duration
-        var random: Random
-        var actions: [ConnectionAction] = []
-
-        mutating func perform(_ action: ConnectionAction) {
-            actions.append(action)
-        }
     }
 }
 
@@ -173,6 +165,7 @@ extension ConnectionStateMachine {
         if case .waiting = state { return }
         release(closing, &turn)
         startOver()
+        if reason == .redialRequested { leftAloneUntil = nil }
         dial(because: reason, &turn)
     }
 
@@ -187,12 +180,15 @@ extension ConnectionStateMachine {
             release(.superseded, &turn)
             path = nil
             startOver()
+            (hasAnsweredKeepalives, leftAloneUntil) = (false, nil)
             turn.perform(.observePath(policy.target))
             return enter(.waiting, because: .policyChanged, &turn)
         }
-        if let epoch = openEpoch, policy.socketOptions != old.socketOptions {
-            turn.perform(.configureSocket(epoch: epoch, policy.socketOptions))
+        if policy.socketOptions != old.socketOptions {
+            for epoch in openEpochs { turn.perform(.configureSocket(epoch: epoch, policy.socketOptions)) }
         }
+        if policy.heartbeat != old.heartbeat { heartbeatChanged(&turn) }
+        if !policy.movesToBetterPath { endMove(.superseded, &turn) }
         if case .backingOff(let deadline) = state, policy.backoff != old.backoff {
             // A wait that was drawn from figures nobody wants any more is not sat out; a shorter one is not drawn out.
             let sooner = drawDeadline(policy.backoff, &turn)
@@ -214,12 +210,14 @@ extension ConnectionStateMachine {
 // MARK: - What every rule is made of
 
 extension ConnectionStateMachine {
-    /// The epoch of the socket that is open, if one is.
-    private var openEpoch: UInt64? {
+    /// The epochs of the sockets that are open.
+    private var openEpochs: [UInt64] {
         switch state {
-        case .connecting(let connecting): connecting.epoch
-        case .ready(let ready): ready.epoch
-        case .waiting, .resolving, .backingOff, .failed, .closed: nil
+        case .dialling(let dial): return dial.attempts.map(\.epoch)
+        case .ready(let ready):
+            guard case .dialling(let dial, _)? = ready.move else { return [ready.epoch] }
+            return [ready.epoch] + dial.attempts.map(\.epoch)
+        case .waiting, .backingOff, .failed, .closed: return []
         }
     }
 
@@ -229,23 +227,27 @@ extension ConnectionStateMachine {
         refusedSince = nil
     }
 
-    /// Gives up what the state holds: its socket, its query, its timer. The caller enters another state.
+    /// Gives up what the state holds: its sockets, its queries, its timers. The caller enters another state.
     mutating func release(_ closing: CloseReason, _ turn: inout Turn<some RandomNumberGenerator>) {
         switch state {
         case .waiting, .closed:
             break
-        case .resolving(let resolving):
-            turn.perform(.cancelTimer(.resolution))
-            turn.perform(.cancelResolution(query: resolving.query))
-        case .connecting(let connecting):
-            turn.perform(.cancelTimer(.connect))
-            turn.perform(.closeSocket(epoch: connecting.epoch, closing))
+        case .dialling(var dial):
+            abandon(&dial, closing, &turn)
         case .ready(let ready):
-            turn.perform(.closeSocket(epoch: ready.epoch, closing))
-            if isStable(ready, at: turn.now) { startOver() }
+            endMove(closing, &turn)
+            closeFlow(ready, closing, &turn)
         case .backingOff, .failed:
             turn.perform(.cancelTimer(.retry))
         }
+    }
+
+    /// Closes a flow that stands; if it was stable, the failures so far are forgotten. Its move, if there is one, goes
+    /// on.
+    mutating func closeFlow(_ ready: Ready, _ closing: CloseReason, _ turn: inout Turn<some RandomNumberGenerator>) {
+        if ready.liveness.deadline != nil { turn.perform(.cancelTimer(.proof)) }
+        turn.perform(.closeSocket(epoch: ready.epoch, closing))
+        if isStable(ready, at: turn.now) { startOver() }
     }
 
     func isStable(_ ready: Ready, at now: Duration) -> Bool {
@@ -260,6 +262,7 @@ extension ConnectionStateMachine {
         state = next
         self.reason = reason
         since = turn.now
+        shownEpoch = status.epoch
         turn.perform(
             .emit(
                 ConnectionEvent(
@@ -271,6 +274,7 @@ extension ConnectionStateMachine {
     mutating func emit(
         _ kind: ConnectionEvent.Kind, because reason: StatusReason, _ turn: inout Turn<some RandomNumberGenerator>
     ) {
+        shownEpoch = status.epoch
         turn.perform(
             .emit(
                 ConnectionEvent(

@@ -16,19 +16,30 @@ public struct ConnectionStatus: Hashable, Sendable {
         case securing
         /// A flow stands.
         case ready
+        /// A flow stands, and after a change of the path or a suspend is still to show that the remote is there.
+        case verifying
         /// The next dial waits for its time.
         case backingOff
         /// Something that time does not mend; dialled again rarely.
         case failed
         /// Over, for good.
         case closed
+
+        /// Whether a flow stands.
+        public var hasFlow: Bool {
+            switch self {
+            case .ready, .verifying: true
+            case .waiting, .resolving, .connecting, .securing, .backingOff, .failed, .closed: false
+            }
+        }
     }
 
     /// What it is doing.
     public var state: State
     /// Why.
     public var reason: StatusReason
-    /// The number of the newest flow; 0 before the first. Each socket is a flow of its own.
+    /// The number of the flow that stands, or of the attempt that is spoken of; 0 before the first. Each socket has its
+    /// own, and a flow that takes the place of another a higher one.
     public var epoch: UInt64
     /// The number of the dial that runs, is waited for or made the flow. 1 after a stable flow, a change of the path or
     /// a user's request; one more after each failure.
@@ -37,13 +48,13 @@ public struct ConnectionStatus: Hashable, Sendable {
     public var nextAttempt: Duration?
     /// When the state was entered.
     public var since: Duration
-    /// How the flow is secured, while ``State/ready``; `nil` for one without TLS.
+    /// How the flow is secured, while there is one; `nil` for one without TLS.
     public var security: TLSSummary?
-    /// The flow's local end, while ``State/securing`` or ``State/ready``.
+    /// The flow's local end, from ``State/securing`` on.
     public var localAddress: Endpoint?
-    /// The flow's remote end, while ``State/connecting``, ``State/securing`` or ``State/ready``.
+    /// The flow's remote end, from ``State/connecting`` on.
     public var remoteAddress: Endpoint?
-    /// The name of the interface that had the flow's local address when it was made, while ``State/ready``.
+    /// The name of the interface that had the flow's local address when it was made.
     public var interface: String?
     /// The newest path to the remote; `nil` before one was heard of.
     public var path: Path? {
@@ -56,8 +67,8 @@ public struct ConnectionStatus: Hashable, Sendable {
         }
         set { boxedPath = newValue.map { .path($0) } }
     }
-    /// When a round trip that the remote answered was last seen to end, while ``State/ready``. The machine knows of the
-    /// connect alone; the driver may know a later one.
+    /// When a round trip that the remote answered was last seen to end, of the flow that stands. The machine knows of
+    /// the connect, of keepalives and of verifications; the driver may know a later one.
     public var lastProof: Duration?
 
     // Out of line: a path is most of a status's size, and events are kept by the thousand without theirs.
@@ -98,6 +109,10 @@ public struct ConnectionEvent: Hashable, Sendable {
         case stateChanged
         /// One address of the remote failed and the next one is being tried.
         case addressFailed
+        /// Another address is being tried beside those that have not answered yet.
+        case attemptBegan
+        /// A flow over the better path did not come about, for now; the one that stands is kept.
+        case moveFailed
         /// The path changed and the state did not: the reason of the wait, or the way under a flow that stands.
         case pathChanged
         /// The policy changed and the flow, if any, was kept.

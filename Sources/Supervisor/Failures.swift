@@ -54,13 +54,15 @@ public enum ResolutionFailure: Error, Hashable, Sendable {
     case noSuchName
     /// The name exists and has no address.
     case noAddress
+    /// The domain says that it does not offer the service (RFC 2782: a target of ".").
+    case notOffered
     /// No server could be asked, or none answered usefully (SERVFAIL, REFUSED, a timeout). It may well later.
     case temporary
 
     /// Whether asking again soon is pointless.
     var isPermanent: Bool {
         switch self {
-        case .noSuchName, .noAddress: true
+        case .noSuchName, .noAddress, .notOffered: true
         case .temporary: false
         }
     }
@@ -72,6 +74,7 @@ extension ResolutionFailure: CustomStringConvertible {
         switch self {
         case .noSuchName: "the name does not exist"
         case .noAddress: "the name has no address"
+        case .notOffered: "the domain does not offer the service"
         case .temporary: "the name server gives no answer"
         }
     }

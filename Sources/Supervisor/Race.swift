@@ -13,7 +13,8 @@ internal import NetworkPath
 /// - The next service's turn comes when the addresses of the one before have all been tried. One whose names are still
 ///   being asked for holds the others up for no longer than ``attemptDelay``.
 ///
-/// The first attempt that connects wins. The owner closes the others.
+/// The first attempt that stands wins: connected, and secured where the remote has TLS. While one is being secured no
+/// other is begun; the line is a good one, and the server has its hands full. The owner closes the losers.
 struct Race {
     /// How long an IPv4 answer waits for IPv6's (RFC 8305, section 8).
     static let resolutionDelay = Duration.milliseconds(50)
@@ -30,7 +31,9 @@ struct Race {
         /// The address that the socket was asked to bind to.
         let source: IPAddress?
         /// When it is given up.
-        let deadline: Duration
+        var deadline: Duration
+        /// The socket's own end, once it is connected and being secured.
+        var local: Endpoint?
     }
 
     /// An attempt to begin.
@@ -106,6 +109,17 @@ struct Race {
         lastStart = now
     }
 
+    /// An attempt is connected, and its handshake has until `deadline`.
+    ///
+    /// - Returns: whether that is news of an attempt of this race.
+    mutating func securing(_ epoch: UInt64, at local: Endpoint, until deadline: Duration) -> Bool {
+        guard let position = running.firstIndex(where: { $0.epoch == epoch }), running[position].local == nil else {
+            return false
+        }
+        (running[position].local, running[position].deadline) = (local, deadline)
+        return true
+    }
+
     /// An attempt failed. Of several failures the first that the remote's side caused is kept, else the last:
     /// "refused" tells more than "no route" for the family that this network does not have.
     ///
@@ -129,6 +143,9 @@ struct Race {
     /// What to do now, for as long as the answer is `start`.
     mutating func step(now: Duration) -> Step {
         if tried.count >= Self.limit { return running.isEmpty ? .over : .wait(until: nextDeadline) }
+        // Nobody waits for their turn, or somebody has all but won.
+        let isIdle = services.allSatisfy { $0.candidates.isEmpty }
+        if isSecuring || (isIdle && !running.isEmpty) { return .wait(until: nextDeadline) }
         if let lastStart, now < lastStart + Self.attemptDelay, !running.isEmpty {
             return .wait(until: soonest(lastStart + Self.attemptDelay))
         }
@@ -142,7 +159,7 @@ struct Race {
                 }
             }
             // The services behind it wait for its names, but not for long.
-            guard isHeldUp(services[index]) else { continue }
+            guard isHeldUp(services[index]), index + 1 < services.count else { continue }
             let patience = began + Self.attemptDelay
             if now < patience { return .wait(until: soonest(earliest, patience)) }
         }
@@ -174,6 +191,15 @@ struct Race {
             return Start(remote: remote, source: chosen.source)
         }
         return nil
+    }
+
+    /// Whether the handshake of an attempt runs.
+    var isSecuring: Bool { running.contains { $0.local != nil } }
+
+    /// Whether an attempt is bound to `source`, or one that is still to come would be.
+    func uses(_ source: IPAddress) -> Bool {
+        running.contains { ($0.local?.address ?? $0.source) == source }
+            || services.contains { $0.candidates.contains { $0.source == source } }
     }
 
     private var nextDeadline: Duration? { running.map(\.deadline).min() }

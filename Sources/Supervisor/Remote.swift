@@ -84,30 +84,54 @@ public struct Remote: Hashable, Sendable, CustomStringConvertible {
     public let scheme: Scheme
     /// The host, a name in lower case without a trailing dot, or an address.
     public let host: Target.Host
-    /// The TCP port.
+    /// The TCP port: the one written, or the scheme's.
     public let port: UInt16
+    /// Whether it was written. Who writes a port means that one of this very host; otherwise the domain's SRV records
+    /// say which hosts and ports offer the service (RFC 3263, section 4.2; RFC 6120, section 3.2.2).
+    let isPortWritten: Bool
     /// The resource of a WebSocket with its leading slash; empty where none was written.
     public let resource: String
 
     /// A remote from parts that were checked.
-    init(scheme: Scheme, host: Target.Host, port: UInt16, resource: String) {
+    init(scheme: Scheme, host: Target.Host, port: UInt16, isPortWritten: Bool = true, resource: String) {
         self.scheme = scheme
         self.host = host
         self.port = port
+        self.isPortWritten = isPortWritten
         self.resource = resource
     }
 
     /// Whether the flow's bytes are inside TLS.
     public var needsTLS: Bool { scheme.needsTLS }
 
-    /// The canonical form: the port always written, IPv6 in brackets. Parsing it gives the same remote.
+    /// The name under which the domain's SRV records stand; `nil` where none are asked for: the scheme has none, or the
+    /// URL says where to go.
+    var serviceName: String? {
+        guard case .name(let name) = host, !isPortWritten, let labels = scheme.serviceLabels else { return nil }
+        return "\(labels).\(name)"
+    }
+
+    /// The canonical form: the port written unless SRV records give it, IPv6 in brackets. Parsing it gives the same
+    /// remote.
     public var description: String { "\(scheme.rawValue)://\(authority)\(resource)" }
 
     /// Host and port alone, as in `[2001:db8::7]:5060`.
     public var authority: String {
         switch host {
         case .address(let address): Endpoint(address: address, port: port).description
-        case .name(let name): "\(name):\(port)"
+        case .name(let name): serviceName == nil ? "\(name):\(port)" : name
         }
+    }
+
+    /// By what is dialled: a port that was written and is the scheme's own is another remote only where SRV records
+    /// would be asked for without it.
+    public static func == (one: Remote, other: Remote) -> Bool {
+        one.scheme == other.scheme && one.host == other.host && one.port == other.port
+            && one.resource == other.resource && one.serviceName == other.serviceName
+    }
+
+    /// As ``==(_:_:)`` compares.
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(description)
     }
 }

@@ -64,7 +64,7 @@ extension Remote {
         let (host, port) = try Self.splitPort(authority)
         self.init(
             scheme: scheme, host: try Self.host(host), port: try Self.port(port, of: scheme),
-            resource: try Self.resource(rest[end...], of: scheme))
+            isPortWritten: port?.isEmpty == false, resource: try Self.resource(rest[end...], of: scheme))
     }
 
     private static func splitScheme(_ text: String) throws(RemoteError) -> (Scheme, Substring) {

@@ -2,8 +2,7 @@
 
 internal import NetworkPath
 
-// From the decision to dial to a flow that stands, and from its end to the next decision. A probe of the flow goes
-// between `ready` and `backingOff`.
+// From the decision to dial to a flow that stands.
 
 extension ConnectionStateMachine {
     /// Begins a dial. The caller has released what the state held.
@@ -12,221 +11,183 @@ extension ConnectionStateMachine {
             let lost = StatusReason.noPath(path?.reason, destination: path?.destination)
             return enter(.waiting, because: lost, &turn)
         }
-        guard budget.spend(at: turn.now) else {
-            turn.perform(.scheduleTimer(.retry, deadline: budget.earliest))
-            return enter(.backingOff(until: budget.earliest), because: .dialledTooOften, &turn)
+        if let leftAloneUntil, turn.now < leftAloneUntil {
+            return wait(until: leftAloneUntil, because: .serverAsked, &turn)
         }
-        switch policy.remote.host {
-        case .address(let address):
-            connect(AddressWalk([address]), because: reason, &turn)
-        case .name(let name):
-            newestQuery += 1
-            let deadline = turn.now + Self.resolutionTimeout
-            turn.perform(.resolve(query: newestQuery, name: name))
-            turn.perform(.scheduleTimer(.resolution, deadline: deadline))
-            enter(.resolving(Resolving(query: newestQuery, deadline: deadline)), because: reason, &turn)
+        guard budget.spend(at: turn.now) else {
+            return wait(until: budget.earliest, because: .dialledTooOften, &turn)
+        }
+        let dial = Dial(.init(policy: policy, path: path), &numbers, &turn)
+        goOn(dial, isNew: true, because: reason, &turn)
+    }
+
+    private mutating func wait(
+        until deadline: Duration, because reason: StatusReason, _ turn: inout Turn<some RandomNumberGenerator>
+    ) {
+        turn.perform(.scheduleTimer(.retry, deadline: deadline))
+        enter(.backingOff(until: deadline), because: reason, &turn)
+    }
+
+    /// Does what is due in a dial that has no flow to fall back on.
+    ///
+    /// - Parameters:
+    ///   - isNew: whether it begins with this.
+    ///   - misses: the attempts that failed in this turn.
+    private mutating func goOn(
+        _ dial: Dial, isNew: Bool = false, because reason: StatusReason, misses: [StatusReason] = [],
+        _ turn: inout Turn<some RandomNumberGenerator>
+    ) {
+        var dial = dial
+        switch dial.goOn(&numbers, &turn) {
+        case .failed(let cause):
+            abandon(&dial, .dialFailed, &turn)
+            attemptFailed(cause, &turn)
+        case .goesOn(let wake):
+            set(&dial, for: wake, &turn)
+            let next = State.dialling(dial)
+            if isNew { return enter(next, because: reason, &turn) }
+            let before = status
+            if publicState(of: next) != before.state { return enter(next, because: misses.last ?? reason, &turn) }
+            state = next
+            for miss in misses { emit(.addressFailed, because: miss, &turn) }
+            if misses.isEmpty, status.epoch != before.epoch { emit(.attemptBegan, because: reason, &turn) }
         }
     }
 
-    mutating func resolved(
-        _ query: UInt64, _ addresses: [IPAddress], _ turn: inout Turn<some RandomNumberGenerator>
+    func set(_ dial: inout Dial, for wake: Duration, _ turn: inout Turn<some RandomNumberGenerator>) {
+        guard dial.wake != wake else { return }
+        dial.wake = wake
+        turn.perform(.scheduleTimer(.dial, deadline: wake))
+    }
+
+    /// Gives up what a dial has under way, its timer included.
+    func abandon(
+        _ dial: inout Dial, _ closing: CloseReason, but winner: UInt64? = nil,
+        _ turn: inout Turn<some RandomNumberGenerator>
     ) {
-        guard case .resolving(let resolving) = state, resolving.query == query else { return }
-        turn.perform(.cancelTimer(.resolution))
-        guard !addresses.isEmpty else { return attemptFailed(.resolutionFailed(.noAddress), &turn) }
-        connect(AddressWalk(addresses), because: reason, &turn)
+        if dial.wake != nil { turn.perform(.cancelTimer(.dial)) }
+        dial.close(closing, but: winner, &turn)
+    }
+
+    /// Changes the dial that runs, be it for the first flow or for a better one, and does what is due in it then.
+    ///
+    /// - Parameter change: returns the attempts that it made fail; `nil` where it was no news for this dial.
+    private mutating func advance<Random>(
+        _ turn: inout Turn<Random>, _ change: (inout Dial, inout Dial.Numbers, inout Turn<Random>) -> [StatusReason]?
+    ) {
+        switch state {
+        case .dialling(let before):
+            var dial = before
+            guard let misses = change(&dial, &numbers, &turn) else { return }
+            goOn(dial, because: reason, misses: misses, &turn)
+        case .ready(let ready):
+            guard case .dialling(let before, let failures)? = ready.move else { return }
+            var dial = before
+            guard change(&dial, &numbers, &turn) != nil else { return }
+            goOn(moving: ready, by: dial, afterFailures: failures, &turn)
+        case .waiting, .backingOff, .failed, .closed:
+            break
+        }
+    }
+
+    // MARK: - What is heard of a dial
+
+    mutating func resolved(
+        _ query: UInt64, _ answer: NameAnswer, _ turn: inout Turn<some RandomNumberGenerator>
+    ) {
+        advance(&turn) { dial, numbers, turn in dial.answered(query, answer, &numbers, &turn) ? [] : nil }
     }
 
     mutating func resolutionFailed(
         _ query: UInt64, _ failure: ResolutionFailure, _ turn: inout Turn<some RandomNumberGenerator>
     ) {
-        guard case .resolving(let resolving) = state, resolving.query == query else { return }
-        turn.perform(.cancelTimer(.resolution))
-        attemptFailed(.resolutionFailed(failure), &turn)
-    }
-
-    /// Connects to the first address of a walk that has one.
-    private mutating func connect(
-        _ walk: AddressWalk, because reason: StatusReason, _ turn: inout Turn<some RandomNumberGenerator>
-    ) {
-        var walk = walk
-        guard let address = walk.next() else { return }
-        enter(.connecting(open(address, walk, &turn)), because: reason, &turn)
-    }
-
-    private mutating func open(
-        _ address: IPAddress, _ walk: AddressWalk, _ turn: inout Turn<some RandomNumberGenerator>
-    ) -> Connecting {
-        newestEpoch += 1
-        let remote = Endpoint(address: address, port: policy.remote.port)
-        // The verdict holds for the address it was made for; another address may well be reached by another way.
-        let source = path?.destination == address ? path?.source : nil
-        let deadline = turn.now + policy.connectTimeout
-        turn.perform(
-            .openSocket(
-                FlowRequest(
-                    epoch: newestEpoch, remote: remote, source: source, interfaceIndex: path?.interface?.index,
-                    options: policy.socketOptions, tls: policy.tlsRequest)))
-        turn.perform(.scheduleTimer(.connect, deadline: deadline))
-        return Connecting(epoch: newestEpoch, remote: remote, source: source, walk: walk, deadline: deadline)
+        advance(&turn) { dial, _, turn in dial.failed(query, failure, &turn) ? [] : nil }
     }
 
     /// The handshake has as long as the connect had: a few round trips more, and the server's arithmetic.
     mutating func handshakeBegan(_ epoch: UInt64, _ local: Endpoint, _ turn: inout Turn<some RandomNumberGenerator>) {
-        guard case .connecting(var connecting) = state, connecting.epoch == epoch, connecting.local == nil else {
-            return
+        advance(&turn) { dial, _, turn in dial.handshakeBegan(epoch, local, now: turn.now) ? [] : nil }
+    }
+
+    mutating func dialFailed(
+        _ epoch: UInt64, _ failure: FlowFailure, _ turn: inout Turn<some RandomNumberGenerator>
+    ) {
+        advance(&turn) { dial, _, turn in
+            dial.attemptFailed(epoch, failure, closing: .dialFailed, &turn).map { [.dialFailed(failure, $0.remote)] }
         }
-        connecting.local = local
-        connecting.deadline = turn.now + policy.connectTimeout
-        turn.perform(.scheduleTimer(.connect, deadline: connecting.deadline))
-        enter(.connecting(connecting), because: reason, &turn)
     }
 
     mutating func dialSucceeded(
         _ epoch: UInt64, _ local: Endpoint, _ remote: Endpoint, _ security: TLSSummary?,
         _ turn: inout Turn<some RandomNumberGenerator>
     ) {
-        guard case .connecting(let connecting) = state, connecting.epoch == epoch else { return }
-        turn.perform(.cancelTimer(.connect))
+        var won: Dial
+        var old: Ready?
+        switch state {
+        case .dialling(let dial):
+            won = dial
+        case .ready(let ready):
+            guard case .dialling(let dial, _)? = ready.move else { return }
+            (won, old) = (dial, ready)
+        case .waiting, .backingOff, .failed, .closed:
+            return
+        }
+        guard won.attempts.contains(where: { $0.epoch == epoch }) else { return }
+        abandon(&won, .outrun, but: epoch, &turn)
+        if let old { closeFlow(old, .replaced, &turn) }
         refusedSince = nil
         let interface = path?.interface.flatMap { interface in
             interface.addresses.contains { $0.address == local.address } ? interface.name : nil
         }
         let ready = Ready(
             epoch: epoch, local: local, remote: remote, interface: interface, security: security,
-            connectedAt: turn.now)
-        enter(.ready(ready), because: .connected, &turn)
+            connectedAt: turn.now,
+            liveness: Liveness(
+                policy.livenessFigures, connectedAt: turn.now, hasAnsweredKeepalives: hasAnsweredKeepalives))
+        if let heartbeat = policy.heartbeat { turn.perform(.keepAlive(epoch: epoch, heartbeat)) }
+        enter(.ready(ready), because: old == nil ? .connected : .replaced, &turn)
     }
 
-    mutating func dialFailed(
-        _ epoch: UInt64, _ failure: FlowFailure, _ turn: inout Turn<some RandomNumberGenerator>
-    ) {
-        guard case .connecting(let connecting) = state, connecting.epoch == epoch else { return }
-        turn.perform(.cancelTimer(.connect))
-        addressFailed(connecting, failure, closing: .dialFailed, &turn)
-    }
-
-    private mutating func addressFailed(
-        _ connecting: Connecting, _ failure: FlowFailure, closing: CloseReason,
-        _ turn: inout Turn<some RandomNumberGenerator>
-    ) {
-        turn.perform(.closeSocket(epoch: connecting.epoch, closing))
-        var walk = connecting.walk
-        walk.note(failure, of: connecting.remote)
-        if let address = walk.next() {
-            let cause = StatusReason.dialFailed(failure, connecting.remote)
-            let next = State.connecting(open(address, walk, &turn))
-            // From `securing` it is a step back, and subscribers see another state.
-            if connecting.local != nil { return enter(next, because: cause, &turn) }
-            state = next
-            return emit(.addressFailed, because: cause, &turn)
-        }
-        let miss = walk.miss ?? AddressWalk.Miss(failure: failure, remote: connecting.remote)
-        attemptFailed(.dialFailed(miss.failure, miss.remote), &turn)
-    }
-
-    /// The remote or the line ended a flow.
-    mutating func flowEnded(
-        _ epoch: UInt64, _ cause: StatusReason, _ turn: inout Turn<some RandomNumberGenerator>
-    ) {
-        guard case .ready(let ready) = state, ready.epoch == epoch else { return }
-        turn.perform(.closeSocket(epoch: epoch, cause == .remoteClosed ? .remoteClosed : .failed))
-        if isStable(ready, at: turn.now) { startOver() } else { failures += 1 }
-        // With TLS 1.3 a server judges the client's certificate when the client has long been done.
-        if Self.kind(of: cause) == .permanent { return giveUp(because: cause, &turn) }
-        backOff(because: cause, &turn)
-    }
+    // MARK: - Timers
 
     mutating func timerFired(_ timer: ConnectionTimer, _ turn: inout Turn<some RandomNumberGenerator>) {
-        switch (timer, state) {
-        case (.resolution, .resolving(let resolving)):
-            guard isDue(resolving.deadline, timer, &turn) else { return }
-            turn.perform(.cancelResolution(query: resolving.query))
-            attemptFailed(.resolutionFailed(.temporary), &turn)
-        case (.connect, .connecting(let connecting)):
-            guard isDue(connecting.deadline, timer, &turn) else { return }
-            let failure = connecting.local == nil ? FlowFailure.timedOut : .tls(.timedOut)
-            addressFailed(connecting, failure, closing: .timedOut, &turn)
-        case (.retry, .backingOff(let deadline)), (.retry, .failed(let deadline)):
-            guard isDue(deadline, timer, &turn) else { return }
+        switch timer {
+        case .dial: dialIsDue(&turn)
+        case .retry: retryIsDue(&turn)
+        case .proof: proofIsDue(&turn)
+        }
+    }
+
+    private mutating func dialIsDue(_ turn: inout Turn<some RandomNumberGenerator>) {
+        var wake: Duration?
+        if case .dialling(let dial) = state { wake = dial.wake }
+        if case .ready(let ready) = state, case .dialling(let dial, _)? = ready.move { wake = dial.wake }
+        guard let wake, isDue(wake, .dial, &turn) else { return }
+        advance(&turn) { dial, _, turn in
+            // It rang, and is to be set again whatever comes next.
+            dial.wake = nil
+            return dial.giveUpOverdue(&turn).map { .dialFailed($1, $0.remote) }
+        }
+    }
+
+    private mutating func retryIsDue(_ turn: inout Turn<some RandomNumberGenerator>) {
+        switch state {
+        case .backingOff(let deadline), .failed(let deadline):
+            guard isDue(deadline, .retry, &turn) else { return }
             dial(because: .retryDue, &turn)
-        case (.resolution, _), (.connect, _), (.retry, _):
+        case .ready(let ready):
+            guard case .waiting(let deadline, let failures)? = ready.move, isDue(deadline, .retry, &turn) else { return }
+            move(ready, afterFailures: failures, &turn)
+        case .waiting, .dialling, .closed:
             break
         }
     }
 
-    private func isDue(
+    func isDue(
         _ deadline: Duration, _ timer: ConnectionTimer, _ turn: inout Turn<some RandomNumberGenerator>
     ) -> Bool {
         if turn.now >= deadline { return true }
         turn.perform(.scheduleTimer(timer, deadline: deadline))
         return false
-    }
-}
-
-// MARK: - After a failure
-
-extension ConnectionStateMachine {
-    /// A dial has failed as a whole. The caller has released what the state held.
-    private mutating func attemptFailed(_ cause: StatusReason, _ turn: inout Turn<some RandomNumberGenerator>) {
-        let kind = Self.kind(of: cause)
-        if kind == .local, let pathMovedAt, turn.now - pathMovedAt < Self.settlingTime {
-            return retry(.brief, because: cause, &turn)
-        }
-        failures += 1
-        refusedSince = kind == .refused ? refusedSince ?? turn.now : nil
-        let isRefusedForGood = refusedSince.map { turn.now - $0 >= Self.persistentRefusal } ?? false
-        guard kind == .permanent || isRefusedForGood else { return backOff(because: cause, &turn) }
-        giveUp(because: cause, &turn)
-    }
-
-    /// Waits for somebody to mend the cause: dials rarely.
-    private mutating func giveUp(because cause: StatusReason, _ turn: inout Turn<some RandomNumberGenerator>) {
-        let deadline = drawDeadline(.slow, &turn)
-        turn.perform(.scheduleTimer(.retry, deadline: deadline))
-        enter(.failed(until: deadline), because: cause, &turn)
-    }
-
-    /// Failures by what the next dial makes of them.
-    private enum FailureKind {
-        /// This machine's network failed; in the first while after a change that passes in seconds.
-        case local
-        /// The server's host said no. It means it when it keeps saying so.
-        case refused
-        /// Time does not mend it.
-        case permanent
-        /// It may pass.
-        case transient
-    }
-
-    private static func kind(of cause: StatusReason) -> FailureKind {
-        switch cause {
-        case .resolutionFailed(let failure): failure.isPermanent ? .permanent : .local
-        case .dialFailed(.refused, _): .refused
-        case .dialFailed(.tls(let failure), _), .flowFailed(.tls(let failure)):
-            failure.isPermanent ? .permanent : .transient
-        case .dialFailed(let failure, _): failure.isLocal ? .local : .transient
-        case .opened, .noPath, .pathAvailable, .pathMoved, .retryDue, .dialledTooOften, .connected, .remoteClosed,
-            .flowFailed, .localAddressRemoved, .redialRequested, .policyChanged, .closeRequested:
-            .transient
-        }
-    }
-
-    /// Waits by the connection's own policy, and then dials.
-    mutating func backOff(because cause: StatusReason, _ turn: inout Turn<some RandomNumberGenerator>) {
-        retry(policy.backoff, because: cause, &turn)
-    }
-
-    private mutating func retry(
-        _ backoff: BackoffPolicy, because cause: StatusReason, _ turn: inout Turn<some RandomNumberGenerator>
-    ) {
-        let deadline = drawDeadline(backoff, &turn)
-        turn.perform(.scheduleTimer(.retry, deadline: deadline))
-        enter(.backingOff(until: deadline), because: cause, &turn)
-    }
-
-    /// When to dial again: what chance draws, but not earlier than the budget allows, or the wait would end in another.
-    func drawDeadline(_ backoff: BackoffPolicy, _ turn: inout Turn<some RandomNumberGenerator>) -> Duration {
-        max(turn.now + backoff.delay(afterFailures: failures, using: &turn.random), budget.earliest)
     }
 }

@@ -20,11 +20,16 @@ extension ConnectionStateMachine {
         case .waiting:
             startOver()
             dial(because: .pathAvailable, &turn)
-        case .resolving, .connecting:
+        case .dialling:
             // What was sent went out by a way that packets no longer take.
             if let old, new.leadsElsewhere(than: old) { redial(because: .pathMoved, closing: .pathMoved, &turn) }
-        case .ready:
-            if isFresh { emit(.pathChanged, because: .pathMoved, &turn) }
+        case .ready(let ready):
+            guard isFresh else { break }
+            pathMoved(under: ready, from: old, &turn)
+            if old.map({ new.leadsElsewhere(than: $0) || new.status != $0.status }) ?? false {
+                verify(because: .pathMoved, &turn)
+            }
+            if publicState != .verifying || since != turn.now { emit(.pathChanged, because: .pathMoved, &turn) }
         case .backingOff, .failed:
             if isFresh { redial(because: .pathMoved, closing: .pathMoved, &turn) }
         case .closed:
@@ -49,14 +54,23 @@ extension ConnectionStateMachine {
         if path?.source == address {
             path?.source = nil
             pathMovedAt = turn.now
+            forgetWaitingMove(&turn)
         }
         let isBoundToIt =
             switch state {
-            case .connecting(let connecting): (connecting.local?.address ?? connecting.source) == address
+            case .dialling(let dial): dial.uses(address)
             case .ready(let ready): ready.local.address == address
-            case .waiting, .resolving, .backingOff, .failed, .closed: false
+            case .waiting, .backingOff, .failed, .closed: false
             }
+        if case .ready(let ready) = state, case .dialling(let dial, _)? = ready.move, dial.uses(address) {
+            endMove(.localAddressRemoved, &turn)
+        }
         guard isBoundToIt else { return }
+        if case .ready(let ready) = state, case .dialling? = ready.move {
+            closeFlow(ready, .localAddressRemoved, &turn)
+            _ = promoteMove(of: ready, because: .localAddressRemoved(address), &turn)
+            return
+        }
         release(.localAddressRemoved, &turn)
         dial(because: .localAddressRemoved(address), &turn)
     }

@@ -4,19 +4,22 @@ extension ConnectionStateMachine {
     /// What can be said of the connection now.
     public var status: ConnectionStatus {
         var status = ConnectionStatus(
-            state: publicState, reason: reason, epoch: newestEpoch, attempt: failures + 1, since: since, path: path)
+            state: publicState, reason: reason, epoch: shownEpoch, attempt: failures + 1, since: since, path: path)
         switch state {
-        case .waiting, .resolving, .closed:
+        case .waiting, .closed:
             break
-        case .connecting(let connecting):
-            status.localAddress = connecting.local
-            status.remoteAddress = connecting.remote
+        case .dialling(let dial):
+            guard let attempt = dial.foremost else { break }
+            status.epoch = attempt.epoch
+            status.localAddress = attempt.local
+            status.remoteAddress = attempt.remote
         case .ready(let ready):
+            status.epoch = ready.epoch
             status.localAddress = ready.local
             status.remoteAddress = ready.remote
             status.interface = ready.interface
             status.security = ready.security
-            status.lastProof = ready.connectedAt
+            status.lastProof = ready.liveness.lastProof
         case .backingOff(let deadline), .failed(let deadline):
             status.nextAttempt = deadline
         }
@@ -24,12 +27,13 @@ extension ConnectionStateMachine {
     }
 
     /// The state without what belongs to it.
-    var publicState: ConnectionStatus.State {
+    var publicState: ConnectionStatus.State { publicState(of: state) }
+
+    func publicState(of state: State) -> ConnectionStatus.State {
         switch state {
         case .waiting: .waiting
-        case .resolving: .resolving
-        case .connecting(let connecting): connecting.local == nil ? .connecting : .securing
-        case .ready: .ready
+        case .dialling(let dial): dial.foremost.map { $0.local == nil ? .connecting : .securing } ?? .resolving
+        case .ready(let ready): ready.liveness.isVerifying ? .verifying : .ready
         case .backingOff: .backingOff
         case .failed: .failed
         case .closed: .closed

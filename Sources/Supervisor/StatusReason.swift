@@ -16,12 +16,24 @@ public enum StatusReason: Hashable, Sendable {
     case retryDue
     /// The connection was dialled too often in a short time; the next dial waits a moment.
     case dialledTooOften
+    /// The server asked to be left alone for a while.
+    case serverAsked
     /// The name gave no address.
     case resolutionFailed(ResolutionFailure)
     /// No address of the remote could be connected to; the most telling of the failures, and whose it was.
     case dialFailed(FlowFailure, Endpoint)
     /// The flow's two ends were connected, and the flow stands.
     case connected
+    /// A flow over a better path took the place of the one that stood.
+    case replaced
+    /// The machine woke from suspend.
+    case resumed
+    /// The server did not answer a keepalive in time.
+    case unanswered
+    /// After a change of the path or a suspend, nothing showed that the server can still be reached.
+    case unverified
+    /// A round trip was made: the flow had outlived the change of the path or the suspend.
+    case verified
     /// The remote ended the flow in order.
     case remoteClosed
     /// The flow broke.
@@ -49,7 +61,13 @@ extension StatusReason: CustomStringConvertible {
         case .resolutionFailed(let failure): failure.description
         case .dialFailed(.refused, let endpoint): "refused by \(endpoint)"
         case .dialFailed(let failure, let endpoint): "\(endpoint): \(failure)"
+        case .serverAsked: "the server asked to be left alone"
         case .connected: "connected"
+        case .replaced: "moved to the better path"
+        case .resumed: "this machine slept"
+        case .unanswered: "the server did not answer a keepalive"
+        case .unverified: "the server could not be reached on it any more"
+        case .verified: "the server is still there"
         case .remoteClosed: "closed by the remote"
         case .flowFailed(let failure): failure.description
         case .localAddressRemoved(let address): "source \(address) is gone"
@@ -77,6 +95,8 @@ extension StatusReason: CustomStringConvertible {
     /// What a user can do about it, where the agent alone cannot help; `nil` otherwise.
     public var advice: String? {
         switch self {
+        case .resolutionFailed(.notOffered):
+            "the domain's SRV record says that it does not offer this service; write a port to dial the host itself"
         case .resolutionFailed(.noSuchName), .resolutionFailed(.noAddress):
             "check the name in the connection's remote and in the DNS; asked again within 30 minutes, "
                 + "on every change of the network and on redial"
@@ -86,9 +106,9 @@ extension StatusReason: CustomStringConvertible {
             "check this machine's firewall and its prohibit routes"
         case .dialFailed(.tls(let failure), _), .flowFailed(.tls(let failure)):
             failure.advice
-        case .opened, .noPath, .pathAvailable, .pathMoved, .retryDue, .dialledTooOften, .resolutionFailed,
-            .dialFailed, .connected, .remoteClosed, .flowFailed, .localAddressRemoved, .redialRequested,
-            .policyChanged, .closeRequested:
+        case .opened, .noPath, .pathAvailable, .pathMoved, .retryDue, .dialledTooOften, .serverAsked, .resolutionFailed,
+            .dialFailed, .connected, .replaced, .resumed, .unanswered, .unverified, .verified, .remoteClosed,
+            .flowFailed, .localAddressRemoved, .redialRequested, .policyChanged, .closeRequested:
             nil
         }
     }

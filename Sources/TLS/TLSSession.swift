@@ -162,6 +162,13 @@ extension TLSSession {
         state == .open ? Int(SSL_pending(handle)) : 0
     }
 
+    /// Copies plaintext of the record that is next to be read, as far as it fits, and leaves it to be read; says how many
+    /// bytes.
+    public func peek(into buffer: UnsafeMutableRawBufferPointer) -> Int {
+        guard unreadPlaintext > 0, let start = buffer.baseAddress else { return 0 }
+        return max(Int(SSL_peek(handle, start, CInt(clamping: min(buffer.count, unreadPlaintext)))), 0)
+    }
+
     /// Copies plaintext to `buffer`, and says how many bytes: as many as fit, or as there are. Decrypts no more than it
     /// is asked for.
     public func read(into buffer: UnsafeMutableRawBufferPointer) -> Int {

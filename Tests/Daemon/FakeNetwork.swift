@@ -39,9 +39,9 @@ final class FakeNetwork: PathSource, NameSource {
         return observation
     }
 
-    func resolve(
-        _ name: String, for target: Target,
-        _ completion: @escaping @AgentQueue (Result<[IPAddress], ResolutionFailure>) -> Void
+    func ask(
+        _ question: NameQuestion, for target: Target,
+        _ completion: @escaping @AgentQueue (Result<NameAnswer, ResolutionFailure>) -> Void
     ) -> any Ongoing {
         let query = Observation(target) { _ in completion(.failure(.noSuchName)) }
         AgentQueue.async { query.handler?(self.path) }

@@ -131,7 +131,8 @@ import Testing
         #expect(await surroundings.entered(.ready)?.status.epoch == 2)
         connection.redial()
         _ = await surroundings.entered(.ready)
-        #expect(surroundings.names == ["sip.example.com", "sip.example.com"])
+        let both = [IPAddress.Family.v6, .v4].map { NameQuestion.addresses("sip.example.com", $0) }
+        #expect(surroundings.questions == both + both)
         connection.close()
     }
 
@@ -149,7 +150,7 @@ import Testing
         _ = await surroundings.entered(.ready)
         surroundings.answer = nil
         let resolving = try surroundings.connection(to: "tcp://sip.example.com:5060")
-        #expect(surroundings.openQuestions == 1)
+        #expect(surroundings.openQuestions == 2)
         #expect(surroundings.watchedPaths == 2)
         ready.close()
         resolving.close()

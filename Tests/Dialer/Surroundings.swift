@@ -11,6 +11,7 @@ import Supervisor
 final class Surroundings: PathSource, NameSource, ConnectionObserver {
     final class Watch: Ongoing {
         fileprivate var end: () -> Void = {}
+        fileprivate var isOver = false
         func cancel() { end() }
     }
 
@@ -20,7 +21,7 @@ final class Surroundings: PathSource, NameSource, ConnectionObserver {
     /// What names are answered with; `nil` leaves questions open.
     var answer: Result<[IPAddress], ResolutionFailure>? = .success([.loopback])
     private(set) var targets: [Target] = []
-    private(set) var names: [String] = []
+    private(set) var questions: [NameQuestion] = []
     private(set) var openQuestions = 0
     private var observers: [Int: @AgentQueue (Path) -> Void] = [:]
     private var nextObserver = 0
@@ -43,19 +44,32 @@ final class Surroundings: PathSource, NameSource, ConnectionObserver {
         return watch
     }
 
-    func resolve(
-        _ name: String, for target: Target,
-        _ completion: @escaping @AgentQueue (Result<[IPAddress], ResolutionFailure>) -> Void
+    func ask(
+        _ question: NameQuestion, for target: Target,
+        _ completion: @escaping @AgentQueue (Result<NameAnswer, ResolutionFailure>) -> Void
     ) -> any Ongoing {
-        names.append(name)
+        questions.append(question)
         let watch = Watch()
         if let answer {
-            completion(answer)
+            AgentQueue.async {
+                if !watch.isOver { completion(answer.flatMap { Self.answer($0, to: question) }) }
+            }
+            watch.end = { watch.isOver = true }
         } else {
             openQuestions += 1
             watch.end = { self.openQuestions -= 1 }
         }
         return watch
+    }
+
+    private static func answer(
+        _ addresses: [IPAddress], to question: NameQuestion
+    ) -> Result<NameAnswer, ResolutionFailure> {
+        guard case .addresses(_, let family) = question else { return .failure(.noSuchName) }
+        let candidates = addresses.filter { $0.family == family }.map {
+            DestinationOrder.Candidate($0, source: $0.isLoopback ? $0 : nil)
+        }
+        return candidates.isEmpty ? .failure(.noAddress) : .success(.addresses(candidates))
     }
 
     func connection(_ connection: ConnectionDriver, did event: ConnectionEvent) { events.put(event) }

@@ -26,7 +26,7 @@ struct NameRecordTests {
     private let other = IPAddress(v4: 0xC633_6408)
     private let v6 = IPAddress(v6: 0x2001_0db8 << 96 | 7)
     private let noSuchName = ResolutionError(.noSuchName, "no such name")
-    private let noAddress = ResolutionError(.noAddress, "no address")
+    private let noAddress = ResolutionError(.noRecord, "no address")
     private let silence = ResolutionError(.noAnswer, "silence")
 
     /// A round of questions for both families at `now`: an IPv4 answer, and no IPv6 address.

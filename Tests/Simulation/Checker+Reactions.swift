@@ -9,27 +9,30 @@ import NetworkPath
 extension Checker {
     /// Whether the state has what it needs and nothing more, and the last event says what the status says.
     func checkHoldings(_ status: ConnectionStatus, _ now: Duration) throws {
-        let needsSocket = [.connecting, .securing, .ready].contains(status.state)
-        try require((known.socket != nil) == needsSocket, .stateHoldsWhatItNeeds, "socket in \(status.state)")
-        try require(
-            (known.query != nil) == (status.state == .resolving), .stateHoldsWhatItNeeds, "query in \(status.state)")
-        let timer: ConnectionTimer? =
-            switch status.state {
-            case .resolving: .resolution
-            case .connecting, .securing: .connect
-            case .backingOff, .failed: .retry
-            case .waiting, .ready, .closed: nil
-            }
-        try require(
-            Array(known.timers.keys) == (timer.map { [$0] } ?? []), .stateHoldsWhatItNeeds,
-            "\(known.timers.keys) in \(status.state)")
-        if let timer, timer == .retry {
-            try require(status.nextAttempt == known.timers[timer], .stateHoldsWhatItNeeds, "nextAttempt")
+        let needs = { (condition: Bool, what: String) in
+            try require(condition, .stateHoldsWhatItNeeds, "\(what) in \(status.state)")
         }
+        let standing = known.sockets.filter { $0.value.connectedAt != nil }
+        try require(standing.count <= 1, .oneFlow, "\(standing.keys) stand")
+        try needs(status.state.hasFlow == (standing.count == 1), "\(standing.count) flows")
+        if let epoch = standing.keys.first { try require(status.epoch == epoch, .oneFlow, "says \(status.epoch)") }
+        let isSecuring = known.attempts.values.contains { $0.local != nil }
+        switch status.state {
+        case .resolving: try needs(known.attempts.isEmpty && !known.queries.isEmpty, "attempts or no query")
+        case .connecting: try needs(!known.attempts.isEmpty && !isSecuring, "no attempt")
+        case .securing: try needs(isSecuring, "no handshake")
+        case .ready, .verifying: break
+        case .waiting, .backingOff, .failed, .closed: try needs(!known.isDialling, "a dial")
+        }
+        try needs((known.timers[.dial] != nil) == known.isDialling, "dial timer \(known.timers)")
+        let isIdle = status.state == .backingOff || status.state == .failed
+        let waitsToMove = status.state.hasFlow && known.timers[.retry] != nil
+        try needs((known.timers[.retry] != nil) == (isIdle || waitsToMove), "retry timer")
+        if waitsToMove { try needs(!known.isDialling && known.hasBetterPath, "a retry that serves nothing") }
+        try needs(known.timers[.proof] == (status.state.hasFlow ? known.life.deadline : nil), "proof timer")
+        if isIdle { try needs(status.nextAttempt == known.timers[.retry], "nextAttempt") }
         if status.state == .waiting { try require(!known.hasPath, .pathDialledAtOnce, "waits with a path") }
-        if let local = status.localAddress {
-            try require(local == known.socket?.local, .eventsTellTheStatus, "local address \(local)")
-        }
+        if status.state.hasFlow { try checkProofs(status, now) }
         guard let told = lastEvent?.status else { return }
         let isTold =
             told.state == status.state && told.epoch == status.epoch && told.since == status.since
@@ -38,121 +41,189 @@ extension Checker {
         try require(isTold, .eventsTellTheStatus, "\(status) after \(told)")
     }
 
+    /// Whether the flow's proofs are what they are said to be.
+    private func checkProofs(_ status: ConnectionStatus, _ now: Duration) throws {
+        let life = known.life
+        try require((status.state == .verifying) == (life.event != nil), .proofsKept, "\(status.state)")
+        try require(status.lastProof == life.lastProof, .proofsKept, "\(String(describing: status.lastProof))")
+        guard let proof = life.lastProof, let heartbeat = known.policy.heartbeat, life.figures.isAnswerMandatory,
+            heartbeat.kind.figures.answer == .message, status.state == .ready
+        else { return }
+        // What a machine that sleeps cannot keep, it makes up for when it wakes; figures that change count from then.
+        let promised = heartbeat.cadence.interval + life.figures.answerDeadline
+        let excuse = max(wokeAt ?? .zero, heartbeatChangedAt ?? .zero, answerHiddenAt ?? .zero)
+        guard now - excuse > promised else { return }
+        try require(now - proof <= promised, .proofsKept, "ready with a proof of \(now - proof) ago")
+    }
+
     /// Whether the answer is what the rules ask for after this input.
     func checkReaction(
         to input: ConnectionInput, _ before: Knowledge, _ actions: [ConnectionAction], _ status: ConnectionStatus,
         _ now: Duration
     ) throws {
-        let wasIdle = before.timers[.retry] != nil
         switch input {
         case .pathChanged(let new):
-            try checkPathReaction(new, before, actions, status, now, wasIdle: wasIdle)
+            try checkPathReaction(new, before, actions, status, now)
         case .localAddressRemoved(let address):
             try require(status.localAddress?.address != address, .boundToWhatExists, "flow keeps \(address)")
-            try require(known.socket?.request.source != address, .boundToWhatExists, "dial keeps \(address)")
-        case .flowFailed(_, .tls(let failure)) where failure.isPermanent && before.socket != nil && known.socket == nil:
-            try checkGivenUp(status, now)
+            let isBound = known.attempts.values.contains { ($0.local?.address ?? $0.request.source) == address }
+            try require(!isBound, .boundToWhatExists, "dial keeps \(address)")
         case .remoteClosed, .flowFailed:
-            if before.socket != nil, known.socket == nil { try checkWait(status, now) }
-        case .dialFailed, .resolutionFailed, .dialResolved:
-            try checkFailedDial(input, before, status, now)
+            if before.standing != nil, known.standing == nil { try checkEndOfFlow(input, status, now) }
+        case .resolved, .resolutionFailed, .dialFailed:
+            try checkFailedDial(before, actions, status, now)
         case .timerFired(let timer):
-            guard let deadline = before.timers[timer] else {
-                return try require(actions.isEmpty, .silentWithoutNews, "\(timer) was cancelled: \(actions)")
-            }
-            guard deadline <= now else {
-                let again = [ConnectionAction.scheduleTimer(timer, deadline: deadline)]
-                return try require(actions == again, .deadlinesKept, "\(timer) is early: \(actions)")
-            }
-            if timer != .retry { return try checkFailedDial(input, before, status, now) }
-            try require(known.isDialling, .stateHoldsWhatItNeeds, "a retry that serves nothing: \(status.reason)")
+            try checkTimer(timer, before, actions, status, now)
         case .redialRequested:
-            if before.hasPath { try checkDialsNow(status, now) }
-            if before.hasPath { (failures, refusedSince) = (0, nil) }
+            if before.hasPath {
+                (failures, refusedSince) = (0, nil)
+                try checkDialsNow(status, now)
+            }
+        case .resumed:
+            if let standing = before.standing {
+                try require(actions.contains(.probe(epoch: standing)), .proofsKept, "slept, and takes no care")
+            } else if before.hasPath {
+                (failures, refusedSince) = (0, nil)
+                try checkDialsNow(status, now)
+            }
         case .policyChanged:
             if Self.isElsewhere(known.policy, before.policy) { (failures, refusedSince) = (0, nil) }
         case .handshakeBegan(let epoch, _):
-            let isNews = before.socket?.request.epoch == epoch && before.socket?.local == nil
-            try require(isNews == !actions.isEmpty, .silentWithoutNews, "\(actions)")
-            if isNews { try require(status.state == .securing, .stateHoldsWhatItNeeds, "\(status.state)") }
-        case .opened, .dialSucceeded, .closeRequested:
+            let isNews = before.attempts[epoch] != nil && before.sockets[epoch]?.local == nil
+            try require(isNews || actions.isEmpty, .silentWithoutNews, "\(actions)")
+            if isNews, known.standing == nil {
+                try require(status.state == .securing, .stateHoldsWhatItNeeds, "\(status.state)")
+            }
+        case .dialSucceeded(let epoch, _, _, _):
+            let isNews = before.attempts[epoch] != nil
+            try require(isNews == (known.standing == epoch && before.standing != epoch), .oneFlow, "\(epoch) for \(actions)")
+            if isNews { try require(!known.isDialling, .stateHoldsWhatItNeeds, "a dial that was won goes on") }
+        case .probeSent(let epoch), .answered(let epoch, _), .answerHidden(let epoch), .acknowledged(let epoch, _):
+            if epoch != before.standing { try require(actions.isEmpty, .silentWithoutNews, "\(actions)") }
+        case .serverAsked:
+            try require(actions.isEmpty, .silentWithoutNews, "\(actions)")
+        case .opened, .closeRequested:
             break
         }
     }
 
+    private func checkTimer(
+        _ timer: ConnectionTimer, _ before: Knowledge, _ actions: [ConnectionAction], _ status: ConnectionStatus,
+        _ now: Duration
+    ) throws {
+        guard let deadline = before.timers[timer] else {
+            return try require(actions.isEmpty, .silentWithoutNews, "\(timer) was cancelled: \(actions)")
+        }
+        guard deadline <= now else {
+            let again = [ConnectionAction.scheduleTimer(timer, deadline: deadline)]
+            return try require(actions == again, .deadlinesKept, "\(timer) is early: \(actions)")
+        }
+        switch timer {
+        case .dial:
+            try checkFailedDial(before, actions, status, now)
+        case .retry:
+            let isHeld = status.reason == .dialledTooOften || status.reason == .serverAsked
+            if before.standing == nil {
+                try require(known.isDialling || isHeld, .stateHoldsWhatItNeeds, "a retry that serves nothing")
+            } else if known.hasBetterPath {
+                try require(known.isDialling || known.timers[.retry] != nil, .movesToBetterPath, "gives up")
+            }
+        case .proof:
+            guard before.life.isLost(at: now) else { return }
+            try require(before.standing.map { known.sockets[$0] == nil } ?? true, .proofsKept, "a dead flow stands")
+        }
+    }
+
     private func checkPathReaction(
-        _ new: Path, _ before: Knowledge, _ actions: [ConnectionAction], _ status: ConnectionStatus, _ now: Duration,
-        wasIdle: Bool
+        _ new: Path, _ before: Knowledge, _ actions: [ConnectionAction], _ status: ConnectionStatus, _ now: Duration
     ) throws {
         guard let old = before.path else { return try checkFirstPath(status, now) }
         if new.changes(from: old).isEmpty {
             try require(actions.isEmpty, .silentWithoutNews, "\(actions)")
         }
+        let wasIdle = before.standing == nil && before.timers[.retry] != nil
         if !known.hasPath {
             try require(status.state == .waiting, .flowEndsForCause, "\(status.state) without a path")
+        } else if let standing = before.standing {
+            guard known.path == new, Self.takesAnotherWay(new, old) else { return }
+            try require(actions.contains(.probe(epoch: standing)), .proofsKept, "moves, and takes no care")
+            let moves = known.isDialling || known.timers[.retry] != nil
+            try require(moves == known.hasBetterPath, .movesToBetterPath, "\(known.timers) for \(new)")
         } else if !before.hasPath || (wasIdle && Self.isNews(new, after: old) && known.path == new) {
             try checkFirstPath(status, now)
         } else if before.isDialling, known.path == new, Self.takesAnotherWay(new, old) {
             // A dial under way is made anew over the way that the path takes now.
-            try checkDialsNow(status, now)
             (failures, refusedSince) = (0, nil)
+            try checkDialsNow(status, now)
         } else if before.isDialling {
             try require(
-                before.socket?.request.epoch == known.socket?.request.epoch && before.query == known.query,
-                .pathDialledAtOnce,
+                before.sockets.keys == known.sockets.keys && before.queries == known.queries, .pathDialledAtOnce,
                 "a dial is disturbed by news that change nothing for it")
         }
     }
 
     private func checkFirstPath(_ status: ConnectionStatus, _ now: Duration) throws {
         guard known.hasPath else { return }
-        try checkDialsNow(status, now)
         (failures, refusedSince) = (0, nil)
+        try checkDialsNow(status, now)
     }
 
-    /// Whether a dial began in this turn, or waits for the budget alone.
+    /// Whether a dial began in this turn, or waits for the budget or at the server's wish alone.
     private func checkDialsNow(_ status: ConnectionStatus, _ now: Duration) throws {
         if status.state == .resolving || status.state == .connecting {
             try require(status.since == now, .pathDialledAtOnce, "an old dial goes on")
             return
         }
+        let wait = (status.nextAttempt ?? now) - now
+        if status.reason == .serverAsked {
+            return try require(status.nextAttempt == leftAloneUntil, .serverHeeded, "in \(wait)")
+        }
         try require(status.reason == .dialledTooOften, .pathDialledAtOnce, "\(status.state) for \(status.reason)")
         try require(dials.count >= DialBudget.burst, .pathDialledAtOnce, "after \(dials.count) dials")
-        let wait = (status.nextAttempt ?? now) - now
         try require(wait <= DialBudget.interval, .pathDialledAtOnce, "in \(wait)")
     }
 
-    /// Whether the dial that failed with this input, if it did, is followed by the wait that its failure asks for.
+    /// After the end of a flow: a dial over the better path that was under way goes on, or the wait is the policy's.
+    private func checkEndOfFlow(_ input: ConnectionInput, _ status: ConnectionStatus, _ now: Duration) throws {
+        if known.isDialling {
+            return try require(!beganDialInThisTurn, .backoffKept, "dials at once after \(input)")
+        }
+        if case .flowFailed(_, .tls(let failure)) = input, failure.isPermanent { return try checkGivenUp(status, now) }
+        try checkWait(status, now)
+    }
+
+    /// Whether the dial that failed in this turn, if it did, is followed by the wait that its failure asks for.
     private func checkFailedDial(
-        _ input: ConnectionInput, _ before: Knowledge, _ status: ConnectionStatus, _ now: Duration
+        _ before: Knowledge, _ actions: [ConnectionAction], _ status: ConnectionStatus, _ now: Duration
     ) throws {
-        guard before.isDialling, known.query == nil, known.socket == nil else { return }
-        let told = misses.first { !$0.isLocal } ?? misses.last
-        let (isPermanent, isLocal): (Bool, Bool) =
-            switch input {
-            case .resolutionFailed(_, let failure): (failure != .temporary, failure == .temporary)
-            case .dialResolved: (true, false)
-            case .timerFired(.resolution): (false, true)
-            case .dialFailed, .timerFired: (told?.isPermanent ?? false, told?.isLocal ?? false)
-            case .opened, .pathChanged, .handshakeBegan, .dialSucceeded, .remoteClosed, .flowFailed,
-                .localAddressRemoved,
-                .redialRequested, .policyChanged, .closeRequested:
-                (false, false)
-            }
-        let isRefused = !isPermanent && !isLocal && told == .refused
+        guard before.isDialling, !known.isDialling, let dial else { return }
+        if before.standing != nil {
+            let isTold = actions.contains { if case .emit(let event) = $0 { event.kind == .moveFailed } else { false } }
+            let isRetried = known.timers[.retry] != nil
+            return try require(isTold && isRetried == known.hasBetterPath, .movesToBetterPath, "gives up silently")
+        }
+        let told = dial.misses.first { !$0.isLocal } ?? dial.misses.last
+        let isPermanent: Bool
+        let isLocal: Bool
+        if dial.isServiceRefused, dial.tried.isEmpty {
+            (isPermanent, isLocal) = (true, false)
+        } else if let told {
+            (isPermanent, isLocal) = (told.isPermanent, told.isLocal)
+        } else {
+            isLocal = dial.nameMisses.contains(.temporary)
+            isPermanent = !isLocal
+        }
         if isLocal, let pathNewsAt, now - pathNewsAt < .seconds(30) {
-            let wait = (status.nextAttempt ?? now) - now
+            let wait = (status.nextAttempt ?? now) - max(now, leftAloneUntil ?? now)
             try require((.seconds(1)...atMost(.seconds(2))).contains(wait), .backoffKept, "settling: \(wait)")
             return
         }
         failures += 1
-        refusedSince = isRefused ? refusedSince ?? now : nil
+        refusedSince = told == .refused ? refusedSince ?? now : nil
         let isRefusedForLong = refusedSince.map { now - $0 >= .seconds(3600) } ?? false
-        if status.state == .failed {
-            try require(isPermanent || isRefusedForLong, .failedForCause, "\(status.reason)")
+        if isPermanent || isRefusedForLong {
             try checkGivenUp(status, now)
         } else {
-            try require(!isPermanent && !isRefusedForLong, .failedForCause, "\(status.state), \(status.reason)")
             try checkWait(status, now)
         }
     }
@@ -160,7 +231,7 @@ extension Checker {
     /// Whether the connection waits for somebody to mend the cause.
     private func checkGivenUp(_ status: ConnectionStatus, _ now: Duration) throws {
         try require(status.state == .failed, .failedForCause, "\(status.state) for \(status.reason)")
-        let wait = (status.nextAttempt ?? now) - now
+        let wait = (status.nextAttempt ?? now) - max(now, leftAloneUntil ?? now)
         try require((.seconds(900)...(.seconds(1800))).contains(wait), .failedForCause, "retry in \(wait)")
     }
 
@@ -169,7 +240,7 @@ extension Checker {
         try require(status.state == .backingOff, .backoffKept, "\(status.state) after a failure")
         let bound = bound(afterFailures: failures)
         let lowest = known.policy.backoff.jitter == .half ? bound / 2 : .zero
-        let wait = (status.nextAttempt ?? .zero) - now
+        let wait = (status.nextAttempt ?? .zero) - max(now, leftAloneUntil ?? now)
         try require((lowest...atMost(bound)).contains(wait), .backoffKept, "\(wait) after \(failures) failures")
         try require(status.attempt == failures + 1, .backoffKept, "attempt \(status.attempt) of \(failures)")
     }

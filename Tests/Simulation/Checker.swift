@@ -8,10 +8,12 @@ import NetworkPath
 struct Coverage: Sendable {
     var states: Set<ConnectionStatus.State> = []
     var closings: Set<CloseReason> = []
+    var kinds: Set<ConnectionEvent.Kind> = []
 
     mutating func formUnion(_ other: Coverage) {
         states.formUnion(other.states)
         closings.formUnion(other.closings)
+        kinds.formUnion(other.kinds)
     }
 }
 
@@ -28,27 +30,60 @@ final class Checker {
         var policy: ConnectionPolicy
         /// The path as a believer of the last coherent word sees it.
         var path: Path?
-        var socket: Socket?
-        var query: UInt64?
+        var sockets: [UInt64: Socket] = [:]
+        var queries: [UInt64: NameQuestion] = [:]
         var timers: [ConnectionTimer: Duration] = [:]
+        var life = FlowLife()
+        /// When each attempt began.
+        var begun: [UInt64: Duration] = [:]
 
         var hasPath: Bool { path.map(Checker.mayDial) ?? false }
-        var isDialling: Bool { query != nil || (socket != nil && socket?.connectedAt == nil) }
+        /// The flow that stands.
+        var standing: UInt64? { sockets.first { $0.value.connectedAt != nil }?.key }
+        var attempts: [UInt64: Socket] { sockets.filter { $0.value.connectedAt == nil } }
+        var isDialling: Bool { !queries.isEmpty || !attempts.isEmpty }
+        /// Whether the path leads from another address than the flow that stands.
+        var hasBetterPath: Bool {
+            guard policy.movesToBetterPath, let path, path.status == .satisfied, let source = path.source,
+                let local = standing.flatMap({ sockets[$0]?.local?.address })
+            else { return false }
+            return source != local && source.family == local.family
+        }
+    }
+
+    /// What one dial has heard and tried.
+    struct Dial {
+        var candidates: [IPAddress: IPAddress?] = [:]
+        var tried: Set<Endpoint> = []
+        var lastStart: Duration?
+        var isServiceRefused = false
+        /// What its addresses have failed of.
+        var misses: [FlowFailure] = []
+        /// What its questions for addresses have failed of.
+        var nameMisses: [ResolutionFailure] = []
     }
 
     var known: Knowledge
+    var dial: Dial?
     var pathNewsAt: Duration?
-    var answer: [IPAddress] = []
+    /// When the machine last woke from suspend.
+    var wokeAt: Duration?
+    var leftAloneUntil: Duration?
     var newestEpoch: UInt64 = 0
     var newestQuery: UInt64 = 0
     /// Dials and unstable flows that failed since the count last started over.
     var failures = 0
     var refusedSince: Duration?
-    /// What the addresses of the dial that runs have failed of.
-    var misses: [FlowFailure] = []
     /// The instants of the dials of the last minute.
     var dials: [Duration] = []
+    /// Whether a dial began in this turn.
+    private(set) var beganDialInThisTurn = false
+    /// When the answer to a keepalive could last not be told from the client's bytes: the kernel has to be asked then.
+    private(set) var answerHiddenAt: Duration?
+    /// When the figures of the keepalive were last changed.
+    private(set) var heartbeatChangedAt: Duration?
     var lastEvent: ConnectionEvent?
+    var events = 0
     var isClosed = false
     var seen = Coverage()
 
@@ -78,12 +113,16 @@ final class Checker {
             return
         }
         let before = known
+        beganDialInThisTurn = false
         noteInput(input, now)
         for action in actions { try apply(action, of: input, before, world, now) }
         try checkHoldings(status, now)
         try checkReaction(to: input, before, actions, status, now)
+        if !known.isDialling { dial = nil }
         if status.state == .closed { isClosed = true }
     }
+
+    // MARK: - What is told
 
     /// Takes over what an input says about the world, before its answer is looked at.
     private func noteInput(_ input: ConnectionInput, _ now: Duration) {
@@ -96,31 +135,86 @@ final class Checker {
         case .localAddressRemoved(let address) where known.path?.source == address:
             known.path?.source = nil
             pathNewsAt = now
-        case .handshakeBegan(let epoch, let local)
-        where epoch == known.socket?.request.epoch && known.socket?.connectedAt == nil:
-            known.socket?.local = local
-        case .dialSucceeded(let epoch, let local, _, _)
-        where epoch == known.socket?.request.epoch && known.socket?.connectedAt == nil:
-            known.socket?.local = local
-            known.socket?.connectedAt = now
-            refusedSince = nil
-        case .dialFailed(let epoch, let failure) where epoch == known.socket?.request.epoch:
-            misses.append(failure)
+        case .resumed:
+            (pathNewsAt, wokeAt) = (now, now)
+        case .policyChanged(let policy):
+            if Self.isElsewhere(policy, known.policy) {
+                (known.path, leftAloneUntil, known.life.hasAnswered) = (nil, nil, false)
+            }
+            if policy.heartbeat != known.policy.heartbeat { heartbeatChangedAt = now }
+            known.policy = policy
+        case .serverAsked(let pause):
+            leftAloneUntil = now + pause
+        case .redialRequested:
+            if before(known) { leftAloneUntil = nil }
         case .timerFired(let timer):
-            if timer == .connect, known.socket != nil, let due = known.timers[timer], due <= now {
-                misses.append(known.socket?.local == nil ? .timedOut : .tls(.timedOut))
+            if timer == .dial, let due = known.timers[timer], due <= now { noteOverdue(now) }
+            if timer == .proof, let due = known.timers[timer], due <= now, !known.life.isLost(at: now) {
+                // A server that never answered is not dead for not answering.
+                known.life.probes = []
             }
             known.timers[timer] = nil
-        case .policyChanged(let policy):
-            if Self.isElsewhere(policy, known.policy) { known.path = nil }
-            known.policy = policy
-        case .dialResolved(let query, let addresses) where query == known.query:
-            answer = addresses
-            known.query = nil
-        case .resolutionFailed(let query, _) where query == known.query:
-            known.query = nil
-        case .opened, .localAddressRemoved, .handshakeBegan, .dialSucceeded, .dialFailed, .dialResolved,
-            .resolutionFailed, .remoteClosed, .flowFailed, .redialRequested, .closeRequested:
+        case .handshakeBegan, .dialSucceeded, .dialFailed: noteAttempt(input, now)
+        case .resolved, .resolutionFailed: noteAnswer(input)
+        case .probeSent(let epoch) where epoch == known.standing: known.life.sent(now)
+        case .answered(let epoch, let count) where epoch == known.standing: known.life.answered(count, now)
+        case .answerHidden(let epoch) where epoch == known.standing:
+            known.life.probes = []
+            answerHiddenAt = now
+        case .acknowledged(let epoch, let begun) where epoch == known.standing: known.life.proved(begun, now)
+        case .opened, .localAddressRemoved, .remoteClosed, .flowFailed, .closeRequested, .probeSent, .answered,
+            .answerHidden, .acknowledged:
+            break
+        }
+    }
+
+    /// Whether the connection does anything but wait for a path.
+    private func before(_ known: Knowledge) -> Bool {
+        known.isDialling || known.standing != nil || known.timers[.retry] != nil
+    }
+
+    private func noteAttempt(_ input: ConnectionInput, _ now: Duration) {
+        switch input {
+        case .handshakeBegan(let epoch, let local) where known.attempts[epoch] != nil:
+            if known.sockets[epoch]?.local == nil { known.sockets[epoch]?.local = local }
+        case .dialSucceeded(let epoch, let local, _, _) where known.attempts[epoch] != nil:
+            known.sockets[epoch]?.local = local
+            known.sockets[epoch]?.connectedAt = now
+            known.life.begin(known.policy, now)
+            refusedSince = nil
+        case .dialFailed(let epoch, let failure) where known.attempts[epoch] != nil:
+            dial?.misses.append(failure)
+        default:
+            break
+        }
+    }
+
+    private func noteOverdue(_ now: Duration) {
+        let allowed = known.policy.connectTimeout
+        for (epoch, socket) in known.attempts.sorted(by: { $0.key < $1.key }) {
+            let begun = known.begun[epoch] ?? now
+            if begun + allowed <= now { dial?.misses.append(socket.local == nil ? .timedOut : .tls(.timedOut)) }
+        }
+    }
+
+    private func noteAnswer(_ input: ConnectionInput) {
+        switch input {
+        case .resolved(let query, let answer):
+            guard let question = known.queries.removeValue(forKey: query) else { return }
+            switch answer {
+            case .addresses(let candidates):
+                for candidate in candidates { dial?.candidates[candidate.destination] = candidate.source }
+                if candidates.isEmpty { dial?.nameMisses.append(.noAddress) }
+            case .services(let records):
+                if case .services = question, !records.isEmpty, records.allSatisfy(\.target.isEmpty) {
+                    dial?.isServiceRefused = true
+                }
+            case .pointers: break
+            }
+        case .resolutionFailed(let query, let failure):
+            guard let question = known.queries.removeValue(forKey: query) else { return }
+            if case .addresses = question { dial?.nameMisses.append(failure) }
+        default:
             break
         }
     }
@@ -133,7 +227,7 @@ final class Checker {
 
     /// Whether a policy wants another flow: other words, another end, or another way there.
     static func isElsewhere(_ new: ConnectionPolicy, _ old: ConnectionPolicy) -> Bool {
-        new.target != old.target || new.remote.scheme != old.remote.scheme
+        new.target != old.target || new.remote != old.remote
     }
 
     // MARK: - One action
@@ -144,21 +238,30 @@ final class Checker {
         switch action {
         case .observePath, .stopObservingPath, .configureSocket:
             break
-        case .resolve(let query, _):
+        case .resolve(let query, let question):
             try require(known.hasPath, .noPacketWithoutPath, "asks for the name over \(String(describing: known.path))")
-            try require(known.query == nil, .oneFlow, "query \(query) beside \(String(describing: known.query))")
             try require(query > newestQuery, .numbersIncrease, "query \(query) after \(newestQuery)")
-            (known.query, newestQuery, answer, misses) = (query, query, [], [])
-            try noteDial(now)
+            newestQuery = query
+            try beginDial(on: input, now)
+            known.queries[query] = question
         case .cancelResolution(let query):
-            try require(query == known.query, .closesWhatIsOpen, "query \(query) does not run")
-            known.query = nil
+            let question = known.queries.removeValue(forKey: query)
+            try require(question != nil, .closesWhatIsOpen, "query \(query) does not run")
+            if case .addresses? = question { dial?.nameMisses.append(.temporary) }
         case .openSocket(let request):
+            try beginDial(on: input, now)
             try noteOpen(request, world, now)
         case .closeSocket(let epoch, let reason):
             try noteClose(epoch, reason, of: input, before, now)
+        case .keepAlive(let epoch, let heartbeat):
+            try require(known.sockets[epoch]?.connectedAt != nil, .closesWhatIsOpen, "keeps \(epoch) alive")
+            try require(heartbeat == known.policy.heartbeat, .proofsKept, "\(String(describing: heartbeat))")
+            known.life.figures = (heartbeat?.kind ?? .kernel).figures
+        case .probe(let epoch):
+            try require(epoch == known.standing, .closesWhatIsOpen, "probes \(epoch)")
+            known.life.event = now
         case .scheduleTimer(let timer, let deadline):
-            try require(deadline >= now, .deadlinesAhead, "\(timer) for \(deadline) at \(now)")
+            try require(deadline >= now || timer == .dial || timer == .proof, .deadlinesAhead, "\(timer) at \(deadline)")
             known.timers[timer] = deadline
         case .cancelTimer(let timer):
             try require(known.timers[timer] != nil, .stateHoldsWhatItNeeds, "\(timer) is cancelled and does not run")
@@ -168,44 +271,65 @@ final class Checker {
         }
     }
 
-    private func noteOpen(_ request: FlowRequest, _ world: World, _ now: Duration) throws {
-        try require(
-            known.hasPath, .noPacketWithoutPath, "opens \(request.epoch) over \(String(describing: known.path))")
-        try require(known.socket == nil, .oneFlow, "\(request.epoch) beside another")
-        try require(request.epoch > newestEpoch, .numbersIncrease, "epoch \(request.epoch) after \(newestEpoch)")
-        if case .address(let address) = known.policy.remote.host {
-            try require(request.remote.address == address, .dialsTheAnswer, "\(request.remote)")
-            misses = []
-            try noteDial(now)
-        } else {
-            try require(request.remote.address == answer.first, .dialsTheAnswer, "\(request.remote) of \(answer)")
-            answer.removeFirst()
+    /// Whether an input lets a dial that runs go on, where any other that leads to packets begins a new one.
+    private static func continuesDial(_ input: ConnectionInput) -> Bool {
+        switch input {
+        case .resolved, .resolutionFailed, .dialFailed, .handshakeBegan, .timerFired(.dial): true
+        default: false
         }
-        if let source = request.source {
-            try require(world.isPresent(source), .boundToWhatExists, "opens \(request.epoch) bound to \(source)")
-            try require(
-                known.path?.destination == request.remote.address, .boundToWhatExists, "bound for another destination")
-        }
-        newestEpoch = request.epoch
-        known.socket = Socket(request: request)
     }
 
-    private func noteDial(_ now: Duration) throws {
+    private func beginDial(on input: ConnectionInput, _ now: Duration) throws {
+        if beganDialInThisTurn || Self.continuesDial(input) { return }
+        beganDialInThisTurn = true
+        dial = Dial()
         dials.removeAll { now - $0 > .seconds(60) }
         dials.append(now)
         let allowed = DialBudget.burst + Int(.seconds(60) / DialBudget.interval)
         try require(dials.count <= allowed, .attemptsBounded, "\(dials.count) dials in a minute")
+        try require(now >= leftAloneUntil ?? now, .serverHeeded, "dials before \(leftAloneUntil ?? now)")
+        if case .address(let address) = known.policy.remote.host {
+            dial?.candidates[address] = .some(known.path?.destination == address ? known.path?.source : nil)
+        }
+    }
+
+    private func noteOpen(_ request: FlowRequest, _ world: World, _ now: Duration) throws {
+        let epoch = request.epoch
+        try require(known.hasPath, .noPacketWithoutPath, "opens \(epoch) over \(String(describing: known.path))")
+        try require(epoch > newestEpoch, .numbersIncrease, "epoch \(epoch) after \(newestEpoch)")
+        guard var dial, let source = dial.candidates[request.remote.address] else {
+            throw Violation(invariant: .dialsTheAnswer, detail: "\(request.remote) was not answered")
+        }
+        try require(dial.tried.insert(request.remote).inserted, .dialsTheAnswer, "\(request.remote) twice")
+        try require(dial.tried.count <= Race.limit, .attemptsBounded, "\(dial.tried.count) addresses")
+        // Side by side with others only after a while, and never while one is being secured.
+        let others = known.attempts
+        try require(others.allSatisfy { $0.value.local == nil }, .racesInTurn, "\(epoch) beside a handshake")
+        if !others.isEmpty, let last = dial.lastStart {
+            try require(now - last >= Race.attemptDelay, .racesInTurn, "\(epoch) \(now - last) after another")
+        }
+        dial.lastStart = now
+        self.dial = dial
+        if let bound = request.source {
+            try require(world.isPresent(bound), .boundToWhatExists, "opens \(epoch) bound to \(bound)")
+            try require(bound == source, .boundToWhatExists, "\(bound) is for another destination")
+        }
+        newestEpoch = epoch
+        known.sockets[epoch] = Socket(request: request)
+        known.begun[epoch] = now
     }
 
     private func noteClose(
         _ epoch: UInt64, _ reason: CloseReason, of input: ConnectionInput, _ before: Knowledge, _ now: Duration
     ) throws {
-        guard let socket = known.socket, socket.request.epoch == epoch else {
+        guard let socket = known.sockets.removeValue(forKey: epoch) else {
             throw Violation(invariant: .closesWhatIsOpen, detail: "\(epoch) is not open")
         }
-        known.socket = nil
+        known.begun[epoch] = nil
         seen.closings.insert(reason)
+        if reason == .dialFailed || reason == .timedOut { dial?.lastStart = nil }
         guard let connectedAt = socket.connectedAt else { return }
+        if reason != .replaced { known.life.end() }
         let isForCause: Bool =
             switch input {
             case .pathChanged(let new): new.isCoherent && !Self.mayDial(new) && reason == .pathLost
@@ -215,14 +339,20 @@ final class Checker {
             case .redialRequested: reason == .superseded
             case .policyChanged(let new): Self.isElsewhere(new, before.policy) && reason == .superseded
             case .closeRequested: reason == .closeRequested
-            case .opened, .dialResolved, .resolutionFailed, .handshakeBegan, .dialSucceeded, .dialFailed, .timerFired:
+            case .dialSucceeded(let other, _, _, _): 
+                // A move that was begun is not given up because the way is unknown for a moment.
+                other != epoch && reason == .replaced
+                    && (before.hasBetterPath || before.path?.status != .satisfied)
+            case .timerFired(.proof): reason == .unanswered && before.life.isLost(at: now)
+            case .opened, .resolved, .resolutionFailed, .handshakeBegan, .dialFailed, .timerFired, .probeSent,
+                .answered, .answerHidden, .acknowledged, .resumed, .serverAsked:
                 false
             }
         try require(isForCause, .flowEndsForCause, "closed as \(reason) on \(input)")
         if now - connectedAt >= before.policy.stableAfter {
             failures = 0
             refusedSince = nil
-        } else if reason == .remoteClosed || reason == .failed {
+        } else if [.remoteClosed, .failed, .unanswered].contains(reason) {
             failures += 1
         }
     }
@@ -240,6 +370,51 @@ final class Checker {
             try require(event.kind == .opened, .eventsTellTheStatus, says("not opened first"))
         }
         seen.states.insert(event.status.state)
+        seen.kinds.insert(event.kind)
+        events += 1
         lastEvent = event
+    }
+}
+
+/// What is known of whether the other end of the flow that stands is there.
+struct FlowLife {
+    var figures = KeepaliveProtocol.kernel.figures
+    var hasAnswered = false
+    /// When the keepalives under way were sent.
+    var probes: [Duration] = []
+    /// Since when a proof is owed.
+    var event: Duration?
+    var lastProof: Duration?
+
+    mutating func begin(_ policy: ConnectionPolicy, _ now: Duration) {
+        figures = (policy.heartbeat?.kind ?? .kernel).figures
+        (probes, event, lastProof) = ([], nil, now)
+    }
+
+    mutating func end() { (probes, event, lastProof) = ([], nil, nil) }
+
+    mutating func sent(_ now: Duration) { probes = (probes + [now]).suffix(2) }
+
+    mutating func answered(_ count: Int, _ now: Duration) {
+        guard let begun = probes.prefix(count).last else { return }
+        probes.removeFirst(min(count, probes.count))
+        hasAnswered = true
+        proved(begun, now)
+    }
+
+    mutating func proved(_ begun: Duration, _ now: Duration) {
+        guard begun <= now, begun >= event ?? begun else { return }
+        event = nil
+        lastProof = now
+    }
+
+    var deadline: Duration? {
+        [probes.first.map { $0 + figures.answerDeadline }, event.map { $0 + .seconds(3) }].compactMap(\.self).min()
+    }
+
+    func isLost(at now: Duration) -> Bool {
+        if let event, now >= event + .seconds(3) { return true }
+        guard let first = probes.first, now >= first + figures.answerDeadline else { return false }
+        return hasAnswered || figures.isAnswerMandatory
     }
 }

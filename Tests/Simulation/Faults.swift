@@ -11,7 +11,8 @@ enum Fault: CaseIterable {
     case addressRemovedBeforeThePath, addressRemovedAfterThePath
     case nameServersOutOfReach
     case hostsChange, serverRestarts, silentDeath
-    case nameServerChanges, answerChanges
+    case nameServerChanges, answerChanges, servicesChange
+    case lineForgotten, sleep, serverAsks, answerHidden
     case redial, redialStorm, policyChanges
     case lateWords, earlyTimer
     case calm
@@ -52,15 +53,22 @@ extension Simulation {
                 world.hosts[host] = random.pick(World.Host.allCases)
             }
         case .serverRestarts: try restartServer()
-        case .silentDeath: try endFlow(.flowFailed(epoch: checker.newestEpoch, .timedOut))
+        case .silentDeath: try endFlow { .flowFailed(epoch: $0, .timedOut) }
         case .nameServerChanges: world.nameServer = random.pick(World.NameServer.allCases)
         case .answerChanges: world.answer = (0...random.below(4)).map { _ in random.below(4) }
+        case .servicesChange: world.services = random.pick(World.Services.allCases)
+        case .lineForgotten: world.forgotten.formUnion(checker.known.sockets.keys)
+        case .sleep: try sleep(.seconds(1 + random.below(30_000)))
+        case .serverAsks:
+            try tell(.serverAsked(.seconds(random.below(120))))
+            if random.chance(70) { try endFlow { .remoteClosed(epoch: $0) } }
+        case .answerHidden: if let epoch = checker.known.standing { try tell(.answerHidden(epoch: epoch)) }
         case .redial: try tell(.redialRequested)
         case .redialStorm: for _ in 0..<random.below(60) { try tell(.redialRequested) }
         case .policyChanges: try changePolicy()
         case .lateWords: try sayLateWords()
         case .earlyTimer: if let timer = checker.known.timers.keys.first { try tell(.timerFired(timer)) }
-        case .calm: try run(until: now + .seconds(3600))
+        case .calm: try run(until: now + .seconds(checker.known.policy.heartbeat == nil ? 3600 : 600))
         }
     }
 
@@ -98,12 +106,13 @@ extension Simulation {
 
     private mutating func removeAddress(pathFirst: Bool) throws {
         let uplink = random.below(2)
-        let address = World.source(of: uplink)
         world.hasAddress[uplink] = false
         let isUsed = world.link == .uplink(uplink) || world.link == .unresolved(uplink)
         let other: World.Link = world.hasAddress[1 - uplink] ? .uplink(1 - uplink) : .none
         if isUsed, pathFirst { try move(to: other) }
-        try tell(.localAddressRemoved(address))
+        for family in [IPAddress.Family.v4, .v6] {
+            try tell(.localAddressRemoved(World.source(of: uplink, family)))
+        }
         if isUsed, !pathFirst {
             try run(until: now + .milliseconds(random.below(50)))
             // Sometimes the address is back before anybody looked.
@@ -116,27 +125,31 @@ extension Simulation {
     private mutating func restartServer() throws {
         let before = world.hosts
         world.hosts = [World.Host](repeating: .refuses, count: before.count)
-        try endFlow(
-            random.chance(50)
-                ? .remoteClosed(epoch: checker.newestEpoch) : .flowFailed(epoch: checker.newestEpoch, .reset))
+        let isOrderly = random.chance(50)
+        try endFlow { isOrderly ? .remoteClosed(epoch: $0) : .flowFailed(epoch: $0, .reset) }
         try run(until: now + random.pause())
         world.hosts = before
     }
 
-    private mutating func endFlow(_ input: ConnectionInput) throws {
-        if checker.known.socket?.connectedAt != nil { try tell(input) }
+    private mutating func endFlow(_ input: (UInt64) -> ConnectionInput) throws {
+        if let epoch = checker.known.standing { try tell(input(epoch)) }
     }
 
     private mutating func sayLateWords() throws {
-        let epoch = checker.newestEpoch - min(checker.newestEpoch, UInt64(1 + random.below(3)))
-        let query = checker.newestQuery - min(checker.newestQuery, UInt64(1 + random.below(3)))
-        let local = Endpoint(address: World.source(of: 0), port: 1)
+        var epoch = checker.newestEpoch - min(checker.newestEpoch, UInt64(1 + random.below(3)))
+        // One that is over.
+        while checker.known.sockets[epoch] != nil { epoch += 1_000_000 }
+        let query = 1_000_000 + UInt64(random.below(3))
+        let local = Endpoint(address: World.source(of: 0, .v4), port: 1)
         try tell(.handshakeBegan(epoch: epoch, local: local))
         try tell(.dialSucceeded(epoch: epoch, local: local, remote: local))
         try tell(.dialFailed(epoch: epoch, .refused))
         try tell(.remoteClosed(epoch: epoch))
         try tell(.flowFailed(epoch: epoch, .timedOut))
-        try tell(.dialResolved(query: query, addresses: World.hosts))
+        try tell(.probeSent(epoch: epoch))
+        try tell(.answered(epoch: epoch, count: 1))
+        try tell(.acknowledged(epoch: epoch, begun: now))
+        try tell(.resolved(query: query, .addresses(World.hosts.map { .init($0, source: nil) })))
         try tell(.resolutionFailed(query: query, .noSuchName))
         // A timer that was cancelled when its word was under way already.
         for timer in ConnectionTimer.allCases where checker.known.timers[timer] == nil { try tell(.timerFired(timer)) }
@@ -147,6 +160,8 @@ extension Simulation {
     private mutating func changePolicy() throws {
         var policy = random.chance(50) ? Simulation.policy(&random) : checker.known.policy
         if random.chance(30) { policy.keepalive = nil }
+        if random.chance(30) { policy.heartbeat = random.chance(50) ? Heartbeat(.mqtt) : nil }
+        if random.chance(30) { policy.movesToBetterPath.toggle() }
         if random.chance(30) { policy.mark = UInt32(random.below(3)) }
         try tell(.policyChanged(policy))
     }

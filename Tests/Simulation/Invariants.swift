@@ -4,8 +4,16 @@
 enum Invariant: String, CaseIterable {
     /// No socket is opened and no name asked for without a path.
     case noPacketWithoutPath
-    /// There is one socket at most.
+    /// One flow stands at most, and it is the one that the status speaks of.
     case oneFlow
+    /// Attempts begin one after the other, with the time between them that they are given.
+    case racesInTurn
+    /// A flow that stands proves itself when it has to, and says no more of its proofs than is true.
+    case proofsKept
+    /// A server that wants to be left alone is.
+    case serverHeeded
+    /// A flow moves to a better path, and a move that fails is tried again.
+    case movesToBetterPath
     /// Every socket has a higher epoch than those before, every query a higher number.
     case numbersIncrease
     /// A socket that is closed is open, and is closed once.

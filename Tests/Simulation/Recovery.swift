@@ -19,9 +19,11 @@ extension Simulation {
         world.nameServer = .answers
         world.answer = [0, 1, 2, 3].filter { _ in random.chance(60) } + [3]
         if case .address = checker.known.policy.remote.host { world.hosts[0] = .accepts }
+        world.services = random.pick([.none, .two, .byRule])
         world.supportsDNS = true
         world.hasAddress = [true, true]
         pending.removeAll { if case .kick = $0.happening { true } else { false } }
+        if let standing = checker.known.standing, random.chance(50) { world.forgotten.insert(standing) }
         var bound = dialBound
         if byPath {
             try move(to: .uplink(random.below(2)))
@@ -38,7 +40,8 @@ extension Simulation {
     private var dialBound: Duration {
         // A flow that stood may be kept alone, so the walk is bounded by the answer's length.
         // Each of the addresses may time out twice: connecting, and in the handshake.
-        DialBudget.interval + .milliseconds(200) + (checker.known.policy.connectTimeout * 2 + .milliseconds(400)) * 5
+        DialBudget.interval + .milliseconds(600) + (checker.known.policy.connectTimeout * 2 + .milliseconds(800)) * 5
+            + max((checker.leftAloneUntil ?? now) - now, .zero)
     }
 
     /// How long a wait that was begun before the world healed may still last, and what the dial that ran may fail of.
@@ -50,34 +53,60 @@ extension Simulation {
 
     private mutating func waitUntilReady(within bound: Duration) throws {
         let end = now + bound
-        while machine.status.state != .ready, let next = nextDue(), next <= end { try run(until: next) }
-        if machine.status.state != .ready {
+        while !machine.status.state.hasFlow, let next = nextDue(), next <= end { try run(until: next) }
+        if !machine.status.state.hasFlow {
             throw Violation(
                 invariant: .readyInTime, detail: "\(machine.status.state) \(bound) after the world healed")
         }
     }
 
-    /// A flow that stands in a calm world: nothing happens, whatever news there is that change nothing.
+    /// A calm world: whatever is owed is proved or found out, and then a flow that works stays, and nothing is told.
     private mutating func expectCalm() throws {
-        pending = []
-        let (before, flow) = (steps, machine.status.epoch)
-        try run(until: now + .seconds(86_400))
-        if steps != before || machine.status.epoch != flow || machine.status.state != .ready {
-            throw Violation(invariant: .staysReady, detail: "\(steps - before) steps, \(machine.status.state)")
+        if let heartbeat = checker.known.policy.heartbeat, heartbeat.kind.figures.isAnswerMandatory {
+            // Whatever is dead is noticed by then, dialled anew, and a move that was tried has come about.
+            let notice = heartbeat.cadence.interval + heartbeat.kind.figures.answerDeadline
+            try run(until: now + notice + dialBound + checker.known.policy.backoff.ceiling + .seconds(1))
+            try expectLiving()
+        } else {
+            try run(until: now + dialBound + checker.known.policy.backoff.ceiling)
+        }
+        // Only where nothing is left to be found out.
+        guard machine.status.state == .ready, isCarried, checker.known.timers[.retry] == nil,
+            !checker.known.isDialling
+        else { return }
+        let (before, flow) = (checker.events, machine.status.epoch)
+        try run(until: now + .seconds(checker.known.policy.heartbeat == nil ? 86_400 : 600))
+        if checker.events != before || machine.status.epoch != flow || machine.status.state != .ready {
+            throw Violation(
+                invariant: .staysReady, detail: "\(checker.events - before) events, \(machine.status.state)")
+        }
+    }
+
+    private var isCarried: Bool {
+        guard let epoch = checker.known.standing, let socket = checker.known.sockets[epoch], let local = socket.local,
+            let host = World.hosts.firstIndex(of: socket.request.remote.address)
+        else { return false }
+        return world.carries(epoch, from: local.address) && world.hosts[host] != .silent && world.hosts[host] != .hangs
+    }
+
+    private func expectLiving() throws {
+        if !machine.status.state.hasFlow || !isCarried {
+            throw Violation(invariant: .proofsKept, detail: "\(machine.status.state) over a dead line")
         }
     }
 
     /// Closes, and says everything once more that could be said.
     mutating func close() throws {
         try tell(.closeRequested)
-        let (timers, isOpen) = (checker.known.timers, checker.known.socket != nil || checker.known.query != nil)
+        let (timers, isOpen) = (checker.known.timers, !checker.known.sockets.isEmpty || checker.known.isDialling)
         if !timers.isEmpty || isOpen { throw Violation(invariant: .closedForGood, detail: "left: \(timers)") }
         let epoch = checker.newestEpoch
-        let local = Endpoint(address: World.source(of: 0), port: 1)
+        let local = Endpoint(address: World.source(of: 0, .v4), port: 1)
         let last: [ConnectionInput] = [
             .pathChanged(world.path()), .redialRequested, .dialFailed(epoch: epoch, .refused),
-            .dialSucceeded(epoch: epoch, local: local, remote: local), .timerFired(.retry), .timerFired(.connect),
-            .dialResolved(query: checker.newestQuery, addresses: World.hosts), .closeRequested,
+            .dialSucceeded(epoch: epoch, local: local, remote: local), .timerFired(.retry), .timerFired(.dial), .timerFired(.proof),
+            .resolved(query: checker.newestQuery, .services([])), .probeSent(epoch: epoch), .resumed,
+            .serverAsked(.seconds(1)), .closeRequested,
         ]
         for input in last { try tell(input) }
         try run(until: now + .seconds(3600))

@@ -17,12 +17,18 @@ struct Simulation: ~Copyable {
 
     enum Happening {
         case input(ConnectionInput)
+        /// The name server's answer arrives; what the kernel would do with a packet to each address is found out then.
+        case answer(query: UInt64, NameQuestion)
         /// A host ends a flow that it accepted.
         case kick(epoch: UInt64)
+        /// It is time for a keepalive on a flow.
+        case beat(epoch: UInt64)
+        /// The answer to a keepalive, or the acknowledgement of a probe, arrives if the line carries it.
+        case reply(epoch: UInt64, ConnectionInput)
     }
 
     /// What a deadlock or a storm would exceed; the longest honest run is far below.
-    private static let stepLimit = 20_000
+    private static let stepLimit = 40_000
 
     let seed: UInt64
     var random: SplitMix64
@@ -35,6 +41,8 @@ struct Simulation: ~Copyable {
     var pending: [Pending] = []
     /// What happened while actions ran, to be told after them.
     var backlog: [ConnectionInput] = []
+    /// The keepalives that the driver was asked for.
+    var heartbeats: [UInt64: Heartbeat] = [:]
     var steps = 0
     var trace: [String]?
 
@@ -46,13 +54,18 @@ struct Simulation: ~Copyable {
         machine = ConnectionStateMachine(policy: policy, now: now)
         checker = Checker(policy: policy)
         trace = traced ? [] : nil
+        world.isMultihomed = random.chance(50)
+        world.services = random.pick(World.Services.allCases)
     }
 
     /// A remote by address or by name, of either family of back-off, with shorter or longer figures.
     static func policy(_ random: inout SplitMix64) -> ConnectionPolicy {
         let scheme = random.pick([Remote.Scheme.tcp, .mqtt, .sip, .tls, .sips])
         let host = random.chance(40) ? Target.Host.address(World.hosts[0]) : .name("sip.example.com")
-        var policy = ConnectionPolicy(remote: Remote(scheme: scheme, host: host, port: World.port, resource: ""))
+        let remote = Remote(
+            scheme: scheme, host: host, port: World.port,
+            isPortWritten: scheme.serviceLabels == nil || random.chance(50), resource: "")
+        var policy = ConnectionPolicy(remote: remote)
         if random.chance(20) { policy.stableAfter = .seconds(10 + random.below(300)) }
         if random.chance(20) { policy.connectTimeout = .seconds(1 + random.below(30)) }
         if random.chance(20) {
@@ -60,6 +73,9 @@ struct Simulation: ~Copyable {
                 base: .milliseconds(100 + random.below(5000)), multiplier: Double(12 + random.below(30)) / 10,
                 ceiling: .seconds(10 + random.below(600)), jitter: random.pick([.full, .half]))
         }
+        let kind = random.pick([KeepaliveProtocol.crlf, .mqtt, .xmppPing, .whitespace])
+        policy.heartbeat = random.chance(60) ? Heartbeat(kind) : nil
+        policy.movesToBetterPath = random.chance(80)
         return policy
     }
 
@@ -74,6 +90,19 @@ struct Simulation: ~Copyable {
         now = max(now, end)
     }
 
+    /// The machine sleeps: what would have come in between comes late, and what was on the wire is lost.
+    mutating func sleep(_ duration: Duration) throws {
+        now += duration
+        checker.wokeAt = now
+        pending.removeAll { pending in
+            if case .reply = pending.happening { pending.due <= now } else { false }
+        }
+        // Whether timers or the word of the resume come first is chance.
+        if random.chance(50) { try tell(.resumed) }
+        try run(until: now + .milliseconds(1))
+        try tell(.resumed)
+    }
+
     func nextDue() -> Duration? {
         let first = pending.lazy.map(\.due).min()
         guard let timer = checker.known.timers.values.min() else { return first }
@@ -81,18 +110,31 @@ struct Simulation: ~Copyable {
     }
 
     private mutating func takeNext(due: Duration) throws {
-        if let (timer, _) = checker.known.timers.first(where: { $0.value == due }) {
+        if let (timer, _) = checker.known.timers.filter({ $0.value == due }).min(by: { "\($0.key)" < "\($1.key)" }) {
             return try tell(.timerFired(timer))
         }
         guard let position = pending.firstIndex(where: { $0.due == due }) else { return }
         switch pending.remove(at: position).happening {
         case .input(let input):
             try tell(input)
+        case .answer(let query, let question):
+            switch world.answer(to: question) {
+            case .success(let answer): try tell(.resolved(query: query, answer))
+            case .failure(let failure): try tell(.resolutionFailed(query: query, failure))
+            case nil: break
+            }
         case .kick(let epoch):
             // With TLS 1.3 a server may say only now that it wants a certificate.
             let failures = [FlowFailure.reset, .tls(.truncated), .tls(.clientCertificateRequired)]
             try tell(
                 random.chance(50) ? .remoteClosed(epoch: epoch) : .flowFailed(epoch: epoch, random.pick(failures)))
+        case .beat(let epoch):
+            try beat(epoch)
+        case .reply(let epoch, let input):
+            guard let local = checker.known.sockets[epoch]?.local, world.carries(epoch, from: local.address) else {
+                return
+            }
+            try tell(input)
         }
     }
 
@@ -126,11 +168,19 @@ struct Simulation: ~Copyable {
         switch action {
         case .observePath:
             backlog.append(.pathChanged(world.path()))
-        case .resolve(let query, _):
-            ask(query)
+        case .resolve(let query, let question):
+            later(.milliseconds(random.below(200)), .answer(query: query, question))
         case .openSocket(let request):
             connect(request)
+        case .keepAlive(let epoch, let heartbeat):
+            heartbeats[epoch] = heartbeat
+            pending.removeAll { if case .beat(epoch) = $0.happening { true } else { false } }
+            scheduleBeat(epoch)
+        case .probe(let epoch):
+            probe(epoch)
         case .closeSocket(let epoch, _):
+            heartbeats[epoch] = nil
+            pending.removeAll { if case .beat(epoch) = $0.happening { true } else { false } }
             // Half of the words that are under way come all the same, late.
             if random.chance(50) { pending.removeAll { $0.concerns(epoch: epoch) } }
         case .stopObservingPath, .cancelResolution, .configureSocket, .scheduleTimer, .cancelTimer, .emit:
@@ -138,42 +188,62 @@ struct Simulation: ~Copyable {
         }
     }
 
-    private mutating func ask(_ query: UInt64) {
-        let reply: ConnectionInput
-        if world.usedUplink == nil || !world.supportsDNS {
-            reply = .resolutionFailed(query: query, .temporary)
+    private mutating func scheduleBeat(_ epoch: UInt64) {
+        guard let cadence = heartbeats[epoch]?.cadence else { return }
+        let early = cadence.tolerance * (Double(random.below(100)) / 100)
+        later(cadence.interval - early, .beat(epoch: epoch))
+    }
+
+    /// Sends a keepalive, and the answer with it if the server hears it.
+    private mutating func beat(_ epoch: UInt64) throws {
+        guard let heartbeat = heartbeats[epoch] else { return }
+        scheduleBeat(epoch)
+        guard heartbeat.kind.figures.answer == .message else { return }
+        try tell(.probeSent(epoch: epoch))
+        reply(to: epoch, .answered(epoch: epoch, count: 1), byProgram: true)
+    }
+
+    /// Asks for a proof right now: with a keepalive, or by the kernel.
+    private mutating func probe(_ epoch: UInt64) {
+        if let heartbeat = heartbeats[epoch], heartbeat.kind.figures.answer == .message, random.chance(70) {
+            backlog.append(.probeSent(epoch: epoch))
+            // It may stand for an earlier one, too.
+            reply(to: epoch, .answered(epoch: epoch, count: 2), byProgram: true)
         } else {
-            switch world.nameServer {
-            case .answers: reply = .dialResolved(query: query, addresses: world.answer.map { World.hosts[$0] })
-            case .temporary: reply = .resolutionFailed(query: query, .temporary)
-            case .noSuchName: reply = .resolutionFailed(query: query, .noSuchName)
-            case .empty: reply = .dialResolved(query: query, addresses: [])
-            case .silent: return
-            }
+            reply(to: epoch, .acknowledged(epoch: epoch, begun: now), byProgram: false)
         }
-        later(.milliseconds(random.below(200)), .input(reply))
+    }
+
+    private mutating func reply(to epoch: UInt64, _ input: ConnectionInput, byProgram: Bool) {
+        guard let socket = checker.known.sockets[epoch], let local = socket.local,
+            let host = World.hosts.firstIndex(of: socket.request.remote.address),
+            world.carries(epoch, from: local.address), world.hosts[host] != .silent,
+            !byProgram || world.hosts[host] != .hangs
+        else { return }
+        later(.milliseconds(1 + random.below(900)), .reply(epoch: epoch, input))
     }
 
     private mutating func connect(_ request: FlowRequest) {
-        let failed = { (failure: FlowFailure) in ConnectionInput.dialFailed(epoch: request.epoch, failure) }
+        let epoch = request.epoch
+        let failed = { (failure: FlowFailure) in ConnectionInput.dialFailed(epoch: epoch, failure) }
         guard let uplink = world.usedUplink else { return backlog.append(failed(.networkUnreachable)) }
-        let source = request.source ?? World.source(of: uplink)
+        let source = request.source ?? World.source(of: uplink, request.remote.address.family)
         guard world.isPresent(source) else { return backlog.append(failed(.addressNotAvailable)) }
         guard let host = World.hosts.firstIndex(of: request.remote.address) else { return }
-        var latency = Duration.milliseconds(random.below(200))
-        let local = Endpoint(address: source, port: UInt16(40_000 + request.epoch % 20_000))
+        var latency = Duration.milliseconds(random.below(600))
+        let local = Endpoint(address: source, port: UInt16(40_000 + epoch % 20_000))
         if request.tls != nil, world.hosts[host].accepts {
-            later(latency, .input(.handshakeBegan(epoch: request.epoch, local: local)))
+            later(latency, .input(.handshakeBegan(epoch: epoch, local: local)))
             latency += .milliseconds(1 + random.below(200))
             if world.hosts[host] == .stallsHandshake { return }
             let problem = FlowFailure.tls(.certificate(.selfSigned(subject: "a stranger")))
             if world.hosts[host] == .isStranger { return later(latency, .input(failed(problem))) }
         }
         switch world.hosts[host] {
-        case .accepts, .kicks, .isStranger, .stallsHandshake:
-            later(latency, .input(.dialSucceeded(epoch: request.epoch, local: local, remote: request.remote)))
+        case .accepts, .kicks, .hangs, .isStranger, .stallsHandshake:
+            later(latency, .input(.dialSucceeded(epoch: epoch, local: local, remote: request.remote)))
             guard world.hosts[host] == .kicks else { return }
-            later(latency + .milliseconds(random.below(90_000)), .kick(epoch: request.epoch))
+            later(latency + .milliseconds(random.below(90_000)), .kick(epoch: epoch))
         case .refuses:
             later(latency, .input(failed(.refused)))
         case .unreachable:
@@ -188,10 +258,12 @@ extension Simulation.Pending {
     fileprivate func concerns(epoch: UInt64) -> Bool {
         switch happening {
         case .kick(let kicked): kicked == epoch
+        case .reply(let replied, _): replied == epoch
+        case .beat(let beaten): beaten == epoch
         case .input(.dialSucceeded(let dialled, _, _, _)): dialled == epoch
         case .input(.handshakeBegan(let dialled, _)): dialled == epoch
         case .input(.dialFailed(let dialled, _)): dialled == epoch
-        case .input: false
+        case .input, .answer: false
         }
     }
 }

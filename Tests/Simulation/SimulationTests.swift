@@ -30,6 +30,7 @@ import Testing
         if count >= 10_000 {
             #expect(seen.states == Set(ConnectionStatus.State.allCases))
             #expect(seen.closings == Set(CloseReason.allCases))
+            #expect(seen.kinds == Set(ConnectionEvent.Kind.allCases))
         }
         let steps = outcomes.reduce(0) { $0 + $1.steps }
         print("\(count) sequences from seed \(Self.firstSeed), \(steps) steps")

@@ -6,49 +6,80 @@ import Testing
 @testable import Supervisor
 
 @Suite struct DiallingTests {
-    @Test func aNameIsResolvedFirst() {
+    @Test func bothFamiliesOfANameAreAskedForFirst() {
         var harness = Harness(.named)
         harness.tell(.opened)
         let actions = harness.tell(.pathChanged(.wifi))
         #expect(
             actions == [
-                .resolve(query: 1, name: "sip.example.com"),
-                .scheduleTimer(.resolution, deadline: harness.now + .seconds(15)),
+                .resolve(query: 1, .addresses("sip.example.com", .v6)),
+                .resolve(query: 2, .addresses("sip.example.com", .v4)),
+                .scheduleTimer(.dial, deadline: harness.now + .seconds(15)),
                 harness.event(from: .waiting),
             ])
         #expect(harness.status.state == .resolving)
     }
 
-    @Test func itsFirstAddressIsConnectedTo() {
+    @Test func theBestAddressIsConnectedToFromItsOwnSource() {
         var harness = Harness(.named)
         harness.tell(all: .opened, .pathChanged(.wifi))
-        let actions = harness.tell(.dialResolved(query: 1, addresses: [.office, .second]), after: .milliseconds(20))
+        let actions = harness.answer([.office, .second], after: .milliseconds(20))
         #expect(
             actions == [
-                .cancelTimer(.resolution),
                 .openSocket(.office(epoch: 1, policy: .named)),
-                .scheduleTimer(.connect, deadline: harness.now + .seconds(10)),
+                .scheduleTimer(.dial, deadline: harness.now + .milliseconds(250)),
                 harness.event(from: .resolving, after: .milliseconds(20)),
             ])
     }
 
-    @Test func onlyTheAddressThatThePathWasFoundForIsBound() {
+    @Test func anAnswerForIPv4WaitsAMomentForIPv6s() {
         var harness = Harness(.named)
         harness.tell(all: .opened, .pathChanged(.wifi))
-        let actions = harness.tell(.dialResolved(query: 1, addresses: [.sixth]))
+        let office = NameAnswer.addresses([.init(overWifi: .office)])
+        let actions = harness.tell(.resolved(query: 2, office))
+        #expect(actions == [.scheduleTimer(.dial, deadline: harness.now + .milliseconds(50))])
+        let later = harness.tell(.timerFired(.dial), after: .milliseconds(50))
+        #expect(later.first == .openSocket(.office(epoch: 1, policy: .named)))
+    }
+
+    @Test func anotherAddressIsTriedBesideOneThatTakesItsTime() {
+        var harness = Harness(.named)
+        harness.tell(all: .opened, .pathChanged(.wifi))
+        harness.answer([.office, .second])
+        let actions = harness.tell(.timerFired(.dial), after: .milliseconds(250))
         #expect(
-            actions.dropFirst().first
-                == .openSocket(
-                    FlowRequest(
-                        epoch: 1, remote: .sixth, interfaceIndex: 3, options: ConnectionPolicy.named.socketOptions)))
+            actions == [
+                .openSocket(.second(epoch: 2)),
+                .scheduleTimer(.dial, deadline: harness.now + .milliseconds(9750)),
+                harness.event(.attemptBegan, from: .connecting, after: .milliseconds(250)),
+            ])
+        #expect(harness.status.remoteAddress == .second)
+        // The first one was the faster after all.
+        let won = harness.tell(.dialSucceeded(epoch: 1, local: .local, remote: .office), after: .milliseconds(5))
+        #expect(
+            won == [
+                .cancelTimer(.dial), .closeSocket(epoch: 2, .outrun),
+                harness.event(from: .connecting, after: .milliseconds(255)),
+            ])
+        #expect(harness.status.epoch == 1)
+    }
+
+    @Test func noOtherAddressIsTriedBesideAHandshake() {
+        var harness = Harness(ConnectionPolicy(remote: .of("tls://sip.example.com:5060")))
+        harness.tell(all: .opened, .pathChanged(.wifi))
+        harness.answer([.office, .second])
+        harness.tell(.handshakeBegan(epoch: 1, local: .local), after: .milliseconds(200))
+        #expect(harness.tell(.timerFired(.dial), after: .milliseconds(50)).map(\.isScheduling) == [true])
+        #expect(harness.status.epoch == 1)
     }
 
     @Test func everyDialResolvesAnew() {
         var harness = Harness(.named)
-        harness.tell(all: .opened, .pathChanged(.wifi), .dialResolved(query: 1, addresses: [.office]))
+        harness.tell(all: .opened, .pathChanged(.wifi))
+        harness.answer([.office])
         harness.tell(all: .dialFailed(epoch: 1, .refused))
         let actions = harness.tell(.timerFired(.retry), after: .seconds(10))
-        #expect(actions.first == .resolve(query: 2, name: "sip.example.com"))
+        #expect(actions.first == .resolve(query: 3, .addresses("sip.example.com", .v6)))
     }
 
     @Test func successCancelsTheDeadlineAndLeavesNoTimer() {
@@ -57,7 +88,7 @@ import Testing
         let actions = harness.tell(
             .dialSucceeded(epoch: 1, local: .local, remote: .office), after: .milliseconds(75))
         #expect(
-            actions == [.cancelTimer(.connect), harness.event(from: .connecting, after: .milliseconds(75))])
+            actions == [.cancelTimer(.dial), harness.event(from: .connecting, after: .milliseconds(75))])
         #expect(
             harness.status
                 == ConnectionStatus(
@@ -67,17 +98,17 @@ import Testing
 
     @Test func theNextAddressIsTriedAtOnceAndTheFailureNotCounted() {
         var harness = Harness(.named)
-        harness.tell(all: .opened, .pathChanged(.wifi), .dialResolved(query: 1, addresses: [.office, .second]))
-        let actions = harness.tell(.dialFailed(epoch: 1, .refused), after: .seconds(1))
+        harness.tell(all: .opened, .pathChanged(.wifi))
+        harness.answer([.office, .second])
+        let actions = harness.tell(.dialFailed(epoch: 1, .refused), after: .milliseconds(100))
         #expect(
             actions == [
-                .cancelTimer(.connect), .closeSocket(epoch: 1, .dialFailed),
-                .openSocket(
-                    FlowRequest(
-                        epoch: 2, remote: .second, interfaceIndex: 3, options: ConnectionPolicy.named.socketOptions)),
-                .scheduleTimer(.connect, deadline: harness.now + .seconds(10)),
+                .closeSocket(epoch: 1, .dialFailed),
+                .openSocket(.second(epoch: 2)),
+                .scheduleTimer(.dial, deadline: harness.now + .seconds(10)),
                 harness.event(
-                    .addressFailed, from: .connecting, after: .seconds(1), because: .dialFailed(.refused, .office)),
+                    .addressFailed, from: .connecting, after: .milliseconds(100),
+                    because: .dialFailed(.refused, .office)),
             ])
         #expect(harness.status.attempt == 1)
         #expect(harness.status.remoteAddress == .second)
@@ -85,14 +116,16 @@ import Testing
 
     @Test func theDialFailsOnceAfterItsLastAddress() {
         var harness = Harness(.named)
-        harness.tell(all: .opened, .pathChanged(.wifi), .dialResolved(query: 1, addresses: [.office, .sixth]))
-        harness.tell(.dialFailed(epoch: 1, .refused))
-        let actions = harness.tell(.dialFailed(epoch: 2, .networkUnreachable))
+        harness.tell(all: .opened, .pathChanged(.wifi))
+        harness.answer([.office, .sixth])
+        harness.tell(.timerFired(.dial), after: .milliseconds(250))
+        harness.tell(.dialFailed(epoch: 2, .refused))
+        let actions = harness.tell(.dialFailed(epoch: 1, .networkUnreachable))
         #expect(
             actions == [
-                .cancelTimer(.connect), .closeSocket(epoch: 2, .dialFailed),
+                .closeSocket(epoch: 1, .dialFailed), .cancelTimer(.dial),
                 .scheduleTimer(.retry, deadline: harness.now + .milliseconds(800)),
-                harness.event(from: .connecting),
+                harness.event(from: .connecting, after: .milliseconds(250)),
             ])
         #expect(harness.status.attempt == 2)
         // The remote's own word is kept over this network's lack of IPv6.
@@ -102,7 +135,7 @@ import Testing
     @Test func anAddressThatDoesNotAnswerIsGivenUpAtItsDeadline() {
         var harness = Harness()
         harness.tell(all: .opened, .pathChanged(.wifi))
-        let actions = harness.tell(.timerFired(.connect), after: .seconds(10))
+        let actions = harness.tell(.timerFired(.dial), after: .seconds(10))
         #expect(
             actions == [
                 .closeSocket(epoch: 1, .timedOut),
@@ -115,8 +148,8 @@ import Testing
     @Test func aResolverThatDoesNotAnswerIsGivenUpAtItsDeadline() {
         var harness = Harness(.named)
         harness.tell(all: .opened, .pathChanged(.wifi))
-        let actions = harness.tell(.timerFired(.resolution), after: .seconds(15))
-        #expect(actions.first == .cancelResolution(query: 1))
+        let actions = harness.tell(.timerFired(.dial), after: .seconds(15))
+        #expect(actions.prefix(2) == [.cancelResolution(query: 1), .cancelResolution(query: 2)])
         #expect(harness.status.reason == .resolutionFailed(.temporary))
     }
 
@@ -125,25 +158,28 @@ import Testing
         harness.tell(all: .opened, .pathChanged(.wifi))
         let deadline = harness.now + .seconds(10)
         #expect(
-            harness.tell(.timerFired(.connect), after: .seconds(9)) == [
-                .scheduleTimer(.connect, deadline: deadline)
-            ])
+            harness.tell(.timerFired(.dial), after: .seconds(9)) == [.scheduleTimer(.dial, deadline: deadline)])
     }
 
-    @Test func aLongAnswerIsNotWalkedToItsEnd() {
+    @Test func aLongAnswerIsNotTriedToItsEnd() {
         var harness = Harness(.named)
-        let many = (1...20).map { IPAddress(v4: 0xC633_6400 + $0) }
-        harness.tell(all: .opened, .pathChanged(.wifi), .dialResolved(query: 1, addresses: many))
+        harness.tell(all: .opened, .pathChanged(.wifi))
+        harness.answer((1...20).map { IPAddress(v4: 0xC633_6400 + $0) })
         for epoch in 1...8 { harness.tell(.dialFailed(epoch: UInt64(epoch), .refused)) }
         #expect(harness.status.state == .backingOff)
     }
 
     @Test func anEmptyAnswerIsANameWithoutAnAddress() {
         var harness = Harness(.named)
-        harness.tell(all: .opened, .pathChanged(.wifi), .dialResolved(query: 1, addresses: []))
+        harness.tell(all: .opened, .pathChanged(.wifi))
+        harness.answer([])
         #expect(harness.status.state == .failed)
         #expect(harness.status.reason == .resolutionFailed(.noAddress))
     }
+}
+
+extension ConnectionAction {
+    fileprivate var isScheduling: Bool { if case .scheduleTimer = self { true } else { false } }
 }
 
 @Suite struct StaleInputTests {
@@ -152,7 +188,7 @@ import Testing
         .dialFailed(epoch: 1, .refused),
         .remoteClosed(epoch: 1),
         .flowFailed(epoch: 1, .reset),
-        .dialResolved(query: 1, addresses: [.office]),
+        .resolved(query: 1, .addresses([.init(overWifi: .office)])),
         .resolutionFailed(query: 1, .noSuchName),
     ])
     func wordOfAnEarlierEpochOrQueryIsIgnored(input: ConnectionInput) {

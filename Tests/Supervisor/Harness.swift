@@ -40,6 +40,21 @@ struct Harness: ~Copyable {
         inputs.map { tell($0) }.last ?? []
     }
 
+    /// Answers the two questions for a name's addresses that were asked last, IPv6's first.
+    @discardableResult
+    mutating func answer(_ addresses: [IPAddress], after delay: Duration = .zero) -> [ConnectionAction] {
+        now += delay
+        let first = machine.numbers.query - 1
+        var actions: [ConnectionAction] = []
+        for (query, family) in [(first, IPAddress.Family.v6), (first + 1, .v4)] {
+            let candidates = addresses.filter { $0.family == family }.map(DestinationOrder.Candidate.init(overWifi:))
+            actions += tell(
+                candidates.isEmpty
+                    ? .resolutionFailed(query: query, .noAddress) : .resolved(query: query, .addresses(candidates)))
+        }
+        return actions
+    }
+
     /// The event that leaves the machine as it is now.
     func event(
         _ kind: ConnectionEvent.Kind = .stateChanged, from previous: ConnectionStatus.State,
@@ -65,6 +80,13 @@ extension Harness {
         var harness = Harness(policy)
         harness.tell(all: .opened, .pathChanged(.wifi), .dialFailed(epoch: 1, .refused))
         return harness
+    }
+}
+
+extension DestinationOrder.Candidate {
+    /// Reached over ``Path/wifi``, if by IPv4.
+    init(overWifi address: IPAddress) {
+        self.init(address, source: address.family == .v4 ? .wifiSource : nil)
     }
 }
 
@@ -126,5 +148,19 @@ extension FlowRequest {
     static func office(epoch: UInt64, policy: ConnectionPolicy = .office) -> FlowRequest {
         FlowRequest(
             epoch: epoch, remote: .office, source: .wifiSource, interfaceIndex: 3, options: policy.socketOptions)
+    }
+
+    /// The request of a flow over ``Path/wifi`` to ``Endpoint/second``.
+    static func second(epoch: UInt64) -> FlowRequest {
+        FlowRequest(
+            epoch: epoch, remote: .second, source: .wifiSource, interfaceIndex: 3,
+            options: ConnectionPolicy.named.socketOptions)
+    }
+
+    /// The request of a flow over ``Path/modem`` to ``Endpoint/office``.
+    static func overModem(epoch: UInt64) -> FlowRequest {
+        FlowRequest(
+            epoch: epoch, remote: .office, source: .modemSource, interfaceIndex: 4,
+            options: ConnectionPolicy.office.socketOptions)
     }
 }

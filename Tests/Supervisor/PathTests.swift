@@ -24,7 +24,7 @@ import Testing
         #expect(
             actions == [
                 .openSocket(.office(epoch: 1)),
-                .scheduleTimer(.connect, deadline: harness.now + .seconds(10)),
+                .scheduleTimer(.dial, deadline: harness.now + .seconds(10)),
                 harness.event(from: .waiting, after: .seconds(2)),
             ])
         #expect(
@@ -70,14 +70,15 @@ import Testing
         connecting.tell(all: .opened, .pathChanged(.wifi))
         #expect(
             connecting.tell(.pathChanged(.none)) == [
-                .cancelTimer(.connect), .closeSocket(epoch: 1, .pathLost), connecting.event(from: .connecting),
+                .cancelTimer(.dial), .closeSocket(epoch: 1, .pathLost), connecting.event(from: .connecting),
             ])
 
         var resolving = Harness(.named)
         resolving.tell(all: .opened, .pathChanged(.wifi))
         #expect(
             resolving.tell(.pathChanged(.none)) == [
-                .cancelTimer(.resolution), .cancelResolution(query: 1), resolving.event(from: .resolving),
+                .cancelTimer(.dial), .cancelResolution(query: 1), .cancelResolution(query: 2),
+                resolving.event(from: .resolving),
             ])
 
         var backingOff = Harness.refused()
@@ -92,9 +93,7 @@ import Testing
         #expect(
             actions.first
                 == .openSocket(
-                    FlowRequest(
-                        epoch: 2, remote: .office, source: .modemSource, interfaceIndex: 4,
-                        options: ConnectionPolicy.office.socketOptions)))
+                    .overModem(epoch: 2)))
         #expect(harness.status.attempt == 1)
     }
 
@@ -118,26 +117,16 @@ import Testing
         #expect(harness.status.path == same)
     }
 
-    @Test func aFlowOutlivesABetterPath() {
-        var harness = Harness.ready(path: .modem)
-        let actions = harness.tell(.pathChanged(.wifi))
-        #expect(actions == [harness.event(.pathChanged, from: .ready, because: .pathMoved)])
-        #expect(harness.status.state == .ready)
-        #expect(harness.status.reason == .connected)
-    }
-
     @Test func aDialUnderWayFollowsThePath() {
         var harness = Harness()
         harness.tell(all: .opened, .pathChanged(.wifi))
         let actions = harness.tell(.pathChanged(.modem), after: .seconds(1))
         #expect(
             actions == [
-                .cancelTimer(.connect), .closeSocket(epoch: 1, .pathMoved),
+                .cancelTimer(.dial), .closeSocket(epoch: 1, .pathMoved),
                 .openSocket(
-                    FlowRequest(
-                        epoch: 2, remote: .office, source: .modemSource, interfaceIndex: 4,
-                        options: ConnectionPolicy.office.socketOptions)),
-                .scheduleTimer(.connect, deadline: harness.now + .seconds(10)),
+                    .overModem(epoch: 2)),
+                .scheduleTimer(.dial, deadline: harness.now + .seconds(10)),
                 harness.event(from: .connecting, after: .seconds(1)),
             ])
     }
@@ -147,8 +136,9 @@ import Testing
         harness.tell(all: .opened, .pathChanged(.wifi))
         let actions = harness.tell(.pathChanged(.modem))
         #expect(
-            actions.prefix(3) == [
-                .cancelTimer(.resolution), .cancelResolution(query: 1), .resolve(query: 2, name: "sip.example.com"),
+            actions.prefix(4) == [
+                .cancelTimer(.dial), .cancelResolution(query: 1), .cancelResolution(query: 2),
+                .resolve(query: 3, .addresses("sip.example.com", .v6)),
             ])
     }
 
@@ -175,7 +165,8 @@ import Testing
     @Test func anUnknownPathKeepsAFlow() {
         var harness = Harness.ready()
         harness.tell(.pathChanged(.unknown))
-        #expect(harness.status.state == .ready)
+        #expect(harness.status.state == .verifying)
+        #expect(harness.status.epoch == 1)
     }
 
     @Test func anIncoherentPathClosesNothing() {
@@ -209,7 +200,7 @@ import Testing
         mute.supportsDNS = false
         var harness = Harness(.named)
         harness.tell(all: .opened, .pathChanged(mute))
-        harness.tell(.resolutionFailed(query: 1, .temporary), after: .seconds(60))
+        harness.tell(all: .resolutionFailed(query: 1, .temporary), .resolutionFailed(query: 2, .temporary))
         #expect(harness.status.state == .backingOff)
         harness.tell(.pathChanged(.wifi))
         #expect(harness.status.state == .resolving)
@@ -218,17 +209,16 @@ import Testing
 
 @Suite struct LocalAddressTests {
     @Test func aFlowIsClosedAtOnceAndDialledAnewWhenItsAddressGoes() {
-        var harness = Harness.ready(path: .wifi)
-        harness.tell(.pathChanged(.modem))
+        var policy = ConnectionPolicy.office
+        policy.movesToBetterPath = false
+        var harness = Harness.ready(policy)
+        harness.tell(all: .pathChanged(.modem), .acknowledged(epoch: 1, begun: harness.now))
         let actions = harness.tell(.localAddressRemoved(.wifiSource), after: .seconds(3))
         #expect(
             actions == [
                 .closeSocket(epoch: 1, .localAddressRemoved),
-                .openSocket(
-                    FlowRequest(
-                        epoch: 2, remote: .office, source: .modemSource, interfaceIndex: 4,
-                        options: ConnectionPolicy.office.socketOptions)),
-                .scheduleTimer(.connect, deadline: harness.now + .seconds(10)),
+                .openSocket(.overModem(epoch: 2)),
+                .scheduleTimer(.dial, deadline: harness.now + .seconds(10)),
                 harness.event(from: .ready, after: .seconds(3)),
             ])
         #expect(harness.status.reason.description == "source 192.168.1.23 is gone")
@@ -250,7 +240,7 @@ import Testing
         var harness = Harness()
         harness.tell(all: .opened, .pathChanged(.wifi))
         let actions = harness.tell(.localAddressRemoved(.wifiSource))
-        #expect(actions.prefix(2) == [.cancelTimer(.connect), .closeSocket(epoch: 1, .localAddressRemoved)])
+        #expect(actions.prefix(2) == [.cancelTimer(.dial), .closeSocket(epoch: 1, .localAddressRemoved)])
         #expect(harness.status.epoch == 2)
     }
 

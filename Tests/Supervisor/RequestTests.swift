@@ -13,7 +13,7 @@ import Testing
             actions == [
                 .closeSocket(epoch: 1, .superseded),
                 .openSocket(.office(epoch: 2)),
-                .scheduleTimer(.connect, deadline: harness.now + .seconds(10)),
+                .scheduleTimer(.dial, deadline: harness.now + .seconds(10)),
                 harness.event(from: .ready, after: .seconds(5)),
             ])
         #expect(harness.status.reason == .redialRequested)
@@ -26,7 +26,7 @@ import Testing
             actions == [
                 .cancelTimer(.retry),
                 .openSocket(.office(epoch: 2)),
-                .scheduleTimer(.connect, deadline: harness.now + .seconds(10)),
+                .scheduleTimer(.dial, deadline: harness.now + .seconds(10)),
                 harness.event(from: .backingOff),
             ])
         #expect(harness.status.attempt == 1)
@@ -70,7 +70,7 @@ import Testing
             .opened, .pathChanged(.none), .pathChanged(.modem),
             .dialSucceeded(epoch: 1, local: .local, remote: .office),
             .dialFailed(epoch: 1, .refused), .remoteClosed(epoch: 1), .flowFailed(epoch: 1, .reset),
-            .localAddressRemoved(.wifiSource), .timerFired(.retry), .timerFired(.connect), .redialRequested,
+            .localAddressRemoved(.wifiSource), .timerFired(.retry), .timerFired(.dial), .redialRequested,
             .policyChanged(.named), .closeRequested,
         ]
         for input in later { #expect(harness.tell(input, after: .seconds(3600)) == []) }
@@ -94,7 +94,7 @@ import Testing
             ])
         #expect(harness.status.state == .waiting)
         #expect(harness.status.path == nil)
-        #expect(harness.tell(.pathChanged(.wifi)).first == .resolve(query: 1, name: "sip.example.com"))
+        #expect(harness.tell(.pathChanged(.wifi)).first == .resolve(query: 1, .addresses("sip.example.com", .v6)))
     }
 
     @Test func anotherMarkOrUserNeedsAnotherFlowToo() {

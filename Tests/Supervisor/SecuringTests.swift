@@ -19,19 +19,18 @@ import Testing
     }
 
     @Test func theSocketIsAskedToBeSecured() throws {
-        var policy = ConnectionPolicy(remote: .of("sips://sip.example.com"))
+        var policy = ConnectionPolicy(remote: .of("sips://sip.example.com:5061"))
         policy.tls.serverName = "edge.example.com"
         var harness = Harness(policy)
         harness.tell(all: .opened, .pathChanged(.wifi))
-        let actions = harness.tell(.dialResolved(query: 1, addresses: [.office]))
-        guard case .openSocket(let request) = actions.dropFirst().first else {
-            Issue.record("\(actions)")
+        guard case .openSocket(let request) = harness.answer([.office]).first else {
+            Issue.record("no socket")
             return
         }
         let tls = try #require(request.tls)
         #expect(tls.host == .name("edge.example.com"))
         #expect(tls.applicationProtocols == ["sip/2"])
-        #expect(ConnectionPolicy(remote: .of("sips://sip.example.com")).tlsRequest?.host == .name("sip.example.com"))
+        #expect(ConnectionPolicy(remote: .of("sips://sip.example.com:5061")).tlsRequest?.host == .name("sip.example.com"))
         #expect(ConnectionPolicy.office.tlsRequest == nil)
         policy.tls.applicationProtocols = []
         #expect(policy.tlsRequest?.applicationProtocols == [])
@@ -43,7 +42,7 @@ import Testing
         let actions = harness.tell(.handshakeBegan(epoch: 1, local: .local), after: .milliseconds(20))
         #expect(
             actions == [
-                .scheduleTimer(.connect, deadline: harness.now + .seconds(10)),
+                .scheduleTimer(.dial, deadline: harness.now + .seconds(10)),
                 harness.event(from: .connecting, after: .milliseconds(20)),
             ])
         #expect(harness.status.state == .securing)
@@ -57,14 +56,14 @@ import Testing
         var harness = securing()
         let actions = harness.tell(
             .dialSucceeded(epoch: 1, local: .local, remote: .office, security: Self.summary), after: .milliseconds(40))
-        #expect(actions == [.cancelTimer(.connect), harness.event(from: .securing, after: .milliseconds(40))])
+        #expect(actions == [.cancelTimer(.dial), harness.event(from: .securing, after: .milliseconds(40))])
         #expect(harness.status.security == Self.summary)
     }
 
     @Test func aHandshakeThatDoesNotEndIsGivenUp() {
         var harness = securing()
-        #expect(harness.tell(.timerFired(.connect), after: .seconds(9)).count == 1)
-        let actions = harness.tell(.timerFired(.connect), after: .seconds(1))
+        #expect(harness.tell(.timerFired(.dial), after: .seconds(9)).count == 1)
+        let actions = harness.tell(.timerFired(.dial), after: .seconds(1))
         #expect(actions.first == .closeSocket(epoch: 1, .timedOut))
         #expect(harness.status.reason == .dialFailed(.tls(.timedOut), .office))
         #expect(harness.status.state == .backingOff)
@@ -100,7 +99,8 @@ import Testing
 
     @Test func theNextAddressIsConnectedToAfterAHandshakeThatFailed() {
         var harness = Harness(ConnectionPolicy(remote: .of("tls://sip.example.com:5060")))
-        harness.tell(all: .opened, .pathChanged(.wifi), .dialResolved(query: 1, addresses: [.office, .second]))
+        harness.tell(all: .opened, .pathChanged(.wifi))
+        harness.answer([.office, .second])
         harness.tell(.handshakeBegan(epoch: 1, local: .local))
         let actions = harness.tell(.dialFailed(epoch: 1, .tls(.notTLS)), after: .seconds(1))
         #expect(actions.last == harness.event(from: .securing, after: .seconds(1)))

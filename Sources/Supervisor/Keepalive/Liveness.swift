@@ -38,7 +38,8 @@ public struct Liveness: Hashable, Sendable {
     public private(set) var lastProof: Duration
     /// Whether this server has ever answered a keepalive. Kept from flow to flow by whoever makes a new value.
     public private(set) var hasAnsweredKeepalives: Bool
-    private let figures: KeepaliveFigures
+    /// The figures that probes are judged by.
+    public var figures: KeepaliveFigures
     /// When each of the probes under way was sent, in order.
     private var probes: [Duration] = []
     /// When the event was that made all earlier round trips worthless.
@@ -80,6 +81,11 @@ public struct Liveness: Hashable, Sendable {
         probes.removeFirst(min(count, probes.count))
         hasAnsweredKeepalives = true
         proved(by: begun, at: now)
+    }
+
+    /// No answer to the probes under way can be told from other bytes: they prove nothing, for or against.
+    public mutating func withdrawProbes() {
+        probes = []
     }
 
     /// The remote's kernel acknowledged what left this one at `begun`: bytes of the stream or a probe.

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Glibc
+internal import Platform
+internal import Supervisor
+
+// What the keeper of a flow does with it: sends a keepalive, looks for its answer, has the kernel probe.
+
+extension Flow {
+    /// The longest answer to a keepalive, with room for a second one behind it.
+    private static let longestLook = 4096
+
+    /// The kernel gives the age of an acknowledgement in ticks of its clock, of 10 ms at most: two readings of one may
+    /// differ by so much and a little for the time between the two clocks' readings.
+    static let acknowledgementGranularity = Duration.milliseconds(25)
+
+    /// Whether the remote has acknowledged everything that was sent (`SIOCOUTQ`).
+    var isDrained: Bool {
+        guard let number else { return false }
+        var count: CInt = 0
+        return ioctl(number, UInt(TIOCOUTQ), &count) == 0 && count == 0
+    }
+
+    /// Sends bytes, whole or not at all. Meant for a few, on a flow that ``isDrained``: they find room.
+    func send(_ bytes: [UInt8]) -> Bool {
+        guard let number else { return false }
+        if let security { return security.send(bytes, over: number) }
+        let count = bytes.withUnsafeBytes {
+            Glibc.send(number, $0.baseAddress, $0.count, CInt(MSG_DONTWAIT) | CInt(MSG_NOSIGNAL))
+        }
+        return count == bytes.count
+    }
+
+    /// The first unread bytes, which stay unread.
+    func peek() -> [UInt8] {
+        [UInt8](unsafeUninitializedCapacity: Self.longestLook) { buffer, count in
+            count = look(UnsafeMutableRawBufferPointer(buffer))
+        }
+    }
+
+    private func look(_ buffer: UnsafeMutableRawBufferPointer) -> Int {
+        if let security { return security.peek(into: buffer) }
+        guard let number else { return 0 }
+        return max(recv(number, buffer.baseAddress, buffer.count, CInt(MSG_PEEK) | CInt(MSG_DONTWAIT)), 0)
+    }
+
+    /// Reads so many unread bytes, which were found to be an answer, and drops them.
+    func discard(_ count: Int) {
+        var scratch = [UInt8](repeating: 0, count: count)
+        scratch.withUnsafeMutableBytes { buffer in
+            if let security {
+                _ = security.read(into: buffer)
+            } else if let number {
+                recv(number, buffer.baseAddress, buffer.count, CInt(MSG_DONTWAIT))
+            }
+        }
+    }
+
+    /// Has the kernel send a probe as soon as the line has been silent for a second, and each second from then on.
+    ///
+    /// Setting `TCP_KEEPIDLE` starts the kernel's timer anew with what is left of it (`tcp_sock_set_keepidle_locked` in
+    /// net/ipv4/tcp.c), which is nothing on a line that was silent for that long.
+    func beginProbing() {
+        set(SO_KEEPALIVE, at: SOL_SOCKET, to: 1)
+        set(TCP_KEEPINTVL, at: CInt(IPPROTO_TCP), to: 1)
+        set(TCP_KEEPIDLE, at: CInt(IPPROTO_TCP), to: 1)
+    }
+
+    /// Puts the kernel's keepalive back to what it was asked to be.
+    func endProbing() {
+        do throws(SystemError) {
+            try configure(options)
+        } catch {
+            // It could be set before, so it is refused to a socket that broke in this moment alone.
+            return
+        }
+    }
+
+    private func set(_ option: CInt, at level: CInt, to value: CInt) {
+        guard let number else { return }
+        var value = value
+        setsockopt(number, level, option, &value, socklen_t(MemoryLayout<CInt>.size))
+    }
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Platform
+internal import Supervisor
+
+/// Who hears of the keepalives of a connection's flows.
+@AgentQueue
+protocol FlowKeeperOwner: AnyObject {
+    /// Told in a turn of its own, or within ``FlowKeeper/lookForProof()``; never within another call of the keeper.
+    func flowKeeper(heard word: ConnectionInput)
+}
+
+/// Sends the keepalives of one connection, looks for their answers, and has the kernel probe where nothing may be sent.
+///
+/// It decides neither how often (``WakeSchedule``) nor what is to be made of silence (``ConnectionStateMachine``). What
+/// it reads is an answer that it awaits and nothing else; the client's bytes are looked at and left where they are.
+@AgentQueue
+final class FlowKeeper {
+    /// How long after it was asked for the kernel's probe is looked for. The kernel sends one on a line that was silent
+    /// for a second (the least that `TCP_KEEPIDLE` takes), which mostly is at once; the last look is the deadline's own
+    /// (``lookForProof()``).
+    private static let looks: [Duration] = [.milliseconds(300), .milliseconds(1200), .milliseconds(2200)]
+
+    private struct Kept {
+        let flow: Flow
+        var heartbeat: Heartbeat?
+        var dialogue: KeepaliveDialogue?
+        var wake: WakePlanner.Token?
+        var probe: KernelProbe?
+    }
+
+    /// A probe that the kernel was asked for.
+    private struct KernelProbe {
+        let begun: Duration
+        /// What was the last acknowledgement when it was asked for.
+        let before: Duration
+        var timers: [Timers.Timer] = []
+    }
+
+    private let wakes: WakeSchedule
+    private unowned let owner: any FlowKeeperOwner
+    private var kept: [UInt64: Kept] = [:]
+
+    /// A keeper of no flow yet.
+    init(_ wakes: WakeSchedule, owner: any FlowKeeperOwner) {
+        self.wakes = wakes
+        self.owner = owner
+    }
+
+    // MARK: - Requests
+
+    /// Sends `heartbeat` on a flow from now on; `nil` for no more.
+    func keepAlive(_ flow: Flow, _ heartbeat: Heartbeat?) {
+        let epoch = flow.epoch
+        forgetHeartbeat(of: epoch)
+        guard let heartbeat else { return }
+        var kept = self.kept[epoch] ?? Kept(flow: flow)
+        kept.heartbeat = heartbeat
+        kept.dialogue = KeepaliveDialogue(heartbeat.kind)
+        kept.wake = wakes.add(heartbeat.cadence) { [weak self] in self?.beat(epoch) }
+        self.kept[epoch] = kept
+    }
+
+    /// Finds out at once whether the other end is there.
+    func probe(_ flow: Flow) {
+        if kept[flow.epoch] == nil { kept[flow.epoch] = Kept(flow: flow) }
+        if send(on: flow.epoch, isVerification: true) {
+            if let wake = kept[flow.epoch]?.wake { wakes.restart(wake) }
+        } else {
+            probeByKernel(flow)
+        }
+    }
+
+    /// Tells what the kernel has heard since it was asked to probe.
+    func lookForProof() {
+        for epoch in kept.keys.sorted() { look(epoch) }
+    }
+
+    /// Sends nothing any more on a flow, and awaits nothing.
+    func forget(_ epoch: UInt64) {
+        forgetHeartbeat(of: epoch)
+        endProbe(of: epoch)
+        kept[epoch] = nil
+    }
+
+    private func forgetHeartbeat(of epoch: UInt64) {
+        guard let wake = kept[epoch]?.wake else { return }
+        wakes.remove(wake)
+        kept[epoch]?.wake = nil
+        kept[epoch]?.dialogue = nil
+        kept[epoch]?.flow.stopAwaitingInput()
+    }
+
+    // MARK: - The protocol's keepalive
+
+    private func beat(_ epoch: UInt64) {
+        _ = send(on: epoch, isVerification: false)
+    }
+
+    /// Sends a keepalive, if one may be sent now.
+    ///
+    /// - Returns: whether one was sent whose answer will show in the stream.
+    private func send(on epoch: UInt64, isVerification: Bool) -> Bool {
+        guard var dialogue = kept[epoch]?.dialogue, let kept = self.kept[epoch], let heartbeat = kept.heartbeat,
+            kept.flow.unreadBytes == 0, kept.flow.isDrained
+        else {
+            // With bytes of the client in front, an answer would not be found; with some that the server has not
+            // acknowledged, the line shows by them whether it is alive, or the user timeout ends it.
+            return false
+        }
+        var random = SystemRandomNumberGenerator()
+        let custody: KeepaliveDialogue.Custody = heartbeat.kind.needsSession ? .agentWithoutSession : .parked
+        guard let bytes = try? dialogue.ping(custody, isVerification: isVerification, using: &random),
+            kept.flow.send(bytes)
+        else { return false }
+        self.kept[epoch]?.dialogue = dialogue
+        guard heartbeat.kind.figures.answer == .message else { return false }
+        kept.flow.awaitInput { [weak self] in self?.readAnswers(epoch) }
+        // In a turn of its own: the machine may be in the middle of an answer that asked for this.
+        AgentQueue.async { [weak self] in
+            guard let self, self.kept[epoch] != nil else { return }
+            owner.flowKeeper(heard: .probeSent(epoch: epoch))
+        }
+        return true
+    }
+
+    private func readAnswers(_ epoch: UInt64) {
+        guard var dialogue = kept[epoch]?.dialogue, let flow = kept[epoch]?.flow else { return }
+        var count = 0
+        var isHidden = false
+        loop: while dialogue.isAwaitingAnswer {
+            switch dialogue.peeked(flow.peek()) {
+            case .answer(let length, let answers):
+                flow.discard(length)
+                count += answers
+            case .undecided:
+                break loop
+            case .forClient:
+                // What comes behind the client's bytes cannot be seen. The server's kernel is asked instead.
+                isHidden = true
+                _ = dialogue.giveUp()
+            }
+        }
+        kept[epoch]?.dialogue = dialogue
+        if !dialogue.isAwaitingAnswer { flow.stopAwaitingInput() }
+        if count > 0 { owner.flowKeeper(heard: .answered(epoch: epoch, count: count)) }
+        guard isHidden, kept[epoch] != nil else { return }
+        owner.flowKeeper(heard: .answerHidden(epoch: epoch))
+        if kept[epoch] != nil { probeByKernel(flow) }
+    }
+
+    // MARK: - The kernel's probe
+
+    private func probeByKernel(_ flow: Flow) {
+        guard let before = flow.lastAcknowledgement else { return }
+        endProbe(of: flow.epoch)
+        let epoch = flow.epoch
+        flow.beginProbing()
+        kept[epoch]?.probe = KernelProbe(
+            begun: BootClock.now(), before: before,
+            timers: Self.looks.map { delay in
+                Timers.shared.schedule(after: delay) { [weak self] in self?.look(epoch) }
+            })
+    }
+
+    private func look(_ epoch: UInt64) {
+        guard let kept = kept[epoch], let probe = kept.probe, let heard = kept.flow.lastAcknowledgement,
+            heard > probe.before + Flow.acknowledgementGranularity
+        else { return }
+        endProbe(of: epoch)
+        owner.flowKeeper(heard: .acknowledged(epoch: epoch, begun: probe.begun))
+    }
+
+    private func endProbe(of epoch: UInt64) {
+        guard let kept = kept[epoch], let probe = kept.probe else { return }
+        for timer in probe.timers { timer.cancel() }
+        kept.flow.endProbing()
+        self.kept[epoch]?.probe = nil
+    }
+}

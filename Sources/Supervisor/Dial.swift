@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import NetworkPath
+
+/// One dial: from the remote's name to a socket that stands, or to what it failed of.
+///
+/// It asks for the service's hosts where the remote's scheme has a record for that, for the addresses of each host, and
+/// leaves to its ``Race`` which of them is tried when. Whoever has it tells it what happens, runs ``goOn(_:_:)`` after
+/// that and when that says, and ends it with ``close(_:but:_:)``, also when it has failed.
+struct Dial {
+    /// How long a question may take: one round over the three servers that `resolv.conf` can name, at its default of
+    /// 5 s.
+    static let resolutionTimeout = Duration.seconds(15)
+
+    /// How long the rules of a domain (NAPTR) are waited for when the hosts of its service are known already. Most
+    /// domains have none, and a server that swallows the question must not cost more than it does for addresses.
+    static let pointerPatience = Duration.seconds(1)
+
+    /// The most hosts of a service that one dial asks for. Two questions each; the race tries eight addresses in all.
+    static let mostHosts = 4
+
+    /// Where a dial stands.
+    enum Progress {
+        /// Something is on its way. When there is something to do at the latest.
+        case goesOn(until: Duration)
+        /// It failed as a whole.
+        case failed(StatusReason)
+    }
+
+    /// What the dial is made by.
+    struct Setting {
+        let policy: ConnectionPolicy
+        let path: Path
+    }
+
+    /// The numbers of queries and sockets, none of which comes twice.
+    struct Numbers {
+        var query: UInt64 = 0
+        var epoch: UInt64 = 0
+    }
+
+    private enum Topic: Hashable {
+        case services
+        case pointers
+        case addresses(host: Int, IPAddress.Family)
+    }
+
+    private struct Host {
+        let name: String
+        let port: UInt16
+    }
+
+    private let setting: Setting
+    private let began: Duration
+    private var topics: [UInt64: Topic] = [:]
+    private var race: Race?
+    /// The hosts by the SRV record, while the domain's rules are still asked for.
+    private var hosts: [Host]?
+    /// When the hosts were known.
+    private var hostsKnownAt: Duration?
+    private var isServiceRefused = false
+    private var misses: [ResolutionFailure] = []
+    /// What its owner's timer is set for; `nil` while it is not set.
+    var wake: Duration?
+
+    /// Begins with what can be asked or tried at once. ``goOn(_:_:)`` does the rest.
+    init(_ setting: Setting, _ numbers: inout Numbers, _ turn: inout Turn<some RandomNumberGenerator>) {
+        self.setting = setting
+        began = turn.now
+        let remote = setting.policy.remote
+        switch remote.host {
+        case .address(let address):
+            race = Race(to: DestinationOrder.Candidate(address, by: setting.path), port: remote.port, now: turn.now)
+        case .name(let name):
+            if let serviceName = remote.serviceName {
+                if remote.scheme.namingService != nil { ask(.pointers(name), .pointers, &numbers, &turn) }
+                ask(.services(serviceName), .services, &numbers, &turn)
+            } else {
+                ask(for: [Host(name: name, port: remote.port)], &numbers, &turn)
+            }
+        }
+    }
+
+    // MARK: - What can be asked
+
+    /// The attempts that are under way, the oldest first.
+    var attempts: [Race.Attempt] { race?.running ?? [] }
+
+    /// The attempt that shows: the one that is being secured, or the newest.
+    var foremost: Race.Attempt? { attempts.first { $0.local != nil } ?? attempts.last }
+
+    /// Whether an attempt is bound to `source`, or may come to be.
+    func uses(_ source: IPAddress) -> Bool { race?.uses(source) ?? false }
+
+    // MARK: - What happens
+
+    /// An answer came.
+    ///
+    /// - Returns: whether it is one to this dial.
+    mutating func answered(
+        _ query: UInt64, _ answer: NameAnswer, _ numbers: inout Numbers,
+        _ turn: inout Turn<some RandomNumberGenerator>
+    ) -> Bool {
+        guard let topic = topics.removeValue(forKey: query) else { return false }
+        switch (topic, answer) {
+        case (.addresses(let host, let family), .addresses(let candidates)):
+            let usable = candidates.filter { $0.destination.family == family }
+            if usable.isEmpty { misses.append(.noAddress) }
+            race?.answered(family, of: host, with: usable, now: turn.now)
+        case (.services, .services(let records)):
+            take(records, &turn)
+        case (.pointers, .pointers(let rules)):
+            follow(rules, &numbers, &turn)
+        case (.addresses, _), (.services, _), (.pointers, _):
+            // An answer to something else than was asked is none.
+            failed(topic, .temporary, &turn)
+        }
+        return true
+    }
+
+    /// A question failed.
+    ///
+    /// - Returns: whether it is one of this dial's.
+    mutating func failed(
+        _ query: UInt64, _ failure: ResolutionFailure, _ turn: inout Turn<some RandomNumberGenerator>
+    ) -> Bool {
+        guard let topic = topics.removeValue(forKey: query) else { return false }
+        failed(topic, failure, &turn)
+        return true
+    }
+
+    /// An attempt is connected and its handshake began.
+    ///
+    /// - Returns: whether that is news of one of this dial's.
+    mutating func handshakeBegan(_ epoch: UInt64, _ local: Endpoint, now: Duration) -> Bool {
+        race?.securing(epoch, at: local, until: now + setting.policy.connectTimeout) ?? false
+    }
+
+    /// An attempt failed; its socket is closed.
+    ///
+    /// - Returns: the attempt, if it is one of this dial's.
+    mutating func attemptFailed(
+        _ epoch: UInt64, _ failure: FlowFailure, closing: CloseReason,
+        _ turn: inout Turn<some RandomNumberGenerator>
+    ) -> Race.Attempt? {
+        guard let attempt = race?.failed(epoch, failure) else { return nil }
+        turn.perform(.closeSocket(epoch: epoch, closing))
+        return attempt
+    }
+
+    /// The attempts whose time is up fail.
+    ///
+    /// - Returns: which, and of what.
+    mutating func giveUpOverdue(_ turn: inout Turn<some RandomNumberGenerator>) -> [(Race.Attempt, FlowFailure)] {
+        var givenUp: [(Race.Attempt, FlowFailure)] = []
+        while let attempt = race?.overdue(now: turn.now) {
+            let failure = attempt.local == nil ? FlowFailure.timedOut : .tls(.timedOut)
+            guard attemptFailed(attempt.epoch, failure, closing: .timedOut, &turn) != nil else { break }
+            givenUp.append((attempt, failure))
+        }
+        return givenUp
+    }
+
+    // MARK: - What to do
+
+    /// Begins the attempts that are due.
+    mutating func goOn(
+        _ numbers: inout Numbers, _ turn: inout Turn<some RandomNumberGenerator>
+    ) -> Progress {
+        let patience = began + Self.resolutionTimeout
+        if turn.now >= patience { giveUpQuestions(&turn) }
+        settleHosts(&numbers, &turn)
+        if isServiceRefused { return .failed(.resolutionFailed(.notOffered)) }
+        guard var race else {
+            return .goesOn(until: min(patience, hostsKnownAt.map { $0 + Self.pointerPatience } ?? patience))
+        }
+        defer { self.race = race }
+        while true {
+            switch race.step(now: turn.now) {
+            case .start(let start):
+                race.began(open(start, &numbers, &turn), now: turn.now)
+            case .wait(let instant):
+                // With nothing to ask any more there is an attempt, which has a deadline.
+                return .goesOn(until: topics.isEmpty ? instant ?? patience : min(instant ?? patience, patience))
+            case .over:
+                guard let miss = race.miss else { return .failed(.resolutionFailed(nameFailure)) }
+                return .failed(.dialFailed(miss.failure, miss.remote))
+            }
+        }
+    }
+
+    /// Gives up everything that is under way, but one attempt.
+    mutating func close(
+        _ reason: CloseReason, but winner: UInt64? = nil, _ turn: inout Turn<some RandomNumberGenerator>
+    ) {
+        for query in topics.keys.sorted() { turn.perform(.cancelResolution(query: query)) }
+        topics = [:]
+        for attempt in attempts where attempt.epoch != winner {
+            turn.perform(.closeSocket(epoch: attempt.epoch, reason))
+        }
+    }
+
+    private func open(
+        _ start: Race.Start, _ numbers: inout Numbers, _ turn: inout Turn<some RandomNumberGenerator>
+    ) -> Race.Attempt {
+        numbers.epoch += 1
+        turn.perform(
+            .openSocket(
+                FlowRequest(
+                    epoch: numbers.epoch, remote: start.remote, source: start.source,
+                    interfaceIndex: setting.path.interface?.index, options: setting.policy.socketOptions,
+                    tls: setting.policy.tlsRequest)))
+        return Race.Attempt(
+            epoch: numbers.epoch, remote: start.remote, source: start.source,
+            deadline: turn.now + setting.policy.connectTimeout)
+    }
+}
+
+// MARK: - Names
+
+extension Dial {
+    private mutating func ask(
+        _ question: NameQuestion, _ topic: Topic, _ numbers: inout Numbers,
+        _ turn: inout Turn<some RandomNumberGenerator>
+    ) {
+        numbers.query += 1
+        topics[numbers.query] = topic
+        turn.perform(.resolve(query: numbers.query, question))
+    }
+
+    /// Asks for the addresses of these hosts, which stand for the remote from now on. IPv6 is asked for first (RFC
+    /// 8305, section 3).
+    private mutating func ask(
+        for hosts: [Host], _ numbers: inout Numbers, _ turn: inout Turn<some RandomNumberGenerator>
+    ) {
+        race = Race(ports: hosts.map(\.port), now: turn.now)
+        for (index, host) in hosts.enumerated() {
+            for family in [IPAddress.Family.v6, .v4] {
+                ask(.addresses(host.name, family), .addresses(host: index, family), &numbers, &turn)
+            }
+        }
+    }
+
+    private mutating func take(_ records: [ServiceRecord], _ turn: inout Turn<some RandomNumberGenerator>) {
+        let ordered = ServiceRecord.ordered(records, using: &turn.random)
+        guard !ordered.isEmpty else {
+            // A record whose target is the root, or none at all.
+            if records.isEmpty { hostsKnown(ownHost, turn.now) } else { isServiceRefused = true }
+            return
+        }
+        hostsKnown(ordered.prefix(Self.mostHosts).map { Host(name: $0.target, port: $0.port) }, turn.now)
+    }
+
+    /// A domain's rules may lead to another name than the usual one; then that one is asked, and what the usual one
+    /// leads to is no matter any more.
+    private mutating func follow(
+        _ rules: [NamingAuthorityPointer], _ numbers: inout Numbers, _ turn: inout Turn<some RandomNumberGenerator>
+    ) {
+        let remote = setting.policy.remote
+        guard let service = remote.scheme.namingService,
+            let name = NamingAuthorityPointer.serviceNames(in: rules, offering: service).first,
+            name.lowercased() != remote.serviceName?.lowercased()
+        else { return }
+        for (query, topic) in topics where topic == .services {
+            topics[query] = nil
+            turn.perform(.cancelResolution(query: query))
+        }
+        (hosts, hostsKnownAt, isServiceRefused) = (nil, nil, false)
+        ask(.services(name), .services, &numbers, &turn)
+    }
+
+    private mutating func failed(
+        _ topic: Topic, _ failure: ResolutionFailure, _ turn: inout Turn<some RandomNumberGenerator>
+    ) {
+        switch topic {
+        case .addresses(let host, let family):
+            misses.append(failure)
+            race?.answered(family, of: host, with: [], now: turn.now)
+        case .services:
+            // Without a record, and also where none is to be had: the host itself is as good a guess as any.
+            hostsKnown(ownHost, turn.now)
+        case .pointers:
+            break
+        }
+    }
+
+    private var ownHost: [Host] {
+        guard case .name(let name) = setting.policy.remote.host else { return [] }
+        return [Host(name: name, port: setting.policy.remote.port)]
+    }
+
+    private mutating func hostsKnown(_ hosts: [Host], _ now: Duration) {
+        (self.hosts, hostsKnownAt) = (hosts, now)
+    }
+
+    /// Goes over to the addresses when the hosts are known, and nothing better may be heard of any more.
+    private mutating func settleHosts(_ numbers: inout Numbers, _ turn: inout Turn<some RandomNumberGenerator>) {
+        guard race == nil, let hosts, let hostsKnownAt else { return }
+        let pointers = topics.filter { $0.value == .pointers }.keys
+        guard pointers.isEmpty || turn.now >= hostsKnownAt + Self.pointerPatience else { return }
+        for query in pointers {
+            topics[query] = nil
+            turn.perform(.cancelResolution(query: query))
+        }
+        ask(for: hosts, &numbers, &turn)
+    }
+
+    /// Nobody answers any more: what was asked has failed for now.
+    private mutating func giveUpQuestions(_ turn: inout Turn<some RandomNumberGenerator>) {
+        for (query, topic) in topics.sorted(by: { $0.key < $1.key }) {
+            topics[query] = nil
+            turn.perform(.cancelResolution(query: query))
+            failed(topic, .temporary, &turn)
+        }
+    }
+
+    /// What the name as a whole failed of. What may pass weighs more than what does not: half of an answer is none.
+    private var nameFailure: ResolutionFailure {
+        if misses.contains(.temporary) { return .temporary }
+        return misses.contains(.noAddress) ? .noAddress : misses.first ?? .noAddress
+    }
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// What comes after a failure: how it is counted, and how long the next dial waits.
+
+extension ConnectionStateMachine {
+    /// The remote or the line ended a flow.
+    mutating func flowEnded(
+        _ epoch: UInt64, _ cause: StatusReason, _ turn: inout Turn<some RandomNumberGenerator>
+    ) {
+        guard case .ready(let ready) = state, ready.epoch == epoch else { return }
+        closeFlow(ready, cause == .remoteClosed ? .remoteClosed : .failed, &turn)
+        if !isStable(ready, at: turn.now) { failures += 1 }
+        if promoteMove(of: ready, because: cause, &turn) { return }
+        // With TLS 1.3 a server judges the client's certificate when the client has long been done.
+        if Self.kind(of: cause) == .permanent { return giveUp(because: cause, &turn) }
+        backOff(because: cause, &turn)
+    }
+
+    /// A dial has failed as a whole. The caller has released what the state held.
+    mutating func attemptFailed(_ cause: StatusReason, _ turn: inout Turn<some RandomNumberGenerator>) {
+        let kind = Self.kind(of: cause)
+        if kind == .local, let pathMovedAt, turn.now - pathMovedAt < Self.settlingTime {
+            return retry(.brief, because: cause, &turn)
+        }
+        failures += 1
+        refusedSince = kind == .refused ? refusedSince ?? turn.now : nil
+        let isRefusedForGood = refusedSince.map { turn.now - $0 >= Self.persistentRefusal } ?? false
+        guard kind == .permanent || isRefusedForGood else { return backOff(because: cause, &turn) }
+        giveUp(because: cause, &turn)
+    }
+
+    /// Waits for somebody to mend the cause: dials rarely.
+    private mutating func giveUp(because cause: StatusReason, _ turn: inout Turn<some RandomNumberGenerator>) {
+        let deadline = drawDeadline(.slow, &turn)
+        turn.perform(.scheduleTimer(.retry, deadline: deadline))
+        enter(.failed(until: deadline), because: cause, &turn)
+    }
+
+    /// Failures by what the next dial makes of them.
+    private enum FailureKind {
+        /// This machine's network failed; in the first while after a change that passes in seconds.
+        case local
+        /// The server's host said no. It means it when it keeps saying so.
+        case refused
+        /// Time does not mend it.
+        case permanent
+        /// It may pass.
+        case transient
+    }
+
+    private static func kind(of cause: StatusReason) -> FailureKind {
+        switch cause {
+        case .resolutionFailed(let failure): failure.isPermanent ? .permanent : .local
+        case .dialFailed(.refused, _): .refused
+        case .dialFailed(.tls(let failure), _), .flowFailed(.tls(let failure)):
+            failure.isPermanent ? .permanent : .transient
+        case .dialFailed(let failure, _): failure.isLocal ? .local : .transient
+        case .opened, .noPath, .pathAvailable, .pathMoved, .retryDue, .dialledTooOften, .serverAsked, .connected,
+            .replaced, .resumed, .unanswered, .unverified, .verified, .remoteClosed, .flowFailed,
+            .localAddressRemoved, .redialRequested, .policyChanged, .closeRequested:
+            .transient
+        }
+    }
+
+    /// Waits by the connection's own policy, and then dials.
+    mutating func backOff(because cause: StatusReason, _ turn: inout Turn<some RandomNumberGenerator>) {
+        retry(policy.backoff, because: cause, &turn)
+    }
+
+    private mutating func retry(
+        _ backoff: BackoffPolicy, because cause: StatusReason, _ turn: inout Turn<some RandomNumberGenerator>
+    ) {
+        let deadline = drawDeadline(backoff, &turn)
+        turn.perform(.scheduleTimer(.retry, deadline: deadline))
+        enter(.backingOff(until: deadline), because: cause, &turn)
+    }
+
+    /// When to dial again: what chance draws, but not earlier than the budget allows, or the wait would end in another.
+    func drawDeadline(_ backoff: BackoffPolicy, _ turn: inout Turn<some RandomNumberGenerator>) -> Duration {
+        let drawn = backoff.delay(afterFailures: failures, using: &turn.random)
+        // What the server asked for it asked of everybody: the wait that would have been comes on top.
+        return max(max(leftAloneUntil ?? turn.now, turn.now) + drawn, budget.earliest)
+    }
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import NetworkPath
+
+// Make before break: a flow over the better path is dialled while the old one stands, and takes its place.
+
+extension ConnectionStateMachine {
+    /// What a path that came or moved means for a flow that stands.
+    mutating func pathMoved(
+        under ready: Ready, from old: Path?, _ turn: inout Turn<some RandomNumberGenerator>
+    ) {
+        guard let path else { return }
+        if path.isBetter(for: ready, under: policy) {
+            if case .dialling? = ready.move, let old, !path.leadsElsewhere(than: old) { return }
+            endMove(.pathMoved, &turn)
+            if case .ready(let ready) = state { move(ready, afterFailures: 0, &turn) }
+        } else if path.status == .satisfied {
+            // The way leads from the flow's own address again.
+            endMove(.pathMoved, &turn)
+        } else {
+            forgetWaitingMove(&turn)
+        }
+    }
+
+    /// Where it is not known any more that a better path is there, what waits to try it waits for nothing. A dial that
+    /// is on its way may arrive all the same.
+    mutating func forgetWaitingMove(_ turn: inout Turn<some RandomNumberGenerator>) {
+        guard case .ready(let ready) = state, case .waiting? = ready.move else { return }
+        endMove(.pathMoved, &turn)
+    }
+
+    /// Begins to dial over the better path.
+    mutating func move(
+        _ ready: Ready, afterFailures failures: Int, _ turn: inout Turn<some RandomNumberGenerator>
+    ) {
+        guard let path, path.isBetter(for: ready, under: policy) else { return keep(ready, moving: nil) }
+        let earliest = max(leftAloneUntil ?? turn.now, turn.now)
+        guard earliest <= turn.now, budget.spend(at: turn.now) else {
+            return moveLater(ready, at: max(earliest, budget.earliest), failures, &turn)
+        }
+        let dial = Dial(.init(policy: policy, path: path), &numbers, &turn)
+        goOn(moving: ready, by: dial, afterFailures: failures, &turn)
+    }
+
+    /// Does what is due in a dial over the better path.
+    mutating func goOn(
+        moving ready: Ready, by dial: Dial, afterFailures failures: Int,
+        _ turn: inout Turn<some RandomNumberGenerator>
+    ) {
+        var dial = dial
+        switch dial.goOn(&numbers, &turn) {
+        case .goesOn(let wake):
+            set(&dial, for: wake, &turn)
+            keep(ready, moving: .dialling(dial, failures: failures))
+        case .failed(let cause):
+            abandon(&dial, .dialFailed, &turn)
+            if path?.isBetter(for: ready, under: policy) == true {
+                let pause = policy.backoff.delay(afterFailures: failures + 1, using: &turn.random)
+                moveLater(ready, at: max(turn.now + pause, budget.earliest), failures + 1, &turn)
+            } else {
+                keep(ready, moving: nil)
+            }
+            emit(.moveFailed, because: cause, &turn)
+        }
+    }
+
+    private mutating func moveLater(
+        _ ready: Ready, at deadline: Duration, _ failures: Int, _ turn: inout Turn<some RandomNumberGenerator>
+    ) {
+        turn.perform(.scheduleTimer(.retry, deadline: deadline))
+        keep(ready, moving: .waiting(until: deadline, failures: failures))
+    }
+
+    private mutating func keep(_ ready: Ready, moving move: Move?) {
+        var ready = ready
+        ready.move = move
+        state = .ready(ready)
+    }
+
+    /// Gives up the move that is under way, if one is. The flow stays.
+    mutating func endMove(_ closing: CloseReason, _ turn: inout Turn<some RandomNumberGenerator>) {
+        guard case .ready(let ready) = state, let move = ready.move else { return }
+        switch move {
+        case .dialling(var dial, _): abandon(&dial, closing, &turn)
+        case .waiting: turn.perform(.cancelTimer(.retry))
+        }
+        keep(ready, moving: nil)
+    }
+
+    /// The flow is gone. A dial over the better path that is on its way becomes the dial for the next one.
+    ///
+    /// - Returns: whether there is one.
+    mutating func promoteMove(
+        of ready: Ready, because reason: StatusReason, _ turn: inout Turn<some RandomNumberGenerator>
+    ) -> Bool {
+        guard case .dialling(let dial, _)? = ready.move else {
+            endMove(.superseded, &turn)
+            return false
+        }
+        enter(.dialling(dial), because: reason, &turn)
+        return true
+    }
+}
+
+extension Path {
+    /// Whether a new flow over it would leave from another address than the one that stands does: the kernel sends the
+    /// old one's packets by the new way too, where few routers let them pass.
+    fileprivate func isBetter(for flow: ConnectionStateMachine.Ready, under policy: ConnectionPolicy) -> Bool {
+        guard policy.movesToBetterPath, status == .satisfied, let source else { return false }
+        return source != flow.local.address && source.family == flow.local.address.family
+    }
+}
