@@ -82,30 +82,39 @@ public final class Poller {
     /// Called at each wake-up, before its events are handled; see ``ResumeWatch``.
     var beforeEvents: (@AgentQueue () -> Void)?
 
-    private let descriptor: OwnedDescriptor
+    /// The epoll set, for the life of the process; -1 until it is made.
+    private var set: CInt = -1
     private var registrations: [UInt64: Registration] = [:]
     private var nextToken: UInt64 = 0
 
-    private init() {
-        let number = epoll_create1(CInt(EPOLL_CLOEXEC))
-        // Without it the agent cannot watch a single socket; ENFILE at the first line of a process is not survivable.
-        precondition(number >= 0, "\(SystemError.last("creating the agent's epoll set"))")
-        descriptor = OwnedDescriptor(number)
-        startThread()
+    private init() {}
+
+    /// Makes the set and starts the thread, once. Not when the poller is: a process that is out of descriptors for a
+    /// moment is told so, and may try again.
+    private func start() throws(SystemError) {
+        guard set < 0 else { return }
+        let number = try retryingInterrupts("creating the agent's epoll set") { epoll_create1(CInt(EPOLL_CLOEXEC)) }
+        do throws(SystemError) {
+            try startThread(on: number)
+        } catch {
+            close(number)
+            throw error
+        }
+        set = number
     }
 
     /// Starts the thread, which lives as long as the process.
-    private func startThread() {
+    private func startThread(on set: CInt) throws(SystemError) {
         var attributes = pthread_attr_t()
         pthread_attr_init(&attributes)
+        defer { pthread_attr_destroy(&attributes) }
         pthread_attr_setstacksize(&attributes, Self.stackSize)
         pthread_attr_setdetachstate(&attributes, CInt(PTHREAD_CREATE_DETACHED))
         var thread = pthread_t()
-        let set = UnsafeMutableRawPointer(bitPattern: Int(descriptor.number))
         // A function and not a closure: one written here would belong to the agent's queue, and trap on the new thread.
-        let result = pthread_create(&thread, &attributes, pollerThread, set)
-        precondition(result == 0, "\(SystemError("starting the agent's thread", code: result))")
-        pthread_attr_destroy(&attributes)
+        let argument = UnsafeMutableRawPointer(bitPattern: Int(set))
+        let result = pthread_create(&thread, &attributes, pollerThread, argument)
+        if result != 0 { throw SystemError("starting the agent's thread", code: result) }
     }
 
     /// The thread's life: sleep until something is ready, then have it handled on the queue.
@@ -128,16 +137,18 @@ public final class Poller {
     /// the registration.
     ///
     /// - Throws: the kernel's refusal of `epoll_ctl`: `EPERM` for a file that cannot be polled, `ENOSPC` at the user's
-    ///   limit in `/proc/sys/fs/epoll/max_user_watches`.
+    ///   limit in `/proc/sys/fs/epoll/max_user_watches`. The first time also that of the set itself: `EMFILE` or
+    ///   `ENFILE` where descriptors have run out.
     public func register(
         _ descriptor: CInt, _ interest: Readiness, _ handler: @escaping @AgentQueue (Readiness) -> Void
     ) throws(SystemError) -> Registration {
+        try start()
         // Tokens, not descriptor numbers, name the registrations: a number is reused the moment it is closed, and an
         // event that was already fetched for its former owner must not reach the new one.
         let token = nextToken
         nextToken += 1
         var event = epoll_event(events: interest.rawValue, data: epoll_data_t(u64: token))
-        if epoll_ctl(self.descriptor.number, EPOLL_CTL_ADD, descriptor, &event) != 0 {
+        if epoll_ctl(set, EPOLL_CTL_ADD, descriptor, &event) != 0 {
             throw .last("watching descriptor \(descriptor)")
         }
         let registration = Registration(descriptor: descriptor, token: token, interest: interest, handler: handler)
@@ -147,14 +158,14 @@ public final class Poller {
 
     private func modify(_ registration: Registration) {
         var event = epoll_event(events: registration.interest.rawValue, data: epoll_data_t(u64: registration.token))
-        let result = epoll_ctl(descriptor.number, EPOLL_CTL_MOD, registration.descriptor, &event)
+        let result = epoll_ctl(set, EPOLL_CTL_MOD, registration.descriptor, &event)
         // The descriptor is in the set and open (register's contract), so a refusal is a bug of the caller.
         precondition(result == 0, "\(SystemError.last("changing the watch of descriptor \(registration.descriptor)"))")
     }
 
     private func remove(_ registration: Registration) {
         registrations[registration.token] = nil
-        let result = epoll_ctl(descriptor.number, EPOLL_CTL_DEL, registration.descriptor, nil)
+        let result = epoll_ctl(set, EPOLL_CTL_DEL, registration.descriptor, nil)
         precondition(result == 0, "\(SystemError.last("ending the watch of descriptor \(registration.descriptor)"))")
     }
 

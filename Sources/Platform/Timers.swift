@@ -56,8 +56,9 @@ public final class Timers {
     /// 64 keeps rebuilding rare and the waste below a page.
     private static let toleratedCancellations = 64
 
-    /// The kernel's timer; tests look at whether it is set.
-    let descriptor: OwnedDescriptor
+    /// The kernel's timer, for the life of the process; -1 until it is made. Tests look at whether it is set.
+    private(set) var descriptor: CInt = -1
+    private var isWaitingForDescriptor = false
     private var heap = Heap<Entry>()
     /// How many of the heap's entries are cancelled ones; or somewhat more.
     private var cancelled = 0
@@ -68,17 +69,37 @@ public final class Timers {
     var count: Int { heap.count }
 
     /// Timers of their own, for tests; the agent has ``shared``.
-    init() {
-        let number = timerfd_create(CLOCK_BOOTTIME, CInt(TFD_NONBLOCK) | CInt(TFD_CLOEXEC))
-        // Without a timer no deadline of the agent can be kept; ENFILE at the first line of a process is not
-        // survivable.
-        precondition(number >= 0, "\(SystemError.last("creating the agent's timer"))")
-        descriptor = OwnedDescriptor(number)
+    init() {}
+
+    /// Makes the kernel's timer. Not when the timers are: a process may be out of descriptors just then.
+    private func start() throws(SystemError) {
+        guard descriptor < 0 else { return }
+        let number = try retryingInterrupts("creating the agent's timer") {
+            timerfd_create(CLOCK_BOOTTIME, CInt(TFD_NONBLOCK) | CInt(TFD_CLOEXEC))
+        }
         do throws(SystemError) {
             _ = try Poller.shared.register(number, .readable) { _ in self.fire() }
         } catch {
-            preconditionFailure("\(error)")
+            close(number)
+            throw error
         }
+        descriptor = number
+    }
+
+    /// Tries again to have the kernel's timer, in a second. A thread sleeps until then: that takes no descriptor.
+    private func startLater() {
+        guard !isWaitingForDescriptor else { return }
+        var thread = pthread_t()
+        let timers = Unmanaged.passRetained(self).toOpaque()
+        // A function and not a closure, which would belong to the agent's queue.
+        isWaitingForDescriptor = pthread_create(&thread, nil, sleepingThread, timers) == 0
+        // Without a thread either, the next timer that is scheduled is another attempt.
+        if isWaitingForDescriptor { pthread_detach(thread) } else { Unmanaged<Timers>.fromOpaque(timers).release() }
+    }
+
+    fileprivate func hasSlept() {
+        isWaitingForDescriptor = false
+        arm()
     }
 
     /// Calls `handler` on the agent's queue once `deadline` (on ``BootClock``) has passed; at the next turn if it has.
@@ -107,7 +128,7 @@ public final class Timers {
     private func fire() {
         var expirations: UInt64 = 0
         // Nothing to read: it was set anew after the poller saw it expire, and stands.
-        if read(descriptor.number, &expirations, MemoryLayout.size(ofValue: expirations)) > 0 { armedFor = nil }
+        if read(descriptor, &expirations, MemoryLayout.size(ofValue: expirations)) > 0 { armedFor = nil }
         for timer in takeDue(now: BootClock.now()) {
             // One that ran before may have cancelled it.
             guard let handler = timer.handler else { continue }
@@ -140,10 +161,20 @@ public final class Timers {
         }
         let deadline = heap.min?.timer.deadline
         guard deadline != armedFor else { return }
+        guard (try? start()) != nil else { return startLater() }
         armedFor = deadline
         // An all-zero value disarms, so a deadline at or before the epoch is set one nanosecond after it.
         var setting = itimerspec()
         if let deadline { setting.it_value = max(deadline, .nanoseconds(1)).timespec }
-        timerfd_settime(descriptor.number, CInt(TFD_TIMER_ABSTIME), &setting, nil)
+        timerfd_settime(descriptor, CInt(TFD_TIMER_ABSTIME), &setting, nil)
     }
+}
+
+/// Sleeps a second and wakes the timers that it was given.
+private func sleepingThread(_ argument: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+    sleep(1)
+    guard let argument else { return nil }
+    let timers = Unmanaged<Timers>.fromOpaque(argument).takeRetainedValue()
+    AgentQueue.async { timers.hasSlept() }
+    return nil
 }

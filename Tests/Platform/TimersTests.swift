@@ -197,7 +197,9 @@ struct TimersTests {
 
     /// For how long the kernel's timer is set; `nil` when it is not. From proc_pid_fdinfo(5).
     private var armedSeconds: Int? {
-        let file = "/proc/self/fdinfo/\(timers.descriptor.number)"
+        // It is made for the first that is scheduled.
+        guard timers.descriptor >= 0 else { return nil }
+        let file = "/proc/self/fdinfo/\(timers.descriptor)"
         guard let text = try? String(contentsOfFile: file, encoding: .utf8),
             let line = text.split(separator: "\n").first(where: { $0.hasPrefix("it_value:") })
         else {
