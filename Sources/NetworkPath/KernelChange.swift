@@ -41,8 +41,9 @@ public struct KernelChange: Hashable, Sendable {
     public var routes: Destinations
     /// The links of which anything changed, addresses included, by index.
     public var links: Set<Int> = []
-    /// Of those, the ones whose routes may have come to life or died without a message: they went up or down, gained or
-    /// lost a carrier or an address, or are gone; with what they could lead to.
+    /// The links whose routes may be taken or passed over now without a message about them: they went up or down,
+    /// gained or lost a carrier or an address, are gone, or one of their neighbours is dead or back; with what they
+    /// could lead to.
     public var rerouted: [Int: LinkReach] = [:]
     /// The addresses that came, went, or can be used now and could not before, or the other way round.
     public var addresses: Set<IPAddress> = []

@@ -131,6 +131,7 @@ extension NetworkSnapshot {
         guard changed else { return KernelChange() }
         var change = KernelChange(.neighbours)
         change.neighbours = [neighbour]
+        change.rerouted = [neighbour.interfaceIndex: records[neighbour.interfaceIndex]?.reach ?? .unknown]
         return change
     }
 

@@ -11,8 +11,9 @@
 ///   present way is another: it may have been the better one, and of a multipath route the packets of a dead next hop
 ///   are dealt anew to those that are left.
 /// - Whatever else happens to a link concerns those whose way leads through it, for a path shows its link.
-/// - A gateway that fails or answers again concerns those whose way leads over it; in IPv6 all, since of several
-///   default routes one whose gateway is dead is passed over, and taken again once it answers (RFC 4191, section 3.2).
+/// - A gateway that fails or answers again concerns those whose way leads over it, and whom its link may have a route
+///   for: of several default routes one whose gateway is dead may be passed over, and is taken again once it answers
+///   (RFC 4191, section 3.2; `fib_select_default` in net/ipv4/fib_semantics.c).
 /// - An address concerns those who use it as their source, and those whose source is not their own link's to choose.
 /// - Where no route was found, all links together make the reason (``Footing``).
 public struct VerdictBasis: Hashable, Sendable {
@@ -95,13 +96,12 @@ extension VerdictBasis.Leg {
         {
             return true
         }
-        if destination.family == .v6, change.neighbours.contains(where: { $0.address.family == .v6 }) { return true }
+        if scope.rerouted.contains(where: { $0.mayInclude(destination) }) { return true }
         guard let present = scope.footing else { return false }
         if let link, change.links.contains(link) { return true }
         if let askedLink, change.links.contains(askedLink) { return true }
         if let source, change.addresses.contains(source) { return true }
         if hasOpenSource, change.addresses.contains(where: { $0.family == destination.family }) { return true }
-        if scope.rerouted.contains(where: { $0.mayInclude(destination) }) { return true }
         return footing?.looks(unlike: present, from: destination.family) ?? false
     }
 }

@@ -100,8 +100,6 @@ struct VerdictBasisTests {
             ),
             ([.neighbourChanged(.init(interfaceIndex: 2, address: Sample.gateway6), isFailed: true)], [.wired6]),
             ([.neighbourChanged(.init(interfaceIndex: 3, address: Sample.gateway4), isFailed: true)], []),
-            // IPv6 goes over another gateway while its own is dead, and back.
-            ([.neighbourChanged(.init(interfaceIndex: 3, address: Sample.gateway6), isFailed: true)], [.wired6]),
             (
                 [.addressRemoved(InterfaceAddress(Sample.own4, prefixLength: 24), interfaceIndex: 2)],
                 [.wired, .wired6, .borrowed, .sourced]
@@ -191,6 +189,18 @@ struct VerdictBasisTests {
         network.loseTrackOfRoutes()
         #expect(concerned([settled], after: network) == Set(Verdict.allCases))
         #expect(concerned([.interfacePresent(Sample.wifi, isRunning: true)], after: network).isEmpty)
+    }
+
+    /// IPv6 goes round a dead router by the next best route, and back when it is there again.
+    @Test(arguments: [true, false])
+    func aNeighbourConcernsAllWhomItsLinkMayLeadTo(isFailed: Bool) {
+        let router = NetworkSnapshot.Neighbour(interfaceIndex: Sample.wifiIndex, address: Sample.gateway6)
+        var network = Self.network()
+        network.failedNeighbours = isFailed ? [] : [router]
+        let event = KernelEvent.neighbourChanged(router, isFailed: isFailed)
+        #expect(concerned([event], after: network).isEmpty)
+        network.noteRoute(to: .all(.v6), through: .these([Sample.wifiIndex]))
+        #expect(concerned([event], after: network) == [.wired6])
     }
 
     /// After a next-hop object changed, or messages were lost, any link may lead anywhere.
