@@ -14,8 +14,6 @@ final class PathSubscription: Sendable {
         to question: Question, on engine: @escaping @Sendable @AgentQueue () -> NetworkState, queue: DispatchQueue,
         _ handler: @escaping @Sendable (Path, [PathChange]) -> Void
     ) {
-        // On a concurrent queue (`DispatchQueue.global()`) an older path could overtake a newer one and stay the last.
-        let queue = DispatchQueue(label: "org.dialtone.reachability", target: queue)
         AgentQueue.async { [gate, observation] in
             observation.set(
                 engine().observe(question) { path, changes in
