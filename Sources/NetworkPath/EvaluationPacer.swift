@@ -23,24 +23,18 @@ public struct EvaluationPacer: Sendable {
     /// evaluations a second at most.
     public static let refill = Duration.milliseconds(10)
 
-    private var tokens = burst
-    private var lastRefill: Duration
+    private var bucket: TokenBucket
     private var due: Duration?
 
     /// A pacer with a full bucket.
     public init(now: Duration) {
-        lastRefill = now
+        bucket = TokenBucket(burst: Self.burst, refill: Self.refill, now: now)
     }
 
     /// Something changed.
     public mutating func changed(now: Duration) -> Decision {
         if due != nil { return .alreadyDue }
-        refillBucket(now: now)
-        if tokens > 0 {
-            tokens -= 1
-            return .now
-        }
-        let instant = lastRefill + Self.refill
+        guard let instant = bucket.take(now: now) else { return .now }
         due = instant
         return .at(instant)
     }
@@ -48,18 +42,6 @@ public struct EvaluationPacer: Sendable {
     /// The instant given by ``Decision/at(_:)`` has come, and everything is evaluated.
     public mutating func evaluated(now: Duration) {
         due = nil
-        refillBucket(now: now)
-        tokens = max(0, tokens - 1)
-    }
-
-    private mutating func refillBucket(now: Duration) {
-        let earned = Int((now - lastRefill) / Self.refill)
-        if tokens + earned >= Self.burst {
-            tokens = Self.burst
-            lastRefill = now
-        } else {
-            tokens += earned
-            lastRefill += Self.refill * earned
-        }
+        _ = bucket.take(now: now)
     }
 }

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NetworkPath
+import Testing
+
+struct TokenBucketTests {
+    private static let start = Duration.seconds(1000)
+    private static let refill = Duration.milliseconds(5)
+
+    @Test func aBurstIsLetThroughAndThenNothing() {
+        var bucket = full(burst: 3)
+        for _ in 0..<3 { #expect(bucket.take(now: Self.start) == nil) }
+        #expect(bucket.take(now: Self.start) == Self.start + Self.refill)
+    }
+
+    @Test func anAttemptInVainTakesNothing() {
+        var bucket = empty(burst: 3)
+        for _ in 0..<10 { #expect(bucket.take(now: Self.start + .milliseconds(1)) == Self.start + Self.refill) }
+        #expect(bucket.take(now: Self.start + Self.refill) == nil)
+    }
+
+    /// Else a steady stream of attempts would push the next token off for ever.
+    @Test func timeThatWasTooShortForATokenIsNotLost() {
+        var bucket = empty(burst: 3)
+        let taken = (1...20).filter { bucket.take(now: Self.start + .milliseconds($0)) == nil }
+        #expect(taken == [5, 10, 15, 20])
+    }
+
+    @Test func severalTokensComeBackInALongerPause() {
+        var bucket = empty(burst: 3)
+        let later = Self.start + .milliseconds(12)
+        #expect(bucket.take(now: later) == nil)
+        #expect(bucket.take(now: later) == nil)
+        #expect(bucket.take(now: later) == Self.start + Self.refill * 3)
+    }
+
+    @Test func aQuietHourFillsTheBucketAndNoMore() {
+        var bucket = empty(burst: 3)
+        let later = Self.start + .seconds(3600)
+        for _ in 0..<3 { #expect(bucket.take(now: later) == nil) }
+        // What the hour was too long for is not kept either.
+        #expect(bucket.take(now: later) == later + Self.refill)
+    }
+
+    private func full(burst: Int) -> TokenBucket {
+        TokenBucket(burst: burst, refill: Self.refill, now: Self.start)
+    }
+
+    private func empty(burst: Int) -> TokenBucket {
+        var bucket = full(burst: burst)
+        for _ in 0..<burst { _ = bucket.take(now: Self.start) }
+        return bucket
+    }
+}
