@@ -327,15 +327,14 @@ package final class NetworkState {
     private func tendGateways() {
         guard let kernel else { return }
         if gateways.count > toleratedGateways {
-            // One that IPv6 passes over is of use again when it answers (``VerdictBasis``).
-            let passedOver = kernel.snapshot.failedNeighbours.filter { $0.address.family == .v6 }
-            gateways = gatewaysInUse().union(passedOver)
+            // One that the kernel passes over is of use again when it answers (``VerdictBasis``).
+            gateways = gatewaysInUse().union(kernel.snapshot.failedNeighbours)
             toleratedGateways = 2 * gateways.count + Self.mostIdleGateways
             // A filter that the kernel refuses leaves the old one, which lets more through.
             try? kernel.watch(gateways: gateways)
         }
-        let failed = kernel.snapshot.failedNeighbours
-        prober.probe(failed.isEmpty ? failed : failed.intersection(gatewaysInUse()))
+        // Also where the kernel has gone round it: it would go back.
+        prober.probe(kernel.snapshot.failedNeighbours)
     }
 
     private func gatewaysInUse() -> Set<NetworkSnapshot.Neighbour> {
