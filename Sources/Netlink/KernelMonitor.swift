@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import Dispatch
 public import NetworkPath
 public import Platform
 
@@ -19,15 +18,27 @@ public final class KernelMonitor {
     /// second for as long as that lasts would be a busy loop.
     private static let longestRereadDelay = Duration.seconds(10)
 
+    /// How often the socket is read as soon as something is in it, before it is read only every now and then. A link
+    /// that comes up makes some twenty notices.
+    package nonisolated static let readsAtOnce = 32
+
+    /// The pause between two reads in a storm, so at most two hundred a second: to be woken, to read one message and to
+    /// go to sleep takes ten times as long as to read one more. Within it, a buffer cut to `net.core.rmem_max` (208
+    /// KiB) still holds what a hundred thousand changes a second make.
+    package nonisolated static let readPause = Duration.milliseconds(5)
+
     /// Datagrams read in one turn of the queue. The queue's other work (a flow to be closed for the change just read)
     /// comes in between; the source fires again for the rest.
-    private static let datagramsPerTurn = 256
+    package nonisolated static let datagramsPerTurn = 256
 
     /// The kernel's state as of the last message read.
     public private(set) var snapshot = NetworkSnapshot()
 
     /// How many routes the kernel was asked for since the start.
     public private(set) var lookupCount = 0
+
+    /// How often the kernel's notices were read since the start, several at a time in a storm.
+    package private(set) var readCount = 0
 
     private let notices: NetlinkSocket
     private let requests: NetlinkSocket
@@ -36,11 +47,14 @@ public final class KernelMonitor {
     public let recorder: Recorder?
     private var destinations: DestinationIndex?
     private var kinds = InterfaceKinds()
-    private var registrations: [Poller.Registration] = []
+    private var noticesRegistration: Poller.Registration?
+    private var neighboursRegistration: Poller.Registration?
     private var lastReread: Duration
     private var rereadDelay = rereadInterval
     private var needsReread = false
     private var rereadTimer: Timers.Timer?
+    private var readPacer = TokenBucket(burst: readsAtOnce, refill: readPause, now: BootClock.now())
+    private var readTimer: Timers.Timer?
     private var deliver: (@AgentQueue (KernelChange) -> Void)?
 
     /// Reads the kernel's state through freshly opened sockets.
@@ -62,29 +76,18 @@ public final class KernelMonitor {
 
     /// Begins to follow the kernel.
     ///
-    /// - Parameters:
-    ///   - queue: where `handler` is called. On ``AgentQueue/queue`` the call is in the very turn that read the change;
-    ///     on any other the snapshot is a copy of that turn's.
-    ///   - handler: gets each change with the snapshot after it.
-    /// - Throws: `ENOSPC` at the user's limit of watched descriptors.
-    public func start(
-        on queue: DispatchQueue, _ handler: @escaping @Sendable (KernelChange, NetworkSnapshot) -> Void
-    ) throws(SystemError) {
-        precondition(registrations.isEmpty, "a kernel monitor is started once")
-        deliver = { [unowned self] change in
-            let snapshot = snapshot
-            if queue === AgentQueue.queue {
-                handler(change, snapshot)
-            } else {
-                queue.async { handler(change, snapshot) }
-            }
+    /// - Parameter handler: is called with each change, in the turn of the queue that read it, when it is in the
+    ///   snapshot.
+    /// - Throws: `ENOSPC` at the user's limit of watched descriptors, and what ``Poller`` has to say the first time.
+    public func start(_ handler: @escaping @AgentQueue (KernelChange) -> Void) throws(SystemError) {
+        precondition(noticesRegistration == nil, "a kernel monitor is started once")
+        deliver = handler
+        noticesRegistration = try Poller.shared.register(notices.descriptor, .readable) { [weak self] _ in
+            self?.noticesAreReadable()
         }
-        registrations = [
-            try Poller.shared.register(notices.descriptor, .readable) { [weak self] _ in self?.readNotices() },
-            try Poller.shared.register(neighbours.notices.descriptor, .readable) { [weak self] _ in
-                self?.readNeighbours()
-            },
-        ]
+        neighboursRegistration = try Poller.shared.register(neighbours.notices.descriptor, .readable) { [weak self] _ in
+            self?.readNeighbours()
+        }
         if !snapshot.isCoherent {
             needsReread = true
             _ = markIncoherent()
@@ -93,9 +96,10 @@ public final class KernelMonitor {
 
     /// Ends the watch. No callback is begun after this; one that waits on another queue may still run.
     public func stop() {
-        for registration in registrations { registration.cancel() }
-        registrations = []
+        noticesRegistration?.cancel()
+        neighboursRegistration?.cancel()
         rereadTimer?.cancel()
+        readTimer?.cancel()
         deliver = nil
     }
 
@@ -111,6 +115,9 @@ public final class KernelMonitor {
     public func watch(destinations: DestinationIndex?) {
         self.destinations = destinations
     }
+
+    /// Takes in what the kernel has told, now and not when the queue comes to it.
+    public func catchUp() { readNotices() }
 
     /// Takes the user's word on what interfaces cost.
     public func setCosts(_ costs: CostPolicy) {
@@ -148,14 +155,36 @@ public final class KernelMonitor {
         readNotices()
     }
 
-    private func readNotices() {
+    private func noticesAreReadable() {
+        let read = readNotices()
+        // With more to read than a turn may take there is no need to wait for it.
+        guard read.isEmpty, readPacer.take(now: BootClock.now()) != nil else { return }
+        // A storm: nothing is gained by a wake-up for each message.
+        noticesRegistration?.update([])
+        readLater()
+    }
+
+    private func readLater() {
+        readTimer = Timers.shared.schedule(after: Self.readPause) { [weak self] in
+            guard let self else { return }
+            let read = readNotices()
+            // Until there is nothing to read. What comes then is news again, and read at once.
+            if read.isEmpty, read.count > 0 { readLater() } else { noticesRegistration?.update(.readable) }
+        }
+    }
+
+    /// Reads what is queued, applies it and tells of the change.
+    @discardableResult
+    private func readNotices() -> Drained {
+        readCount += 1
         var change = KernelChange()
         let end = drain(notices) { message in
-            // Most of a router's notices end here, before anything is made of them.
-            if let destinations, let prefix = message.routePrefix, !destinations.touches(prefix) {
-                return snapshot.noteRoute(to: prefix, through: message.routeLinks)
+            guard let destinations, let prefix = message.routePrefix, !destinations.touches(prefix) else {
+                if let event = KernelEvent(message, kinds: &kinds) { change.merge(snapshot.apply(event)) }
+                return
             }
-            if let event = KernelEvent(message, kinds: &kinds) { change.merge(snapshot.apply(event)) }
+            // Most of a router's notices end here, before anything is made of them.
+            snapshot.noteRoute(to: prefix, through: message.routeLinks)
         }
         if end.lostSome { needsReread = true }
         // Not before the queue is empty: what is still in it is older than the re-read and would be laid over it, and
@@ -168,8 +197,11 @@ public final class KernelMonitor {
             }
         }
         // One that went and came back within this turn is there: its flows go on.
-        change.lostAddresses = change.lostAddresses.filter { !snapshot.hasUsable($0) }
+        if !change.lostAddresses.isEmpty {
+            change.lostAddresses = change.lostAddresses.filter { !snapshot.hasUsable($0) }
+        }
         if !change.isEmpty { deliver?(change) }
+        return end
     }
 
     private func readNeighbours() {
@@ -185,24 +217,35 @@ public final class KernelMonitor {
         if !change.isEmpty { deliver?(change) }
     }
 
-    /// Reads what is queued on `socket`, up to a bound.
-    private func drain(_ socket: NetlinkSocket, _ take: (NetlinkMessage) -> Void) -> (lostSome: Bool, isEmpty: Bool) {
+    /// How a read of what is queued ended.
+    private struct Drained {
+        /// How many datagrams there were.
+        var count = 0
+        /// Whether the kernel dropped some before.
         var lostSome = false
-        for _ in 0..<Self.datagramsPerTurn {
+        /// Whether nothing is left.
+        var isEmpty = false
+    }
+
+    /// Reads what is queued on `socket`, up to a bound.
+    private func drain(_ socket: NetlinkSocket, _ take: (NetlinkMessage) -> Void) -> Drained {
+        var drained = Drained()
+        while drained.count < Self.datagramsPerTurn, !drained.isEmpty {
             switch try? socket.receive() {
             case .messages(let datagram):
+                drained.count += 1
                 NetlinkMessage.forEach(in: datagram, take)
             case .overrun:
                 // It comes before what is queued, and the socket works on: so does this loop.
-                lostSome = true
+                drained.lostSome = true
             case .empty:
-                return (lostSome, true)
+                drained.isEmpty = true
             case nil:
                 // No error of a netlink socket but an overrun is known to happen; whatever it was, look at everything.
-                return (true, true)
+                (drained.lostSome, drained.isEmpty) = (true, true)
             }
         }
-        return (lostSome, false)
+        return drained
     }
 
     /// Says that the snapshot may be wrong, and sets the time at which it will be right again.

@@ -39,4 +39,7 @@ extension NetworkState {
 
     /// How many routes the kernel was asked for since the start.
     package var lookupCount: Int { kernel?.lookupCount ?? 0 }
+
+    /// How often the kernel's notices were read since the start.
+    package var readCount: Int { kernel?.readCount ?? 0 }
 }

@@ -40,7 +40,11 @@ package final class NetworkState {
             guard let self, let kernel else { return }
             kernelChanged(kernel.doubtFailure(of: gateway))
         })
-    private(set) lazy var secondLook = SecondLook { [weak self] in self?.evaluate($0) }
+    private(set) lazy var secondLook = SecondLook { [weak self] change in
+        // What is told by now comes first: the kernel must not be ahead of the snapshot that its answer is held to.
+        self?.kernel?.catchUp()
+        self?.evaluate(change)
+    }
 
     private(set) var watched: [Question: WatchedQuestion] = [:]
     private var names: [String: WatchedName] = [:]
@@ -94,9 +98,7 @@ package final class NetworkState {
             record = kernel.recorder.map { EngineRecord($0) }
             kernel.setCosts(costs)
             record?.costs(costs)
-            try kernel.start(on: AgentQueue.queue) { [weak self] change, _ in
-                AgentQueue.assumeIsolated { self?.kernelChanged(change) }
-            }
+            try kernel.start { [weak self] change in self?.kernelChanged(change) }
             // Only one that is followed: verdicts of another would stand for ever.
             self.kernel = kernel
             facts = FactFinder(nameFiles, resolver) { [weak self] in self?.factsChanged($0) }

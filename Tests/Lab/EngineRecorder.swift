@@ -20,7 +20,8 @@ final class EngineRecorder: Sendable {
         return await EngineRecorder(NetworkState(sockets))
     }
 
-    @AgentQueue private init(_ engine: NetworkState) {
+    /// Of an engine that runs already.
+    init(_ engine: NetworkState) {
         self.engine = engine
         log = Log()
     }

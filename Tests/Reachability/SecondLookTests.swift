@@ -57,14 +57,19 @@ struct SecondLookTests {
         var keep: SecondLook?
         var limit: Timers.Timer?
         await withCheckedContinuation { continuation in
+            var waiting: CheckedContinuation<Void, Never>? = continuation
+            func finish() {
+                waiting?.resume()
+                waiting = nil
+            }
             let looker = SecondLook { change in
                 looks.append((BootClock.now(), change))
-                if looks.count == count { continuation.resume() }
+                if looks.count == count { finish() }
             }
             keep = looker
             limit = Timers.shared.schedule(after: .seconds(30)) {
                 Issue.record("\(looks.count) looks of \(count)")
-                continuation.resume()
+                finish()
             }
             body(looker)
         }

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import LabSupport
+import Netlink
 import NetworkPath
+import Platform
+import Reachability
 import Testing
 
 /// The first event is evaluated at once, a storm is coalesced with a bound on staleness (EvaluationPacerTests has the
@@ -48,6 +51,32 @@ struct Case18Storms {
             let generations = try await it.catchUp(paths).generation - (paths.all.first?.generation ?? 0)
             #expect(generations == UInt64(2 * flips + 3))
             #expect(paths.count < flips, "a verdict that was replaced before it could be told is not told")
+        }
+    }
+
+    /// To be woken for each costs ten times what it takes to read one more. The first are read at once, whoever they
+    /// concern; then there is a pause between two reads, and nobody is asked about.
+    @Test func `case 18: the notices of a storm are read a few times, and those that concern nobody cost no lookup`()
+        async throws
+    {
+        try await KernelCase.play { it in
+            let recorder = EngineRecorder(it.engine)
+            try await recorder.watch([.address("203.0.113.1"), .address("203.0.113.2")])
+            try await recorder.rest()
+            let (reads, lookups, start) = (await it.engine.readCount, await it.engine.lookupCount, BootClock.now())
+            let changes = 5000
+            try await it.host.ip(
+                batch: (0..<changes).map { number in
+                    let command = number.isMultiple(of: 2) ? "add" : "delete"
+                    return "route \(command) 198.18.0.\(number / 2 % 250)/32 via \(Uplink.wan0.gateway(.v4))"
+                })
+            try await it.lab.addRefusingRoute(.prohibit, "203.0.113.1/32")
+            try await recorder.path(to: .address("203.0.113.1"), "the sign") { $0.reason == .prohibited }
+            let pauses = Int((BootClock.now() - start) / KernelMonitor.readPause)
+            // A turn that takes all that it may is followed by the next without a pause.
+            let full = changes / KernelMonitor.datagramsPerTurn
+            #expect(await it.engine.readCount - reads <= KernelMonitor.readsAtOnce + pauses + full + 2)
+            #expect(await it.engine.lookupCount == lookups + 1)
         }
     }
 
