@@ -9,6 +9,8 @@ OPEN =
 # How many steps `make soak` takes, and the seed that it begins with; without one a new one, which it prints.
 STEPS = 20000
 SEED =
+# Which rows of the table `make bench` measures; without a name all of them.
+ROWS =
 # What `make run` and `make demo` build. Debug, because after a change it is there in seconds; `make install` and
 # `make bench` build for release.
 CONFIGURATION = debug
@@ -26,7 +28,7 @@ help:
 	@echo 'make test                        build and run every test'
 	@echo 'make soak [SEED=] [STEPS=20000]  churn a network at random and hold every verdict against the kernel'
 	@echo 'make demo                        watch the agent in a network of namespaces: cables pulled, a broker restarted'
-	@echo 'make bench                       measure it, beside its peers'
+	@echo 'make bench [ROWS=]               measure it, beside its peers'
 	@echo 'make lint                        check format and layering'
 	@echo 'make build                       build everything for debugging'
 	@echo 'make install [PREFIX=/usr/local] [DESTDIR=]'
@@ -72,7 +74,7 @@ demo: deps-test
 bench: deps-test
 	swift build $(RELEASE) --product dialtoned
 	swift build --package-path Benchmarks --configuration release
-	@scripts/in-lab Benchmarks/.build/release/bench .build/release/dialtoned
+	@scripts/in-lab Benchmarks/.build/release/bench .build/release/dialtoned $(ROWS)
 
 lint: deps
 	swift format lint --strict --recursive $(SWIFT_SOURCES)

@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { capacity = 65536 };
+enum { capacity = 65536, bench_message_size = 16384 };
 
 struct bench_stamper {
     int descriptor;
@@ -28,6 +28,8 @@ struct bench_stamper {
     char end;
     atomic_size_t count;
     int64_t stamps[capacity];
+    pthread_mutex_t lock;
+    char last[bench_message_size];
 };
 
 int64_t bench_now(void) {
@@ -56,6 +58,18 @@ static bool counts(const struct bench_stamper *stamper, const unsigned char *byt
     return false;
 }
 
+// Keeps the beginning of the last message among some that were read; the byte that ends it is none of it.
+static void keep(struct bench_stamper *stamper, const char *bytes, size_t count) {
+    const char *end = memrchr(bytes, stamper->end, count);
+    const char *before = end == bytes ? NULL : memrchr(bytes, stamper->end, (size_t)(end - bytes));
+    const char *start = before == NULL ? bytes : before + 1;
+    size_t size = (size_t)(end - start) < bench_message_size ? (size_t)(end - start) : bench_message_size - 1;
+    pthread_mutex_lock(&stamper->lock);
+    memcpy(stamper->last, start, size);
+    stamper->last[size] = 0;
+    pthread_mutex_unlock(&stamper->lock);
+}
+
 static void *run(void *argument) {
     struct bench_stamper *stamper = argument;
     unsigned char bytes[65536];
@@ -70,6 +84,7 @@ static void *run(void *argument) {
         size_t index = atomic_load_explicit(&stamper->count, memory_order_relaxed);
         if (index == capacity || !counts(stamper, bytes, (size_t)count)) continue;
         stamper->stamps[index] = now;
+        if (stamper->source == BENCH_MESSAGES) keep(stamper, (const char *)bytes, (size_t)count);
         atomic_store_explicit(&stamper->count, index + 1, memory_order_release);
     }
 }
@@ -80,6 +95,7 @@ struct bench_stamper *bench_start_stamper(int descriptor, enum bench_source sour
     stamper->descriptor = descriptor;
     stamper->source = source;
     stamper->end = end;
+    pthread_mutex_init(&stamper->lock, NULL);
     pthread_t thread;
     if (pthread_create(&thread, NULL, run, stamper) != 0) {
         free(stamper);
@@ -94,6 +110,13 @@ size_t bench_stamp_count(const struct bench_stamper *stamper) {
 }
 
 int64_t bench_stamp(const struct bench_stamper *stamper, size_t index) { return stamper->stamps[index]; }
+
+bool bench_last_contains(struct bench_stamper *stamper, const char *text) {
+    pthread_mutex_lock(&stamper->lock);
+    bool does = strstr(stamper->last, text) != NULL;
+    pthread_mutex_unlock(&stamper->lock);
+    return does;
+}
 
 // Binds a new socket, or closes it.
 static int bound(int descriptor, const void *address, socklen_t length) {
@@ -152,7 +175,8 @@ static void put(struct request *request, unsigned short type, uint32_t value) {
     request->header.nlmsg_len = NLMSG_ALIGN(request->header.nlmsg_len) + RTA_ALIGN(attribute->rta_len);
 }
 
-int bench_change_route(int changer, const struct bench_route *route, bool add) {
+// The request to add or remove `route`, unless it is there or not there already.
+static struct request request(const struct bench_route *route, bool add) {
     struct request request = {
         .header = {
             .nlmsg_len = NLMSG_LENGTH(sizeof(struct rtmsg)),
@@ -171,10 +195,65 @@ int bench_change_route(int changer, const struct bench_route *route, bool add) {
     if (route->length > 0) put(&request, RTA_DST, htonl(route->prefix));
     put(&request, RTA_GATEWAY, htonl(route->gateway));
     if (route->metric > 0) put(&request, RTA_PRIORITY, route->metric);
-    if (send(changer, &request, request.header.nlmsg_len, 0) < 0) return -1;
-    // Nothing comes back but a refusal, and that is there by now.
+    return request;
+}
+
+// Sends requests that lie end to end. Nothing comes back but a refusal, and that is there by now.
+static int change(int changer, const void *requests, size_t size) {
+    if (send(changer, requests, size, 0) < 0) return -1;
     struct { struct nlmsghdr header; struct nlmsgerr error; char rest[512]; } answer;
     if (recv(changer, &answer, sizeof answer, MSG_DONTWAIT) < 0) return errno == EAGAIN ? 0 : -1;
     errno = answer.header.nlmsg_type == NLMSG_ERROR ? -answer.error.error : EPROTO;
     return errno == 0 ? 0 : -1;
+}
+
+int bench_change_route(int changer, const struct bench_route *route, bool add) {
+    struct request single = request(route, add);
+    return change(changer, &single, single.header.nlmsg_len);
+}
+
+// The route to the prefix that lies `number` prefixes of the same length after that of `first`.
+static struct bench_route following(const struct bench_route *first, uint32_t number) {
+    struct bench_route route = *first;
+    route.prefix += number << (32 - first->length);
+    return route;
+}
+
+int bench_add_routes(int changer, const struct bench_route *first, uint32_t count) {
+    // The kernel copies what is sent into one buffer, and takes some 200 KiB.
+    static char batch[64 * 1024];
+    size_t size = 0;
+    for (uint32_t number = 0; number < count; number++) {
+        struct bench_route route = following(first, number);
+        struct request next = request(&route, true);
+        memcpy(batch + size, &next, next.header.nlmsg_len);
+        size += NLMSG_ALIGN(next.header.nlmsg_len);
+        if (size + sizeof next <= sizeof batch && number + 1 < count) continue;
+        if (change(changer, batch, size) != 0) return -1;
+        size = 0;
+    }
+    return 0;
+}
+
+int bench_churn_routes(int changer, const struct bench_route *first, uint32_t count, uint32_t bursts) {
+    enum { burst = 10, nanoseconds = 1000000 };
+    struct timespec next;
+    clock_gettime(CLOCK_MONOTONIC, &next);
+    uint32_t number = 0;
+    for (uint32_t done = 0; done < bursts; done++) {
+        // One system call each, as a routing daemon makes them; removed and added again one after the other.
+        for (int half = 0; half < burst; half++) {
+            struct bench_route route = following(first, number);
+            if (bench_change_route(changer, &route, half % 2) != 0) return -1;
+            if (half % 2) number = (number + 1) % count;
+        }
+        next.tv_nsec += nanoseconds;
+        if (next.tv_nsec >= 1000000000) {
+            next.tv_nsec -= 1000000000;
+            next.tv_sec++;
+        }
+        // Late ones follow without a pause, so that the pace holds.
+        clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &next, NULL);
+    }
+    return 0;
 }

@@ -6,7 +6,7 @@ internal import Platform
 
 /// A program started by a probe. The kernel kills it with the probe's main thread.
 struct Child: ~Copyable {
-    private let processID: pid_t
+    let processID: pid_t
 
     /// Starts a program. What it writes goes to where the probe's own errors go, its output to `output` if there is
     /// one.

@@ -69,7 +69,7 @@ enum LatencyProbe: Sendable {
 /// The network of a latency probe: one link, and a route that comes and goes.
 enum ProbeNetwork {
     /// The hosts that are watched: addresses of the network that the route leads to.
-    static func host(_ number: Int) -> String { "198.51.100.\(number)" }
+    static func host(_ number: Int) -> String { "198.18.\(number / 250).\(number % 250 + 1)" }
 
     /// Builds it. The bare reader is opened before what is measured: the kernel wakes the latest first, which is the
     /// better place for everything that is compared with it, and the same for all.
@@ -80,7 +80,8 @@ enum ProbeNetwork {
             "ip neighbour add 192.0.2.1 dev wan0 lladdr 02:00:00:00:00:01 nud permanent",
         ] { try Child.run(command) }
         let bare = try Stamper.bareReader()
-        let route = bench_route((198, 51, 100, 0), length: 24, via: (192, 0, 2, 1), metric: 0)
+        // RFC 2544, appendix C.2.2: for measurements.
+        let route = bench_route((198, 18, 0, 0), length: 15, via: (192, 0, 2, 1), metric: 0)
         return (bare, try RouteChanger(route))
     }
 }

@@ -41,6 +41,14 @@ enum ProcessCost {
         }
     }
 
+    /// The processor time that a process has had, its own and the kernel's for it, in hundredths of a second (USER_HZ).
+    static func time(of processID: CInt) throws -> Int {
+        let text = String(decoding: try Data(contentsOf: URL(filePath: "/proc/\(processID)/stat")), as: UTF8.self)
+        // The name, in parentheses, may hold blanks. utime and stime are the fields 14 and 15; the one behind it is 3.
+        let fields = text.split(separator: ")").last?.split(separator: " ") ?? []
+        return fields.dropFirst(11).prefix(2).reduce(0) { $0 + (Int($1) ?? 0) }
+    }
+
     /// The lines of the form `Name: number …`.
     private static func numbers(in path: String) throws -> [String: Int] {
         let text = String(decoding: try Data(contentsOf: URL(filePath: path)), as: UTF8.self)

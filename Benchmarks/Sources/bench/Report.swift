@@ -18,8 +18,8 @@ struct Report {
     }
 
     /// A row of something that is not a distribution, of something known from elsewhere, or not measured yet.
-    mutating func add(_ what: String, toReach: String = "", _ value: String, n: String = "") {
-        table.add([.init(what), .init(toReach), .init(value), .init(""), .init(n)])
+    mutating func add(_ what: String, toReach: String = "", _ value: String, p99: String = "", n: String = "") {
+        table.add([.init(what), .init(toReach), .init(value), .init(p99), .init(n)])
     }
 
     /// The table, line by line.

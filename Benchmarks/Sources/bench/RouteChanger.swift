@@ -20,6 +20,18 @@ final class RouteChanger: Sendable {
         let result = withUnsafePointer(to: route) { bench_change_route(socket.number, $0, add) }
         if result != 0 { throw SystemError.last(add ? "adding a route" : "removing a route") }
     }
+
+    /// Adds the route and those to the next prefixes of its length, so many in all.
+    func addAll(_ count: UInt32) throws {
+        let result = withUnsafePointer(to: route) { bench_add_routes(socket.number, $0, count) }
+        if result != 0 { throw SystemError.last("adding \(count) routes") }
+    }
+
+    /// Removes and adds so many of them in turn, ten thousand changes a second; blocks meanwhile.
+    func churn(over count: UInt32, milliseconds: UInt32) throws {
+        let result = withUnsafePointer(to: route) { bench_churn_routes(socket.number, $0, count, milliseconds) }
+        if result != 0 { throw SystemError.last("changing routes") }
+    }
 }
 
 extension bench_route {

@@ -13,7 +13,7 @@ protocol Stamps: Sendable {
 /// The stamps of a thread that blocks on a descriptor.
 final class Stamper: Stamps {
     // A structure that lives as long as the process, and whose functions may be called from any thread.
-    nonisolated(unsafe) private let handle: OpaquePointer
+    nonisolated(unsafe) let handle: OpaquePointer
 
     /// Starts the thread; it takes over the descriptor.
     ///

@@ -11,16 +11,21 @@ enum SubscriberProbe {
         let files = try AgentFiles()
         let child = try Child(files.command(daemon))
         defer { withExtendedLifetime(child) {} }
+        let messages = try subscribe(to: ProbeNetwork.host(1), at: files)
+        return try await Rounds(count: 500).measure(against: network.bare, messages) {
+            try network.route.change(add: $0.isMultiple(of: 2))
+        }
+    }
+
+    /// Subscribes to the path to a host, at the daemon of these files, and waits for the first message.
+    static func subscribe(to host: String, at files: AgentFiles) throws -> Stamper {
         let socket = try files.connect()
         let call = """
-            {"method":"org.dialtone.Network.MonitorPath",\
-            "parameters":{"target":{"host":"\(ProbeNetwork.host(1))"}},"more":true}\u{0}
+            {"method":"org.dialtone.Network.MonitorPath","parameters":{"target":{"host":"\(host)"}},"more":true}\u{0}
             """
         try retryingInterrupts("subscribing") { send(socket.number, call, call.utf8.count, CInt(MSG_NOSIGNAL)) }
         let messages = try Stamper(socket, BENCH_MESSAGES, end: "\u{0}")
         while messages.count == 0 { usleep(1000) }
-        return try await Rounds(count: 500).measure(against: network.bare, messages) {
-            try network.route.change(add: $0.isMultiple(of: 2))
-        }
+        return messages
     }
 }

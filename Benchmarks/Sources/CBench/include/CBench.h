@@ -34,6 +34,9 @@ struct bench_stamper *bench_start_stamper(int descriptor, enum bench_source sour
 size_t bench_stamp_count(const struct bench_stamper *stamper);
 int64_t bench_stamp(const struct bench_stamper *stamper, size_t index);
 
+// Whether the last message that it noted contains `text`; for BENCH_MESSAGES, where each is read by itself.
+bool bench_last_contains(struct bench_stamper *stamper, const char *text);
+
 // A netlink socket that is told of links, addresses, routes and rules, in the calling thread's network namespace.
 int bench_open_notices(void);
 
@@ -59,3 +62,10 @@ struct bench_route {
 
 // Adds or removes a route. The kernel has told everybody when this returns.
 int bench_change_route(int changer, const struct bench_route *route, bool add);
+
+// Adds `count` routes: the first, and those to the prefixes of the same length behind it.
+int bench_add_routes(int changer, const struct bench_route *first, uint32_t count);
+
+// Removes the first of `count` such routes and adds it again, then the next, and so on and over again: ten changes in
+// each of `bursts` milliseconds.
+int bench_churn_routes(int changer, const struct bench_route *first, uint32_t count, uint32_t bursts);
