@@ -66,10 +66,12 @@ extension Path {
         return path
     }
 
-    /// This path with the facts of the network filled in. A path that is satisfied is itself a proof for its family.
+    /// This path with the facts of the network filled in, in the place of any that were filled in before. A path that
+    /// is satisfied is itself a proof for its family; that of the network has no destination to tell it by, but its
+    /// source is of the same.
     public func with(_ facts: NetworkFacts) -> Path {
         var path = self
-        let reachable = status == .satisfied ? destination?.family : nil
+        let reachable = status == .satisfied ? (destination ?? source)?.family : nil
         path.supportsIPv4 = facts.supportsIPv4 || reachable == .v4
         path.supportsIPv6 = facts.supportsIPv6 || reachable == .v6
         path.supportsDNS = facts.supportsDNS

@@ -85,6 +85,27 @@ struct SelectiveEvaluationTests {
         }
     }
 
+    /// The way over the bridge is not asked for again when the Internet's gateway dies; the word on it still holds.
+    @Test func `a network that works proves its family, whatever becomes of the others`() async throws {
+        try await LabNetwork.with { lab in
+            // Bound to a link without a route, IPv4 takes any host for a neighbour on it; IPv6 finds no way.
+            try await lab.host.ip(batch: [
+                "link add br0 type bridge", "link add port0 type veth peer name port1", "link set port0 master br0",
+                "link set port1 up", "link set port0 up", "link set br0 addrgenmode none", "link set br0 up",
+                "address add 172.17.0.1/16 dev br0",
+            ])
+            let recorder = try await EngineRecorder.start(on: lab.host)
+            let (whole, bridges) = (Question.network(.any), Question.network(.requires(.bridge)))
+            try await recorder.watch([whole, bridges])
+            try await recorder.path(to: bridges, "the bridge") { $0.status == .satisfied && $0.source?.family == .v4 }
+            try await recorder.rest()
+            try await lab.host.failNeighbour("\(Uplink.wan0.gateway(.v4)) dev wan0")
+            try await recorder.path(to: whole, "the dead gateway") { !$0.supportsIPv4 }
+            #expect(await recorder.paths()[bridges]?.supportsIPv4 == true)
+            #expect(await recorder.engine.audit().map(\.description) == [])
+        }
+    }
+
     @Test func `what a path shows of its link is followed`() async throws {
         try await LabNetwork.with { lab in
             let recorder = try await EngineRecorder.start(on: lab.host)

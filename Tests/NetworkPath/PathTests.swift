@@ -61,6 +61,17 @@ struct PathTests {
         #expect(!unsatisfied.supportsIPv6)
     }
 
+    /// Facts change while the path stands, and that of the network goes without its destination by then.
+    @Test(arguments: [(Sample.remote4, Sample.route4), (Sample.remote6, Sample.route6)])
+    func theProofOutlivesTheDestination(destination: IPAddress, route: Route) {
+        var path = Path(to: destination, by: .route(route), in: Sample.network).with(NetworkFacts())
+        let proven = path
+        path.destination = nil
+        path = path.with(NetworkFacts())
+        #expect(path.supportsIPv4 == proven.supportsIPv4)
+        #expect(path.supportsIPv6 == proven.supportsIPv6)
+    }
+
     @Test func aNameWithoutAddressOnAWorkingNetworkIsUnresolved() {
         let network = Path(to: Sample.remote4, by: .route(Sample.route4), in: Sample.network)
         let path = Path.unresolved(network: network)
