@@ -156,7 +156,7 @@ let package = Package(
                 "lab-network-manager",
             ],
             resources: [.copy("agent.py")]),
-        tests("Soak", ["LabSupport", "Netlink", "NetworkPath", "Platform", "Reachability", "TestSupport"]),
+        tests("Soak", ["LabSupport", "Netlink", "NetworkPath", "Platform", "Reachability", "Resolver", "TestSupport"]),
         .executableTarget(name: "lab-launch", path: "Tests/LabLaunch"),
         .executableTarget(
             name: "lab-network-manager", dependencies: ["CSystemd"], path: "Tests/LabNetworkManager"),

@@ -19,27 +19,26 @@ struct Comparison {
 
     /// Compares everything that is watched.
     init(_ said: [Question: Path], with word: KernelWord) throws {
-        let families = (v4: try word.supports(v6: false), v6: try word.supports(v6: true))
+        let facts = try word.facts()
         for subject in Subject.all {
             let path = said[.subject(subject)]
             let found = try Self.fewest(word.expectations(for: subject)) { expected in
                 var differences = Differences(path, expected, word)
-                // One that is satisfied is itself a proof for its family.
-                let proof = expected.isSatisfied ? subject.isV6 : nil
-                differences.noteFamilies(proof == false ? [true] : families.v4, proof == true ? [true] : families.v6)
+                differences.note(facts, proven: expected.isSatisfied ? (subject.isV6 ? .v6 : .v4) : nil)
                 differences.note("destination", path?.destination?.description, subject.address)
                 return differences
             }
             take(found, about: .subject(subject))
         }
         for (question, expected) in [
-            (Question.network, try word.networkExpectations()), (.bridges, try word.bridgeExpectations()),
+            (Question.network, try word.networkExpectations()),
+            (.bridges, try word.networkExpectations(over: ["b0"])),
+            (.virtual, try word.networkExpectations(over: Subject.virtualLinks)),
         ] {
             let path = said[question]
             let found = Self.fewest(expected) { expected in
                 var differences = Differences(path, expected, word)
-                let proof = expected.isSatisfied ? path?.source?.family : nil
-                differences.noteFamilies(proof == .v4 ? [true] : families.v4, proof == .v6 ? [true] : families.v6)
+                differences.note(facts, proven: expected.isSatisfied ? path?.source?.family : nil)
                 return differences
             }
             take(found, about: question)
@@ -66,6 +65,7 @@ struct Comparison {
         case subject(Subject)
         case network
         case bridges
+        case virtual
         /// Not judged; it tells that everything before it was read.
         case marker
 
@@ -74,6 +74,7 @@ struct Comparison {
             case .subject(let subject): "ip \(subject.lookup)"
             case .network: "the network"
             case .bridges: "the network over bridges"
+            case .virtual: "the network over virtual links"
             case .marker: "the marker"
             }
         }
@@ -129,10 +130,16 @@ private struct Differences {
         prefix + (duplicate ? " duplicate" : "") + (deprecated ? " deprecated" : "")
     }
 
-    mutating func noteFamilies(_ v4: Set<Bool>, _ v6: Set<Bool>) {
+    /// - Parameter family: of which the verdict, being satisfied, is itself a proof.
+    mutating func note(_ facts: KernelWord.Facts, proven family: IPAddress.Family?) {
         guard let path else { return }
-        if !v4.contains(path.supportsIPv4) { note("IPv4 works", path.supportsIPv4, !path.supportsIPv4) }
-        if !v6.contains(path.supportsIPv6) { note("IPv6 works", path.supportsIPv6, !path.supportsIPv6) }
+        note("IPv4 works", path.supportsIPv4, family == .v4 ? [true] : facts.v4)
+        note("IPv6 works", path.supportsIPv6, family == .v6 ? [true] : facts.v6)
+        note("DNS works", path.supportsDNS, facts.dns)
+    }
+
+    private mutating func note(_ what: String, _ said: Bool, _ kernel: Set<Bool>) {
+        if !kernel.contains(said) { note(what, said, !said) }
     }
 
     mutating func note<T: Equatable>(_ what: String, _ said: T?, _ kernel: T?) {

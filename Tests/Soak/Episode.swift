@@ -27,6 +27,7 @@ final class Episode {
     private static let unrest = Duration.seconds(10)
 
     let topology: Topology
+    private let names: NameConfiguration
     private let watcher: Watcher
     private let patience: Duration
     private var isMarkerOdd = true
@@ -36,8 +37,9 @@ final class Episode {
     /// For each step in which the product was wrong at first, how long.
     private(set) var delays: [Duration] = []
 
-    private init(_ topology: Topology, _ watcher: Watcher, patience: Duration) {
+    private init(_ topology: Topology, _ names: NameConfiguration, _ watcher: Watcher, patience: Duration) {
         self.topology = topology
+        self.names = names
         self.watcher = watcher
         self.patience = patience
     }
@@ -49,11 +51,13 @@ final class Episode {
         let topology = try await Topology.create()
         try await topology.host.ip(Watcher.markerCommand(true))
         let sockets = try await topology.host.run { try KernelSockets(receiveBuffer: receiveBuffer) }
-        return Episode(topology, await Watcher(sockets), patience: patience)
+        let names = try NameConfiguration(servers: Subject.nameServers)
+        return Episode(topology, names, await Watcher(sockets, names), patience: patience)
     }
 
     func end() async {
         await watcher.stop()
+        names.remove()
         await topology.close()
     }
 
@@ -100,7 +104,7 @@ final class Episode {
     /// disagreement is a change that was missed, or a mistake about the present state.
     func secondOpinion() async throws -> [Disagreement] {
         let sockets = try await topology.host.run { try KernelSockets() }
-        let newcomer = await Watcher(sockets)
+        let newcomer = await Watcher(sockets, names)
         guard let word = try await ask(after: []) else { return [] }
         let said = try await newcomer.settled(isMarkerOdd)
         await newcomer.stop()
@@ -142,14 +146,13 @@ final class Episode {
         }
     }
 
-    /// The ways that the kernel may take for what a verdict is wrong about, and for the Internet, which is part of all.
+    /// The ways that the kernel may take for what a verdict is wrong about, and for the network, which is part of all.
     private func alternatives(to found: [Disagreement]) async throws -> [Subject: [KernelWord.Route]] {
         let subjects = found.compactMap { disagreement -> Subject? in
             guard case .subject(let subject) = disagreement.question else { return nil }
             return subject
         }
-        return try await Alternatives(of: subjects + Subject.internet + Subject.internetByBridge, on: topology.host)
-            .ways
+        return try await Alternatives(of: subjects + Subject.ofNetwork, on: topology.host).ways
     }
 
     /// Lets changes happen in their order, neighbours of one machine in one process, and returns the host's last ones,

@@ -54,25 +54,40 @@ extension KernelWord {
         try firstThatWorks(Subject.internet)
     }
 
-    /// What may be said of the network over bridges alone. One that is down is as good as none.
-    func bridgeExpectations() throws -> [Expectation] {
-        guard links["b0"]?.isUp == true else { return [Expectation(obstacles: ["noRoute"])] }
-        return try firstThatWorks(Subject.internetByBridge)
+    /// What may be said of the network over some of its links alone: the first that works. One that is down is as good
+    /// as none.
+    func networkExpectations(over names: [String]) throws -> [Expectation] {
+        let up = names.compactMap { links[$0] }.filter(\.isUp).sorted { $0.ifindex < $1.ifindex }
+        guard !up.isEmpty else { return [Expectation(obstacles: ["noRoute"])] }
+        return try firstThatWorks(up.map(\.ifname).flatMap(Subject.internet))
     }
 
-    private func firstThatWorks(_ families: [Subject]) throws -> [Expectation] {
-        let (v4, v6) = (try expectations(for: families[0]), try expectations(for: families[1]))
-        return v4.flatMap { v4 in
-            v6.map { v6 in
-                if v4.isSatisfied { return v4 }
-                return v6.isSatisfied ? v6 : Expectation(obstacles: v4.obstacles.union(v6.obstacles))
-            }
+    private func firstThatWorks(_ ways: [Subject]) throws -> [Expectation] {
+        var (found, obstacles): ([Expectation], Set<String>) = ([], [])
+        for way in ways {
+            let expected = try expectations(for: way)
+            found += expected.filter(\.isSatisfied)
+            let failures = expected.filter { !$0.isSatisfied }
+            if failures.isEmpty { return found }
+            obstacles.formUnion(failures.flatMap(\.obstacles))
         }
+        return found + [Expectation(obstacles: obstacles)]
     }
 
-    /// What may be said of whether packets of a family can leave for the Internet.
-    func supports(v6: Bool) throws -> Set<Bool> {
-        Set(try expectations(for: Subject.internet[v6 ? 1 : 0]).map(\.isSatisfied))
+    /// What may be said of the network as a whole, and so is part of every verdict.
+    struct Facts {
+        let v4: Set<Bool>
+        let v6: Set<Bool>
+        let dns: Set<Bool>
+    }
+
+    /// Whether packets of each family can leave for the Internet, and for a name server.
+    func facts() throws -> Facts {
+        func arrives(_ subject: Subject) throws -> Set<Bool> { Set(try expectations(for: subject).map(\.isSatisfied)) }
+        let servers = try Subject.nameServers.map(arrives).reduce([false]) { some, one in
+            Set(some.flatMap { some in one.map { some || $0 } })
+        }
+        return Facts(v4: try arrives(Subject.internet[0]), v6: try arrives(Subject.internet[1]), dns: servers)
     }
 
     /// Whether some link that works has `address`, usable.

@@ -49,8 +49,21 @@ extension Subject {
     /// The addresses by which the product asks for the network as such (`Reachability/Inquiry.swift`).
     static let internet = [Subject("198.41.0.4"), Subject("2001:503:ba3e::2:30")]
 
-    /// The same over the bridge alone.
-    static let internetByBridge = internet.map { Subject($0.address, interface: "b0") }
+    /// The same over the link called `link` alone.
+    static func internet(by link: String) -> [Subject] { internet.map { Subject($0.address, interface: link) } }
+
+    /// The links whose kind the product calls virtual: all but the bridge.
+    static let virtualLinks = ["e0", "e1", "e2", "x0", "y0", "x1", "m0", "i0"]
+
+    /// The name servers of the host: one inside of a prefix that is churned, one on a link that comes and goes. With
+    /// them a fact changes that is part of every verdict, while what most of those rest on stays as it is.
+    static let nameServers = [
+        Subject("203.0.113.53", transport: .udp, port: 53),
+        Subject("fe80::1", transport: .udp, port: 53, interface: "x0"),
+    ]
+
+    /// What the network as a whole is judged by.
+    static let ofNetwork = internet + (["b0"] + virtualLinks).flatMap(internet) + nameServers
 
     /// What a run watches: inside and outside of the prefixes that are churned, on the links, on the machine itself,
     /// and with each property that a rule may select on.

@@ -25,10 +25,11 @@ final class Watcher {
     private(set) var said: [Comparison.Question: Path] = [:]
     private nonisolated let signal = ChangeSignal()
 
-    init(_ sockets: borrowing KernelSockets) {
-        engine = NetworkState(sockets)
+    init(_ sockets: borrowing KernelSockets, _ names: NameConfiguration) {
+        engine = NetworkState(sockets, nameFiles: names.files)
         observe(.network, as: .network(.any))
         observe(.bridges, as: .network(.requires(.bridge)))
+        observe(.virtual, as: .network(.requires(.virtual)))
         for subject in Subject.all { observe(.subject(subject), as: .host(subject.target)) }
         // Last, so that when it is told for the first time, so is everything else.
         observe(.marker, as: .host(Target(.init(Self.marker))))
