@@ -205,6 +205,7 @@ public final class KernelMonitor {
     }
 
     private func readNeighbours() {
+        let failed = snapshot.failedNeighbours
         var change = KernelChange()
         let end = drain(neighbours.notices) { message in
             guard let event = KernelEvent(message, kinds: &kinds), neighbours.concerns(event) else { return }
@@ -214,7 +215,19 @@ public final class KernelMonitor {
         // A filter that the kernel will not take leaves the old one, which lets failures through: nothing is lost but
         // the good news, and that is on the next re-read.
         try? neighbours.update(failed: snapshot.failedNeighbours)
+        for gateway in snapshot.failedNeighbours.subtracting(failed) { change.merge(verifyFailure(of: gateway)) }
         if !change.isEmpty { deliver?(change) }
+    }
+
+    /// Takes back the failure of a gateway whose entry was removed. The kernel tells of that as of a failure first, and
+    /// a route's next hop without an entry is as good as any (`neigh_delete` in net/core/neighbour.c).
+    ///
+    /// To be called once removals are let through: one that is not seen in the table yet is still told.
+    private func verifyFailure(of gateway: NetworkSnapshot.Neighbour) -> KernelChange {
+        switch try? neighbours.state(of: gateway) {
+        case .neighbourForgotten, .neighbourChanged(_, isFailed: false): doubtFailure(of: gateway)
+        default: KernelChange()
+        }
     }
 
     /// How a read of what is queued ended.

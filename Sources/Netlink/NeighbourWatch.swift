@@ -78,7 +78,7 @@ final class NeighbourWatch {
     }
 
     /// What the kernel holds of `neighbour`. Of one that it does not have it has forgotten all.
-    private func state(of neighbour: NetworkSnapshot.Neighbour) throws(SystemError) -> KernelEvent {
+    func state(of neighbour: NetworkSnapshot.Neighbour) throws(SystemError) -> KernelEvent {
         var kinds = InterfaceKinds()
         // Anything but an entry is the kernel's word that it has none.
         return try requests.ask(NetlinkRequest(neighbour)) { KernelEvent($0, kinds: &kinds) }

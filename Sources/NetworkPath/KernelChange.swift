@@ -47,7 +47,7 @@ public struct KernelChange: Hashable, Sendable {
     public var rerouted: [Int: LinkReach] = [:]
     /// The addresses that came, went, or can be used now and could not before, or the other way round.
     public var addresses: Set<IPAddress> = []
-    /// The neighbours that answer now and did not, or the other way round.
+    /// The neighbours that answer now and did not, and those that do not, each time that this is found.
     public var neighbours: Set<NetworkSnapshot.Neighbour> = []
     /// The failed neighbours of which the kernel has forgotten that they failed. Nothing follows from it for a path;
     /// whether they answer is to be found out.

@@ -124,11 +124,12 @@ extension NetworkSnapshot {
     }
 
     private mutating func update(_ neighbour: Neighbour, isFailed: Bool) -> KernelChange {
-        let changed =
-            isFailed
-            ? failedNeighbours.insert(neighbour).inserted
-            : failedNeighbours.remove(neighbour) != nil
-        guard changed else { return KernelChange() }
+        if isFailed {
+            // One that fails again was asked for in between, and the kernel may have gone by another meanwhile.
+            failedNeighbours.insert(neighbour)
+        } else {
+            guard failedNeighbours.remove(neighbour) != nil else { return KernelChange() }
+        }
         var change = KernelChange(.neighbours)
         change.neighbours = [neighbour]
         change.rerouted = [neighbour.interfaceIndex: records[neighbour.interfaceIndex]?.reach ?? .unknown]

@@ -56,14 +56,18 @@ final class GatewayProber {
         }
     }
 
+    /// Those that are probed.
+    var gateways: Set<NetworkSnapshot.Neighbour> { Set(probes.keys) }
+
     /// How long `gateway` has been silent; `nil` for one that is not probed.
     func silence(of gateway: NetworkSnapshot.Neighbour) -> Duration? {
         probes[gateway].map { BootClock.now() - $0.since }
     }
 
-    /// Probes `gateway` at once, if it is probed at all: the kernel forgot what it knew of it.
+    /// Probes `gateway` at once: the kernel forgot what it knew of it, and may go by it again.
     func probeNow(_ gateway: NetworkSnapshot.Neighbour) {
-        if probes[gateway] != nil { _ = isSent(to: gateway) }
+        // Of one that is probed anyway, the next probe gives up.
+        if !isSent(to: gateway), probes[gateway] == nil { giveBenefitOfDoubt(gateway) }
     }
 
     private func schedule(_ gateway: NetworkSnapshot.Neighbour, after delay: Duration, since: Duration) {

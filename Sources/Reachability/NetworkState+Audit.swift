@@ -37,6 +37,9 @@ extension NetworkState {
     /// Whether every change told so far is evaluated, and for the last time.
     package var isAtRest: Bool { pending.isEmpty && secondLook.isIdle }
 
+    /// The dead gateways that the kernel is had to ask for from time to time.
+    package var probedGateways: Set<NetworkSnapshot.Neighbour> { prober.gateways }
+
     /// How many routes the kernel was asked for since the start.
     package var lookupCount: Int { kernel?.lookupCount ?? 0 }
 

@@ -33,7 +33,7 @@ package final class NetworkState {
     private(set) var pending = KernelChange()
     var gateways: Set<NetworkSnapshot.Neighbour> = []
     /// How many gateways may be watched before those that no path leads over any more are dropped.
-    private var toleratedGateways = mostIdleGateways
+    var toleratedGateways = mostIdleGateways
     private(set) lazy var prober = GatewayProber(
         solicit: { [weak self] in self?.kernel?.solicit($0) ?? false },
         giveBenefitOfDoubt: { [weak self] gateway in
@@ -324,31 +324,6 @@ package final class NetworkState {
         }
         if let path { deliver([(watched, finished(path, for: watched))]) }
     }
-
-    /// Drops the gateways that no path leads over any more, once there are many, and probes the dead ones of the rest.
-    private func tendGateways() {
-        guard let kernel else { return }
-        if gateways.count > toleratedGateways {
-            // One that the kernel passes over is of use again when it answers (``VerdictBasis``).
-            gateways = gatewaysInUse().union(kernel.snapshot.failedNeighbours)
-            toleratedGateways = 2 * gateways.count + Self.mostIdleGateways
-            // A filter that the kernel refuses leaves the old one, which lets more through.
-            try? kernel.watch(gateways: gateways)
-        }
-        // Also where the kernel has gone round it: it would go back.
-        prober.probe(kernel.snapshot.failedNeighbours)
-    }
-
-    private func gatewaysInUse() -> Set<NetworkSnapshot.Neighbour> {
-        var gateways: Set<NetworkSnapshot.Neighbour> = []
-        let inquiries = watched.values.compactMap(\.inquiry) + (facts?.inquiries ?? [])
-        for case let basis? in inquiries.map(\.basis) { gateways.formUnion(basis.gateways) }
-        return gateways
-    }
-
-    /// A default route that comes and goes has the same gateway each time, and a filter for it costs a system call; the
-    /// gateways of all the networks that a laptop was in are not worth a word from the kernel.
-    private static let mostIdleGateways = 8
 
     private func fail(with error: SystemError) {
         tryAgain(after: error)

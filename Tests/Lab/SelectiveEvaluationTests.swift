@@ -192,7 +192,7 @@ struct SelectiveEvaluationTests {
 
 extension Namespace {
     /// Has the kernel find a neighbour dead. It tells so only of one that it held for alive.
-    fileprivate func failNeighbour(_ neighbour: String) async throws {
+    func failNeighbour(_ neighbour: String) async throws {
         try await ip(batch: [
             "neighbour replace \(neighbour) lladdr 02:00:00:00:00:01 nud reachable",
             "neighbour replace \(neighbour) nud failed",
@@ -201,7 +201,7 @@ extension Namespace {
 
     /// Waits until the kernel's entry of a neighbour, as `ip neighbour show` has it, is as it should; the messages of
     /// the kernel are the occasions to look.
-    fileprivate func neighbour(_ neighbour: String, _ awaited: String, where holds: (String) -> Bool) async throws {
+    func neighbour(_ neighbour: String, _ awaited: String, where holds: (String) -> Bool) async throws {
         try await changes.wait(for: "\(neighbour) \(awaited)") {
             holds(try await ip("neighbour show \(neighbour)")) ? () : nil
         }

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import LabSupport
+import NetworkPath
+import Reachability
+import Testing
+
+/// One route, several gateways: a packet goes by the one that its addresses select, and by another while that one's
+/// neighbour entry is no good (`nexthop_is_good_nh` in net/ipv4/nexthop.c, `fib_good_nh` in net/ipv4/fib_semantics.c,
+/// `rt6_score_route` in net/ipv6/route.c). One of which there is no entry is as good as any.
+@Suite("Kernel case 10: a route with several gateways", .lab)
+struct Case10SeveralGateways {
+    /// How the kernel is told of them.
+    enum Form: CaseIterable {
+        case nextHops
+        case objects
+        case metrics
+
+        /// The default route over both uplinks.
+        func commands(_ family: Family) -> [String] {
+            let hops = Uplink.allCases.map { "via \($0.gateway(family)) dev \($0.name)" }
+            let route = "\(family.rawValue) route add default"
+            return switch self {
+            case .nextHops: ["\(route) nexthop \(hops[0]) nexthop \(hops[1])"]
+            case .objects:
+                [
+                    "nexthop add id 1 \(hops[0])", "nexthop add id 2 \(hops[1])", "nexthop add id 3 group 1/2",
+                    "\(route) nhid 3",
+                ]
+            case .metrics: ["\(route) \(hops[0]) metric 100", "\(route) \(hops[1]) metric 200"]
+            }
+        }
+    }
+
+    /// A form for a family. IPv4 goes by the metric alone, whether the gateway lives or not.
+    struct Shape: CustomTestStringConvertible {
+        let form: Form
+        let family: Family
+
+        static let all = Family.allCases.flatMap { family in Form.allCases.map { Shape(form: $0, family: family) } }
+            .filter { $0.form != .metrics || $0.family == .v6 }
+
+        var testDescription: String { "\(form) \(family)" }
+    }
+
+    /// The kernel tells of a removed entry as of a failed one, and then of its removal.
+    @Test(arguments: Shape.all)
+    func `case 10: the kernel goes round a gateway that dies after its entry was flushed`(shape: Shape) async throws {
+        try await play(shape) { it in
+            try await it.lab.drop(.gateway, on: it.used)
+            try await it.host.ip("neighbour flush dev \(it.used.name)")
+            try await it.host.ip("neighbour replace \(it.entry) use")
+            try await it.host.neighbour(it.entry, "dead") { $0.contains("FAILED") }
+            try await it.agreement(on: it.spare, "the flush")
+            // The flush alone was no failure.
+            #expect(it.paths.all.allSatisfy { $0.status == .satisfied })
+        }
+    }
+
+    @Test(arguments: Shape.all)
+    func `case 10: a dead gateway's entry that is removed does not bring it back to life`(shape: Shape) async throws {
+        try await play(shape) { it in
+            try await it.die()
+            try await it.agreement(on: it.spare, "the death")
+            try await it.host.ip("neighbour delete \(it.entry)")
+            // It concerns nobody, and everybody has to look again.
+            try await it.lab.addRule(shape.family, "pref 77 fwmark 99 prohibit")
+            try await it.host.neighbour(it.entry, "asked for, and dead") { $0.contains("FAILED") }
+            try await it.agreement(on: it.spare, "the removal")
+        }
+    }
+
+    /// IPv6 has its own way to find that out.
+    @Test(arguments: Shape.all.filter { $0.family == .v4 })
+    func `case 10: a gateway that the kernel goes round is asked for until it answers`(shape: Shape) async throws {
+        try await play(shape) { it in
+            try await it.die()
+            try await it.agreement(on: it.spare, "the death")
+            try await it.lab.restore(it.used)
+            try await it.agreement(on: it.used, "the return")
+        }
+    }
+
+    /// To ask for a dead gateway makes IPv6 go by it until it has failed again; where another one lives, that would cost
+    /// packets.
+    @Test func `case 10: no question leads IPv6 back to a dead gateway`() async throws {
+        try await play(Shape(form: .metrics, family: .v6)) { it in
+            try await it.die()
+            try await it.agreement(on: it.spare, "the death")
+            #expect(await it.engine.probedGateways == [])
+        }
+    }
+
+    private func play(_ shape: Shape, _ body: (SeveralGateways) async throws -> Void) async throws {
+        try await LabNetwork.with { lab in
+            for uplink in Uplink.allCases { try await lab.removeDefaultRoute(via: uplink) }
+            // Without it the kernel shares IPv4's packets out without a look at the neighbours.
+            try await lab.host.sysctl([("net.ipv4.fib_multipath_use_neigh", "1")])
+            try await lab.host.sysctl(
+                Uplink.allCases.flatMap { uplink in
+                    ["ipv4", "ipv6"].flatMap { family in
+                        let folder = "net.\(family).neigh.\(uplink.name)"
+                        return [
+                            ("\(folder).retrans_time_ms", "50"), ("\(folder).mcast_solicit", "1"),
+                            ("\(folder).ucast_solicit", "1"),
+                        ]
+                    }
+                })
+            for command in shape.form.commands(shape.family) { try await lab.host.ip(command) }
+            try await body(SeveralGateways(lab, shape.family))
+        }
+    }
+}
+
+/// A host with several gateways, and a target by one of them.
+private struct SeveralGateways {
+    let lab: LabNetwork
+    let family: Family
+    let paths: PathRecorder
+    let recorder: EngineRecorder
+    /// The uplink that the kernel uses while both gateways live, and the other one.
+    let used: Uplink
+    let spare: Uplink
+
+    var host: Namespace { lab.host }
+    var engine: NetworkState { recorder.engine }
+    /// The gateway of the uplink that is used, as `ip neighbour` names it.
+    var entry: String { "\(used.gateway(family)) dev \(used.name)" }
+
+    init(_ lab: LabNetwork, _ family: Family) async throws {
+        self.lab = lab
+        self.family = family
+        for uplink in Uplink.allCases {
+            let entry = "\(uplink.gateway(family)) dev \(uplink.name)"
+            try await lab.host.ip("neighbour replace \(entry) use")
+            try await lab.host.neighbour(entry, "alive") { $0.contains("REACHABLE") }
+        }
+        recorder = try await EngineRecorder.start(on: lab.host)
+        let server = Question.address(LabNetwork.serverAddress(family))
+        try await recorder.watch([server])
+        paths = PathRecorder(.server(family), by: recorder.engine)
+        let path = try await paths.next("the present path") { $0.status == .satisfied }
+        used = try #require(path.interface.flatMap { Uplink(rawValue: $0.name) })
+        spare = used == .wan0 ? .wan1 : .wan0
+    }
+
+    /// Has the gateway hang, and the kernel find out.
+    func die() async throws {
+        try await lab.drop(.gateway, on: used)
+        try await host.ip("neighbour replace \(entry) lladdr 02:00:00:00:00:01 nud probe")
+        try await host.neighbour(entry, "dead") { $0.contains("FAILED") }
+    }
+
+    /// Waits until the verdict is the kernel's, which is to go by `uplink`.
+    func agreement(on uplink: Uplink, _ event: String) async throws {
+        let question = Question.address(LabNetwork.serverAddress(family))
+        try await recorder.path(to: question, "\(uplink) after \(event)") {
+            $0.status == .satisfied && $0.interface?.name == uplink.name
+        }
+        try await recorder.settle(after: event)
+        let kernel = try await host.kernelRoute("\(LabNetwork.serverAddress(family)) ipproto tcp dport 1883")
+        #expect(kernel.found?.device == uplink.name)
+    }
+}
