@@ -43,6 +43,7 @@ public final class KernelMonitor {
     private let notices: NetlinkSocket
     private let requests: NetlinkSocket
     private let neighbours: NeighbourWatch
+    private let expiries: RouteExpiries
     /// Where what the verdicts rest on is recorded.
     public let recorder: Recorder?
     private var destinations: DestinationIndex?
@@ -64,6 +65,7 @@ public final class KernelMonitor {
         notices = sockets.notices
         requests = sockets.requests
         neighbours = NeighbourWatch(notices: sockets.neighbours, requests: sockets.requests)
+        expiries = RouteExpiries(requests: sockets.requests)
         recorder = sockets.recorder
         kinds.recorder = recorder
         snapshot = try KernelDump(on: requests).read(kinds: &kinds)
@@ -88,6 +90,9 @@ public final class KernelMonitor {
         neighboursRegistration = try Poller.shared.register(neighbours.notices.descriptor, .readable) { [weak self] _ in
             self?.readNeighbours()
         }
+        expiries.onEnd = { [weak self] prefix in
+            self?.deliver?(KernelChange(.routes, routes: .inside([prefix])))
+        }
         if !snapshot.isCoherent {
             needsReread = true
             _ = markIncoherent()
@@ -100,6 +105,7 @@ public final class KernelMonitor {
         neighboursRegistration?.cancel()
         rereadTimer?.cancel()
         readTimer?.cancel()
+        expiries.stop()
         deliver = nil
     }
 
@@ -118,6 +124,12 @@ public final class KernelMonitor {
 
     /// Takes in what the kernel has told, now and not when the queue comes to it.
     public func catchUp() { readNotices() }
+
+    /// Counts it as a change of routes when the lifetime of the one ends that `query` goes by, whenever it was made. Of
+    /// other routes that is so if they were made under the eyes of this monitor.
+    public func followLifetime(of query: RouteQuery) {
+        expiries.follow(query)
+    }
 
     /// Takes the user's word on what interfaces cost.
     public func setCosts(_ costs: CostPolicy) {
@@ -181,6 +193,7 @@ public final class KernelMonitor {
         let end = drain(notices) { message in
             guard let destinations, let prefix = message.routePrefix, !destinations.touches(prefix) else {
                 if let event = KernelEvent(message, kinds: &kinds) { change.merge(snapshot.apply(event)) }
+                expiries.note(message)
                 return
             }
             // Most of a router's notices end here, before anything is made of them.
@@ -289,6 +302,7 @@ public final class KernelMonitor {
         fresh.failedNeighbours = snapshot.failedNeighbours
         var change = snapshot.replace(with: fresh)
         change.merge(rereadNeighbours())
+        expiries.ask()
         if needsReread { change.merge(markIncoherent()) }
         return change
     }

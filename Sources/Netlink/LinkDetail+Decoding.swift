@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import CNetlink
-internal import Glibc
 internal import NetworkPath
 internal import Platform
 
@@ -42,9 +41,6 @@ extension LinkDetail {
 }
 
 extension NeighbourEntry {
-    /// The ticks of a second in the times that the kernel tells (`USER_HZ`, sysconf(3)).
-    private static let ticks = Int64(sysconf(CInt(_SC_CLK_TCK)))
-
     /// The entry in an `RTM_NEWNEIGH`; `nil` for anything else, as an error that says there is none.
     init?(_ message: NetlinkMessage) {
         guard message.type == RTM_NEWNEIGH, let header = message.payload(ndmsg.self),
@@ -53,7 +49,7 @@ extension NeighbourEntry {
         let info = message.attributes(after: ndmsg.self).first { $0.type == Int(NDA_CACHEINFO) }?.bytes
         let size = MemoryLayout<nda_cacheinfo>.size
         let updated = info.flatMap { $0.count >= size ? $0.loadUnaligned(as: nda_cacheinfo.self).ndm_updated : nil }
-        self.init(state, age: updated.map { .milliseconds(Int64($0) * 1000 / Self.ticks) })
+        self.init(state, age: updated.map { .kernelTicks(Int64($0)) })
     }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import CNetlink
+internal import Glibc
 
 /// One message inside a datagram, read in place.
 struct NetlinkMessage {
@@ -108,4 +109,12 @@ struct NetlinkAttribute {
         NetlinkAttributes(
             position: nla_data(pointer)?.assumingMemoryBound(to: nlattr.self), remaining: nla_len(pointer))
     }
+}
+
+extension Duration {
+    /// The ticks of a second in the times that the kernel tells (`USER_HZ`, sysconf(3)).
+    private static let ticksPerSecond = Int64(sysconf(CInt(_SC_CLK_TCK)))
+
+    /// A time as the kernel tells it in its messages.
+    static func kernelTicks(_ count: Int64) -> Duration { .milliseconds(count * 1000 / ticksPerSecond) }
 }

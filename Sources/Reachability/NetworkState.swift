@@ -99,6 +99,8 @@ package final class NetworkState {
             kernel.setCosts(costs)
             record?.costs(costs)
             try kernel.start { [weak self] change in self?.kernelChanged(change) }
+            // By far most of the routes that expire are the default routes of routers' advertisements.
+            kernel.followLifetime(of: RouteQuery(Internet.v6))
             // Only one that is followed: verdicts of another would stand for ever.
             self.kernel = kernel
             facts = FactFinder(nameFiles, resolver) { [weak self] in self?.factsChanged($0) }

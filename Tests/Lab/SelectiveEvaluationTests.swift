@@ -106,6 +106,23 @@ struct SelectiveEvaluationTests {
         }
     }
 
+    /// The kernel passes it over at once, and says so when it next sweeps: with this setting, after an hour.
+    @Test(arguments: [true, false])
+    func `an IPv6 route is left when its lifetime ends, made before the start or after it`(isEarly: Bool) async throws {
+        try await LabNetwork.with { lab in
+            try await lab.host.sysctl([("net.ipv6.route.gc_interval", "3600")])
+            let server = Question.address(LabNetwork.serverAddress(.v6))
+            let expiring = "-6 route add ::/0 via \(Uplink.wan1.gateway(.v6)) dev wan1 metric 10 expires 2"
+            if isEarly { try await lab.host.ip(expiring) }
+            let recorder = try await EngineRecorder.start(on: lab.host)
+            try await recorder.watch([server])
+            if !isEarly { try await lab.host.ip(expiring) }
+            try await recorder.path(to: server, "the way that ends") { $0.interface?.name == "wan1" }
+            try await recorder.path(to: server, "the way that stays") { $0.interface?.name == "wan0" }
+            #expect(try await lab.host.ip("-6 route show default").contains("wan1 metric 10 expires"))
+        }
+    }
+
     @Test func `what a path shows of its link is followed`() async throws {
         try await LabNetwork.with { lab in
             let recorder = try await EngineRecorder.start(on: lab.host)
