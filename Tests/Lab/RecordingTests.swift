@@ -105,8 +105,9 @@ struct RecordingTests {
         #expect(kept.output == shown.output)
 
         // What reached the file before a hard end is there.
+        // `tail` in the place of the shell, so that the end of the namespace is its end, and with it `tr`'s.
         let reader = try await machine.spawn([
-            "sh", "-c", "tail -c +1 -f \(file) | stdbuf -o0 tr -c '[:print:]' '\\n'",
+            "bash", "-c", "exec tail -c +1 -f \(file) > >(stdbuf -o0 tr -c '[:print:]' '\\n')",
         ])
         _ = try await reader.line(containing: "verdict id=1")
         _ = try await next.killNow()
