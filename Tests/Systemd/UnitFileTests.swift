@@ -66,6 +66,16 @@ struct UnitFileTests {
         #expect(result == (0, ""))
     }
 
+    /// What the daemon ends with where a restart would end it the same way: a bad command line, a file that cannot be
+    /// made, a bad configuration. The rest of its statuses (EX_OSERR, EX_UNAVAILABLE) may pass.
+    @Test(arguments: ["dialtoned", "user/dialtoned"])
+    func aStartThatCannotSucceedIsNotRepeated(unit: String) throws {
+        let text = try String(
+            contentsOf: Installation.sources.appendingPathComponent("\(unit).service.in"), encoding: .utf8)
+        let line = try #require(text.firstMatch(of: /\nRestartPreventExitStatus=([0-9 ]+)\n/))
+        #expect(Set(line.1.split(separator: " ").compactMap { CInt($0) }) == [EX_USAGE, EX_CANTCREAT, EX_CONFIG])
+    }
+
     /// A figure of the unit file, not of this machine: 0 is no exposure at all, 10 a service with no sandbox.
     @Test func theServiceIsHardlyExposed() throws {
         let installed = try Installation()
