@@ -116,7 +116,9 @@ let package = Package(
             path: "Demo", swiftSettings: strict),
 
         // Tests: one folder per target, and what they share.
-        .target(name: "TestSupport", dependencies: ["NetworkPath"], path: "Tests/TestSupport", swiftSettings: strict),
+        .target(
+            name: "TestSupport", dependencies: ["NetworkPath", "Platform"], path: "Tests/TestSupport",
+            swiftSettings: strict),
         // Worlds in virtual time that both tests and benchmarks look at.
         .target(
             name: "Models", dependencies: ["NetworkPath", "Supervisor", "TestSupport"], path: "Tests/Models",
@@ -134,9 +136,9 @@ let package = Package(
             resources: [.copy("Recordings")]),
         tests("TLS", ["CPlatform", "NetworkPath", "Platform", "Supervisor", "TLS", "TLSTestSupport", "TestSupport"]),
         tests("Dialer", ["Dialer", "NetworkPath", "Platform", "Supervisor", "TLS", "TLSTestSupport"]),
-        tests("Varlink", ["Platform", "Varlink"]),
+        tests("Varlink", ["Platform", "TestSupport", "Varlink"]),
         tests("DialtoneAPI", ["DialtoneAPI", "Platform", "TestSupport", "Varlink"], resources: [.copy("strict.py")]),
-        tests("DialtoneClient", ["DialtoneAPI", "DialtoneClient", "Platform", "Varlink"]),
+        tests("DialtoneClient", ["DialtoneAPI", "DialtoneClient", "Platform", "TestSupport", "Varlink"]),
         tests("Presentation", ["DialtoneAPI", "Presentation"]),
         tests("Systemd", ["Platform", "Systemd", "TestSupport", logging]),
         tests("TOML", ["TOML"]),

@@ -5,6 +5,7 @@ import DialtoneClient
 import Foundation
 import Platform
 import Synchronization
+import TestSupport
 import Testing
 import Varlink
 

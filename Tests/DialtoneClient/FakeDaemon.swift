@@ -6,20 +6,6 @@ import Platform
 import Testing
 import Varlink
 
-/// Runs `body` on the agent's queue.
-@AgentQueue func onQueue<T: Sendable>(_ body: @AgentQueue () throws -> T) async rethrows -> T { try body() }
-
-/// Waits for something that must happen; the limit only ends a test that has failed.
-func eventually(
-    _ what: Comment, sourceLocation: SourceLocation = #_sourceLocation, _ condition: @AgentQueue () -> Bool
-) async throws {
-    for _ in 0..<2000 {
-        if await onQueue(condition) { return }
-        try await Task.sleep(for: .milliseconds(10))
-    }
-    Issue.record(what, sourceLocation: sourceLocation)
-}
-
 /// A daemon with one connection whose events the test makes, and that can be stopped and started.
 @AgentQueue
 final class FakeDaemon {

@@ -1,31 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// SplitMix64: eight bytes of state, the same numbers on every machine and toolchain, so that a seed replays.
-struct SplitMix64: RandomNumberGenerator {
-    private var state: UInt64
+import TestSupport
 
-    init(seed: UInt64) {
-        state = seed
-    }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
-    }
-
-    /// A number from 0 up to, not including, `bound`.
-    mutating func below(_ bound: Int) -> Int {
-        Int(truncatingIfNeeded: next() >> 1) % bound
-    }
-
-    /// True in `percent` of a hundred draws.
-    mutating func chance(_ percent: Int) -> Bool {
-        below(100) < percent
-    }
-
+extension SplitMix64 {
     mutating func pick<T>(_ choices: [T]) -> T {
         choices[below(choices.count)]
     }

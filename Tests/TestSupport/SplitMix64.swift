@@ -18,8 +18,14 @@ public struct SplitMix64: RandomNumberGenerator, Sendable {
         return mixed ^ (mixed >> 31)
     }
 
+    /// A number from 0 up to, not including, `bound`. Not `Int.random(in:using:)`, which may draw otherwise with the
+    /// next standard library.
+    public mutating func below(_ bound: Int) -> Int {
+        Int(truncatingIfNeeded: next() >> 1) % bound
+    }
+
     /// True in `percent` of a hundred draws.
     public mutating func chance(_ percent: Int) -> Bool {
-        Int.random(in: 0..<100, using: &self) < percent
+        below(100) < percent
     }
 }

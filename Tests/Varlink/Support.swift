@@ -6,20 +6,6 @@ import Testing
 
 @testable import Varlink
 
-/// Runs `body` on the agent's queue.
-@AgentQueue func onQueue<T: Sendable>(_ body: @AgentQueue () throws -> T) async rethrows -> T { try body() }
-
-/// Waits for something that must happen; the limit only ends a test that has failed.
-func eventually(
-    _ what: Comment, sourceLocation: SourceLocation = #_sourceLocation, _ condition: @AgentQueue () -> Bool
-) async throws {
-    for _ in 0..<2000 {
-        if await onQueue(condition) { return }
-        try await Task.sleep(for: .milliseconds(10))
-    }
-    Issue.record(what, sourceLocation: sourceLocation)
-}
-
 /// Two connected sockets, to be owned by the caller.
 func socketPair() -> (CInt, CInt) {
     var numbers: [CInt] = [-1, -1]

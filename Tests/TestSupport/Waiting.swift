@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Platform
+
+/// What was waited for did not come.
+package struct NothingCame: Error, CustomStringConvertible {
+    package let description: String
+}
+
+/// Runs `body` on the agent's queue.
+@AgentQueue package func onQueue<T: Sendable>(_ body: @AgentQueue () throws -> T) async rethrows -> T { try body() }
+
+/// Waits for something that must happen; the limit only ends a test that has failed.
+///
+/// - Throws: ``NothingCame`` with the place of the call, in the place of an issue: this is no module of tests.
+package func eventually(
+    _ what: String, file: String = #fileID, line: Int = #line, _ condition: @AgentQueue () -> Bool
+) async throws {
+    for _ in 0..<2000 {
+        if await onQueue(condition) { return }
+        try await Task.sleep(for: .milliseconds(10))
+    }
+    throw NothingCame(description: "waited in vain at \(file):\(line): \(what)")
+}
