@@ -44,8 +44,12 @@ public struct Route: Hashable, Sendable {
     public var gateway: IPAddress?
     /// The source address the kernel would fill in (`RTA_PREFSRC`).
     public var source: IPAddress?
-    /// The table that held the route (`RTA_TABLE` under `RTM_F_LOOKUP_TABLE`).
+    /// The table that held the route (`RTA_TABLE` under `RTM_F_LOOKUP_TABLE`). Zero where none did.
     public var table: UInt32
+
+    /// Whether it stands in no table: asked for a packet that is bound to a link, IPv4 takes a destination without a
+    /// route for a neighbour there (`ip_route_output_key_hash_rcu` in net/ipv4/route.c).
+    public var isGuess: Bool { table == 0 && scope == .remote }
 
     /// A route.
     public init(

@@ -39,7 +39,11 @@ extension Path {
     /// The verdict on one destination: what the kernel answered, held against what is known of the interface, the
     /// source address and the gateway that the answer names. The kernel's lookup succeeds without a carrier, with an
     /// address that is still tentative, and through a gateway that is dead; this is where those are caught.
-    public init(to destination: IPAddress, by answer: RouteAnswer, in snapshot: NetworkSnapshot) {
+    ///
+    /// - Parameter needsRoute: whether a route in some table is required, and a guess no way (``Route/isGuess``).
+    public init(
+        to destination: IPAddress, by answer: RouteAnswer, needsRoute: Bool = false, in snapshot: NetworkSnapshot
+    ) {
         self.init(
             generation: snapshot.generation, status: .satisfied, isCoherent: snapshot.isCoherent,
             destination: destination)
@@ -48,7 +52,11 @@ extension Path {
             fail(snapshot.reason(for: refusal, to: destination))
         case .route(let route):
             take(route, in: snapshot)
-            if let obstacle = snapshot.obstacle(on: route, to: destination) { fail(obstacle) }
+            if let obstacle = snapshot.obstacle(on: route, to: destination) {
+                fail(obstacle)
+            } else if needsRoute, route.isGuess {
+                fail(.noRoute)
+            }
         }
     }
 

@@ -82,7 +82,9 @@ final class Inquiry {
 
     /// The path that each single answer makes.
     func candidates(by answers: ArraySlice<RouteAnswer>, in snapshot: NetworkSnapshot) -> [Path] {
-        zip(queries, answers).map { Path(to: $0.query.destination, by: $1, in: snapshot) }
+        zip(queries, answers).map {
+            Path(to: $0.query.destination, by: $1, needsRoute: terms.needsRoute, in: snapshot)
+        }
     }
 
     /// Keeps what the verdict on `answers` rests on.
@@ -116,6 +118,14 @@ final class Inquiry {
     private enum Terms {
         case network(InterfaceRequirement, allowed: [Int]?)
         case host(Target, index: Int?, hasSource: Bool)
+
+        /// A host on the link is reached without a route, as the kernel guesses; the Internet is no host on the link.
+        var needsRoute: Bool {
+            switch self {
+            case .network: true
+            case .host: false
+            }
+        }
     }
 }
 

@@ -89,6 +89,9 @@ struct VerdictTests {
             testDescription: "the link is not known yet", answer: .route(Sample.route4),
             network: Sample.network.with { $0.interfaces[Sample.wiredIndex] = nil }, reason: .noRoute),
         VerdictCase(
+            testDescription: "nothing: without a route, a guess that the destination is on the link",
+            answer: .route(Route(interfaceIndex: 2, source: Sample.own4, table: 0)), reason: nil),
+        VerdictCase(
             testDescription: "no source address", answer: .route(Route(interfaceIndex: 2, source: nil)),
             reason: .noAddress),
         VerdictCase(
@@ -151,6 +154,18 @@ struct VerdictTests {
             network: Sample.network.with { $0.interfaces = [:] }, reason: nil),
     ])
     func whatStandsInTheWayOfARoute(_ row: VerdictCase) { check(row) }
+
+    /// A packet that is bound to a link finds a neighbour there where it finds no route.
+    @Test func aGuessIsNoWayWhereARouteIsNeeded() {
+        func reason(_ route: Route, in network: NetworkSnapshot = Sample.network) -> Path.Reason? {
+            Path(to: Sample.remote4, by: .route(route), needsRoute: true, in: network).reason
+        }
+        let guess = Route(interfaceIndex: 2, source: Sample.own4, table: 0)
+        #expect(reason(guess) == .noRoute)
+        #expect(reason(guess, in: Sample.network.wired { $0.hasCarrier = false }) == .noCarrier)
+        #expect(reason(Sample.route4) == nil)
+        #expect(reason(Route(scope: .local, interfaceIndex: 1, source: Sample.own4, table: 0)) == nil)
+    }
 
     @Test func aSatisfiedPathTellsTheWay() {
         let network = Sample.network.wired {

@@ -99,7 +99,8 @@ struct KernelWord: Equatable, Sendable {
 
 extension KernelWord {
     /// What is asked about.
-    static let subjects = Subject.all + Subject.ofNetwork
+    static let subjects =
+        Subject.all + Subject.ofNetwork + (["b0"] + Subject.virtualLinks).map(Subject.route(by:))
 
     /// The commands that ask for it. The links first, so that `ip`, which remembers names, learns those of now.
     static let questions = ["address show", "neigh show nud all"] + subjects.map(\.lookup)

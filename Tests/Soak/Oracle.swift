@@ -22,6 +22,13 @@ struct Expectation: Hashable, Sendable {
 
     var isSatisfied: Bool { obstacles.isEmpty }
 
+    /// The same where a route is needed and there is none.
+    fileprivate var withoutRoute: Expectation {
+        var expectation = self
+        if isSatisfied { expectation.obstacles = ["noRoute"] }
+        return expectation
+    }
+
     /// The same by a way of which the kernel did not say what source it goes with.
     fileprivate func withOpenSource(unless asked: String?) -> Expectation {
         guard interface != nil, asked == nil else { return self }
@@ -62,10 +69,17 @@ extension KernelWord {
         return try firstThatWorks(up.map(\.ifname).flatMap(Subject.internet))
     }
 
+    /// Whether IPv4 packets would leave by `link` without any route.
+    private func isGuess(by link: String) -> Bool {
+        if case .refused? = lookups[Subject.route(by: link)] { true } else { false }
+    }
+
     private func firstThatWorks(_ ways: [Subject]) throws -> [Expectation] {
         var (found, obstacles): ([Expectation], Set<String>) = ([], [])
         for way in ways {
-            let expected = try expectations(for: way)
+            var expected = try expectations(for: way)
+            // The Internet is no neighbour: over a link that is required, it takes a route.
+            if let link = way.interface, !way.isV6, isGuess(by: link) { expected = expected.map(\.withoutRoute) }
             found += expected.filter(\.isSatisfied)
             let failures = expected.filter { !$0.isSatisfied }
             if failures.isEmpty { return found }

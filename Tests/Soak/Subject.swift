@@ -11,6 +11,8 @@ struct Subject: Hashable, Sendable {
     var port: UInt16?
     var interface: String?
     var source: String?
+    /// Whether it is asked which entry of a table matches, and not where the packet goes.
+    var isAboutTables = false
 
     init(
         _ address: String, mark: UInt32? = nil, user: UInt32? = nil, transport: Target.TransportProtocol? = nil,
@@ -41,7 +43,8 @@ struct Subject: Hashable, Sendable {
             ("from", source), ("oif", interface), ("mark", mark.map { "\($0)" }), ("uid", user.map { "\($0)" }),
             ("ipproto", transport), ("dport", port.map { "\($0)" }),
         ]
-        return words.reduce("route get \(address)") { text, word in text + (word.1.map { " \(word.0) \($0)" } ?? "") }
+        let question = isAboutTables ? "route get fibmatch" : "route get"
+        return words.reduce("\(question) \(address)") { text, word in text + (word.1.map { " \(word.0) \($0)" } ?? "") }
     }
 }
 
@@ -64,6 +67,13 @@ extension Subject {
 
     /// What the network as a whole is judged by.
     static let ofNetwork = internet + (["b0"] + virtualLinks).flatMap(internet) + nameServers
+
+    /// The route to it over `link`: without one IPv4 takes the whole Internet for a neighbour there.
+    static func route(by link: String) -> Subject {
+        var subject = internet(by: link)[0]
+        subject.isAboutTables = true
+        return subject
+    }
 
     /// What a run watches: inside and outside of the prefixes that are churned, on the links, on the machine itself,
     /// and with each property that a rule may select on.

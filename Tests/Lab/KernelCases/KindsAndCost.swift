@@ -85,6 +85,29 @@ struct KindsAndCost {
         }
     }
 
+    /// Asked for a packet that leaves by a given link, IPv4 takes every destination for a neighbour on it. Of a host
+    /// that may be true, and the kernel's word stands; the Internet is no neighbour.
+    @Test func `kinds: where a kind is required, its links need a route`() async throws {
+        try await KernelCase.play {
+            try await $0.host.ip(batch: ["link add br0 type bridge", "link add name c0 type veth peer name c1"])
+            try await $0.host.ip(batch: [
+                "link set c0 master br0", "link set c0 up", "link set c1 up", "link set br0 up",
+                "address add 172.17.0.1/16 dev br0",
+            ])
+            try await $0.host.link("br0", "has carrier") { $0.hasCarrier }
+        } _: { it in
+            let bridges = it.watchNetwork(.requires(.bridge))
+            let path = try await bridges.next("the present path") { _ in true }
+            #expect(path.status == .unsatisfied && path.reason == .noRoute, "\(path)")
+            let bound = Target.server(.v4).with { $0.interface = "br0" }
+            let host = await it.path(to: bound)
+            #expect(host.status == .satisfied)
+            try await it.expectAgreement(host, on: bound)
+            try await it.host.ip("route add default via 172.17.0.2 dev br0 metric 900")
+            try await bridges.next("a route") { $0.status == .satisfied && $0.interface?.name == "br0" }
+        }
+    }
+
     /// A supplicant sets the mode; until it has agreed on keys the link is dormant, and what is sent there is lost.
     @Test func `kinds: a link that waits for its keys has no carrier yet`() async throws {
         try await KernelCase.play {
