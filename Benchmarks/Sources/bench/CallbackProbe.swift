@@ -13,7 +13,8 @@ enum CallbackProbe {
         for host in hosts { host.setCallback(on: queue) { _, _ in stamps.add() } }
         defer { for host in hosts { host.cancel() } }
         for host in hosts { _ = await host.path() }
-        return try await Rounds(count: count > 100 ? 200 : 500, stampsPerReaction: count).measure(against: network.bare, stamps) {
+        let rounds = Rounds(count: count > 100 ? 200 : 500, stampsPerReaction: count)
+        return try await rounds.measure(against: network.bare, stamps) {
             try network.route.change(add: $0.isMultiple(of: 2))
         }
     }
