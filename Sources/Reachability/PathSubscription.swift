@@ -6,7 +6,7 @@ internal import Platform
 
 /// What the library's two public classes share: an observation of the engine, delivered to a user's queue.
 final class PathSubscription: Sendable {
-    private let gate = CallbackGate()
+    private let gate: CallbackGate<(path: Path, changes: [PathChange])>
     private let observation = AgentBox<PathObservation>()
 
     /// Observes `question` and calls `handler` on `queue`.
@@ -14,11 +14,9 @@ final class PathSubscription: Sendable {
         to question: Question, on engine: @escaping @Sendable @AgentQueue () -> NetworkState, queue: DispatchQueue,
         _ handler: @escaping @Sendable (Path, [PathChange]) -> Void
     ) {
+        gate = CallbackGate(to: queue) { handler($0.path, $0.changes) }
         AgentQueue.async { [gate, observation] in
-            observation.set(
-                engine().observe(question) { path, changes in
-                    gate.deliver(on: queue) { handler(path, changes) }
-                })
+            observation.set(engine().observe(question) { path, changes in gate.deliver((path, changes)) })
         }
     }
 
