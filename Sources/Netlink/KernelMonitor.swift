@@ -114,6 +114,7 @@ public final class KernelMonitor {
     /// - Throws: when the kernel cannot be asked; a refusal of one query is its answer, not an error.
     public func routes(for queries: [PreparedQuery]) throws(SystemError) -> [RouteAnswer] {
         lookupCount += queries.count
+        snapshot.prepareForVerdicts()
         return try RouteLookup(on: requests).answers(to: queries)
     }
 

@@ -43,10 +43,8 @@ struct RouteLookup {
             query.request.append(to: &bytes, sequence: sequence)
         }
         try socket.send(bytes)
-        let found = try receive(batch.count, from: first).compactMap(\.self)
-        if found.count == batch.count {
-            answers += found
-        } else if batch.count > 1 {
+        if try receive(batch.count, from: first, into: &answers) { return }
+        if batch.count > 1 {
             // The socket has less room than it should (a small net.core.rmem_default): fewer at a time go into it.
             let middle = batch.startIndex + batch.count / 2
             try answer(batch[..<middle], into: &answers)
@@ -56,34 +54,38 @@ struct RouteLookup {
         }
     }
 
-    /// The answers to `count` questions numbered from `first`; `nil` for those that were lost. With one lost,
-    /// everything is read that the socket holds, for as long as something is left in it the kernel drops what does not
-    /// fit unsaid.
-    private func receive(_ count: Int, from first: UInt32) throws(SystemError) -> [RouteAnswer?] {
-        // The sequence may wrap inside a batch once in four billion questions; the offset below wraps with it.
-        var found = [RouteAnswer?](repeating: nil, count: count)
-        var missing = count
-        while missing > 0 {
+    /// Appends the answers to `count` questions numbered from `first`, and returns whether all were there; otherwise
+    /// none is kept. With one lost, everything is read that the socket holds, for as long as something is left in it
+    /// the kernel drops what does not fit unsaid.
+    private func receive(
+        _ count: Int, from first: UInt32, into answers: inout [RouteAnswer]
+    ) throws(SystemError) -> Bool {
+        let start = answers.count
+        while answers.count < start + count {
             switch try socket.receive() {
             case .overrun: continue
-            case .empty: return found
+            case .empty:
+                answers.removeSubrange(start...)
+                return false
             case .messages(let datagram):
                 NetlinkMessage.forEach(in: datagram) { message in
-                    let offset = Int(message.sequence &- first)
-                    guard found.indices.contains(offset), found[offset] == nil, let answer = RouteAnswer(message)
+                    // The kernel answers in the order of the questions, so that the first that is missing leaves all
+                    // behind it out. The sequence may wrap inside a batch once in four billion questions; this does
+                    // too.
+                    guard message.sequence == first &+ UInt32(answers.count - start),
+                        let answer = RouteAnswer(message)
                     else { return }
-                    found[offset] = answer
-                    missing -= 1
+                    answers.append(answer)
                 }
             }
         }
-        return found
+        return true
     }
 }
 
 /// A query in the form in which the kernel takes it. Made once for a watched target, which asks the same at each
-/// change.
-public struct PreparedQuery: Sendable {
+/// change; a class, so that a round of many questions copies none of them.
+public final class PreparedQuery: Sendable {
     /// What is asked.
     public let query: RouteQuery
     let request: NetlinkRequest

@@ -17,8 +17,14 @@ struct Footing: OptionSet, Hashable, Sendable {
 }
 
 extension NetworkSnapshot {
+    /// Finds out now what all links together offer, which every verdict without a route is read from.
+    public mutating func prepareForVerdicts() {
+        if knownFooting == nil { knownFooting = footing }
+    }
+
     /// What the links offer now.
     var footing: Footing {
+        if let knownFooting { return knownFooting }
         var footing: Footing = []
         for link in interfaces.values where link.kind != .loopback && link.isOperational {
             footing.insert(.link)

@@ -20,7 +20,11 @@ public struct NetworkSnapshot: Hashable, Sendable {
     /// Counts the changes of the kernel's state that were seen, so that A to B to A is visible as two.
     public var generation: UInt64
     /// The interfaces by index.
-    public var interfaces: [Int: Interface]
+    public var interfaces: [Int: Interface] {
+        didSet { knownFooting = nil }
+    }
+    /// What they offer together, where it was found out since the last of them changed.
+    var knownFooting: Footing?
     /// Neighbours that do not answer (from `NUD_FAILED`).
     public var failedNeighbours: Set<Neighbour>
     /// What is known of the links beyond what a path shows.

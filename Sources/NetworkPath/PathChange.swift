@@ -61,6 +61,19 @@ extension Path {
     }
 }
 
+extension Path {
+    /// Whether nothing changed by the verdict of this path, so that ``changes(from:)`` has no name for it; without the
+    /// list. Fields that often differ come first.
+    public func differsOnlyInGeneration(from other: Path) -> Bool {
+        status == other.status && reason == other.reason && gateway == other.gateway && source == other.source
+            && interface == other.interface && destination == other.destination && isCoherent == other.isCoherent
+            && isDirect == other.isDirect && isLocalAddress == other.isLocalAddress
+            && supportsIPv4 == other.supportsIPv4 && supportsIPv6 == other.supportsIPv6
+            && supportsDNS == other.supportsDNS && nameServers == other.nameServers
+            && isExpensive == other.isExpensive && isConstrained == other.isConstrained
+    }
+}
+
 extension Interface {
     /// Whether two are the same in all but their addresses and their cost, which have names of their own among the
     /// changes.

@@ -78,19 +78,23 @@ public struct ChangeScope: Sendable {
     /// `nil` where no link changed.
     fileprivate let footing: Footing?
     fileprivate let rerouted: [LinkReach]
+    /// The destinations of routes as a list, which is quicker to go through than a set; empty where they are all.
+    fileprivate let prefixes: [IPPrefix]
 
     /// The scope of `change`, after which the network is `snapshot`.
     public init(_ change: KernelChange, in snapshot: NetworkSnapshot) {
         self.change = change
         footing = change.links.isEmpty ? nil : snapshot.footing
         rerouted = Array(change.rerouted.values)
+        prefixes = if case .inside(let prefixes) = change.routes { Array(prefixes) } else { [] }
     }
 }
 
 extension VerdictBasis.Leg {
     fileprivate func isConcerned(by scope: ChangeScope) -> Bool {
         let change = scope.change
-        if change.routes != .none, change.routes.contains(destination) { return true }
+        if case .all = change.routes { return true }
+        if scope.prefixes.contains(where: { $0.contains(destination) }) { return true }
         if !change.neighbours.isEmpty, let link, let gateway,
             change.neighbours.contains(.init(interfaceIndex: link, address: gateway))
         {

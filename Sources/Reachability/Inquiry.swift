@@ -66,6 +66,10 @@ final class Inquiry {
 
     /// The path that the kernel's answers to ``queries`` make.
     func path(by answers: ArraySlice<RouteAnswer>, in snapshot: NetworkSnapshot) -> Path {
+        // Nearly always there is one.
+        if queries.count == 1, let answer = answers.first {
+            return Path(to: queries[0].query.destination, by: answer, in: snapshot)
+        }
         var path = Path.best(of: candidates(by: answers, in: snapshot)) ?? foregone ?? Path(status: .unknown)
         path.generation = snapshot.generation
         path.isCoherent = snapshot.isCoherent
@@ -99,6 +103,8 @@ final class Inquiry {
 
     /// Whether the same question would make other lookups after `change`.
     func isOutdated(by change: KernelChange, in snapshot: NetworkSnapshot) -> Bool {
+        // Most changes are of routes, and most questions are made of nothing that these could alter.
+        if change.subjects.isDisjoint(with: [.interfaces, .addresses]), !change.concernsEverybody { return false }
         switch terms {
         case .network(let requirement, let allowed):
             return change.subjects.contains(.interfaces) && requirement.interfaces(in: snapshot) != allowed

@@ -252,10 +252,14 @@ package final class NetworkState {
         let isNetworkConcerned = facts.isConcerned(by: scope, in: kernel.snapshot)
         indexDestinations()
         guard isNetworkConcerned || !concerned.isEmpty else { return }
-        secondLook.follow(change)
+        // After the verdicts are out, which are waited for.
+        defer { secondLook.follow(change) }
         var batch = LookupBatch()
         let factSlots = isNetworkConcerned ? facts.add(to: &batch) : nil
-        let slots = concerned.map { watched in watched.inquiry.map { batch.add($0) } }
+        batch.reserveCapacity(concerned.count)
+        var slots: [LookupBatch.Slot?] = []
+        slots.reserveCapacity(concerned.count)
+        for watched in concerned { slots.append(watched.inquiry.map { batch.add($0) }) }
         do throws(SystemError) {
             try batch.run(on: kernel, alsoWatching: &gateways)
             failure = nil
@@ -279,16 +283,21 @@ package final class NetworkState {
 
     /// The questions whose verdicts may be altered by a change.
     private func questions(concernedBy scope: ChangeScope, in snapshot: NetworkSnapshot) -> [WatchedQuestion] {
-        watched.values.filter { watched in
+        var concerned: [WatchedQuestion] = []
+        // Loops and not closures, here and wherever every question has its turn: a closure of the agent's queue that is
+        // given to the standard library asks at each call whether it is on the queue.
+        for watched in watched.values {
             guard let inquiry = watched.inquiry, !inquiry.isOutdated(by: scope.change, in: snapshot) else {
                 watched.inquiry = inquiry(for: watched, in: snapshot)
                 // One without an inquiry is about a name without addresses, and has its verdict from the network's.
-                guard watched.inquiry != nil else { return false }
+                guard watched.inquiry != nil else { continue }
                 forgetIndex()
-                return true
+                concerned.append(watched)
+                continue
             }
-            return inquiry.isConcerned(by: scope)
+            if inquiry.isConcerned(by: scope) { concerned.append(watched) }
         }
+        return concerned
     }
 
     /// The verdicts that differ with what holds of the network as a whole.
@@ -391,14 +400,9 @@ package final class NetworkState {
 
     private func deliver(_ verdicts: [(WatchedQuestion, Path)]) {
         if let facts { record?.evaluated(verdicts, facts) }
-        var calls: [(key: UInt64, observation: PathObservation, watched: WatchedQuestion)] = []
-        for (watched, path) in verdicts {
-            calls += watched.take(path).map { ($0.key, $0.observation, watched) }
-        }
-        for call in calls.sorted(by: { $0.key < $1.key }) {
-            // Asked for now: one called before may have caused a newer verdict, which must not be overtaken by this.
-            if let path = call.watched.path { call.observation.deliver(path) }
-        }
+        var calls = ObserverCalls()
+        for (watched, path) in verdicts { watched.take(path, calling: &calls) }
+        calls.make()
     }
 
     // MARK: Watching

@@ -35,11 +35,39 @@ final class WatchedQuestion {
         observers.removeAll { $0.key == key }
     }
 
-    /// Takes a new verdict, and returns whom to tell: nobody when it differs from the last in its generation alone.
-    func take(_ path: Path) -> [(key: UInt64, observation: PathObservation)] {
-        let earlier = self.path
+    /// Takes a new verdict. The observers are to be called unless it differs from the last in its generation alone.
+    func take(_ path: Path, calling calls: inout ObserverCalls) {
+        let isNews = self.path == nil || self.path?.differsOnlyInGeneration(from: path) == false
         self.path = path
-        return earlier?.differsOnlyInGeneration(from: path) == true ? [] : observers
+        guard isNews else { return }
+        for (key, observation) in observers { calls.add(observation, of: self, key: key) }
+    }
+}
+
+/// The calls of observers that a round of verdicts makes, in the order in which the observers began.
+@AgentQueue
+struct ObserverCalls {
+    private var calls: [(observation: PathObservation, watched: WatchedQuestion)] = []
+    private var order: [(key: UInt64, position: Int)] = []
+
+    /// Adds a call.
+    mutating func add(_ observation: PathObservation, of watched: WatchedQuestion, key: UInt64) {
+        order.append((key, calls.count))
+        calls.append((observation, watched))
+    }
+
+    /// Makes them.
+    func make() {
+        for (_, position) in Self.sorted(order) {
+            let (observation, watched) = calls[position]
+            // Asked for now: one called before may have caused a newer verdict, which must not be overtaken by this.
+            if let path = watched.path { observation.deliver(path) }
+        }
+    }
+
+    // Outside of the actor, and of numbers alone: a comparison of the agent's queue asks each time whether it is there.
+    private nonisolated static func sorted(_ order: [(key: UInt64, position: Int)]) -> [(key: UInt64, position: Int)] {
+        order.sorted { $0.key < $1.key }
     }
 }
 
@@ -47,13 +75,4 @@ final class WatchedQuestion {
 struct WatchedName {
     let tracker: NameTracker
     var questions: [WatchedQuestion] = []
-}
-
-extension Path {
-    /// Whether nothing changed by the verdict of this path; without the list of names that ``changes(from:)`` makes.
-    func differsOnlyInGeneration(from other: Path) -> Bool {
-        var other = other
-        other.generation = generation
-        return self == other
-    }
 }

@@ -55,6 +55,10 @@ struct PathChangeTests {
         row.change(&path)
         #expect(path.changes(from: Self.base) == row.changes)
         #expect(Self.base.changes(from: path) == row.changes)
+        #expect(!path.differsOnlyInGeneration(from: Self.base))
+        path = Self.base
+        path.generation += 1
+        #expect(path.differsOnlyInGeneration(from: Self.base))
     }
 
     @Test func everyChangeIsInTheTable() {

@@ -35,6 +35,18 @@ struct VerdictTests {
         #expect(path.reason == reason)
     }
 
+    /// What the links offer is found out once for many verdicts, and anew once one of them has changed.
+    @Test func aReasonIsThatOfTheLinksAsTheyAre() {
+        var network = Sample.network
+        network.prepareForVerdicts()
+        #expect(Path(to: Sample.remote4, by: .refused(.noRoute), in: network).reason == .noRoute)
+        for index in network.interfaces.keys { network.interfaces[index]?.hasCarrier = false }
+        #expect(Path(to: Sample.remote4, by: .refused(.noRoute), in: network).reason == .noCarrier)
+        network.prepareForVerdicts()
+        for index in network.interfaces.keys { network.interfaces[index]?.hasCarrier = true }
+        #expect(Path(to: Sample.remote4, by: .refused(.noRoute), in: network).reason == .noRoute)
+    }
+
     @Test(arguments: [
         VerdictCase(
             testDescription: "no interface at all", answer: .refused(.noRoute), network: NetworkSnapshot(),
