@@ -137,6 +137,11 @@ public final class KernelMonitor {
         snapshot.costs = costs
     }
 
+    /// Counts a change that the kernel tells nothing of.
+    public func countChange() {
+        snapshot.generation += 1
+    }
+
     /// Watches whether `gateways` answer, and no others. What is known of new ones is in the snapshot at once.
     public func watch(gateways: Set<NetworkSnapshot.Neighbour>) throws(SystemError) {
         for event in try neighbours.watch(gateways) { _ = snapshot.apply(event) }

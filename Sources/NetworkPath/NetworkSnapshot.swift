@@ -17,7 +17,8 @@ public struct NetworkSnapshot: Hashable, Sendable {
         }
     }
 
-    /// Counts the changes of the kernel's state that were seen, so that A to B to A is visible as two.
+    /// Counts the changes that were seen, so that A to B to A is visible as two: those of the kernel's state, and what
+    /// else made paths others (name servers, the addresses of a name).
     public var generation: UInt64
     /// The interfaces by index.
     public var interfaces: [Int: Interface] {

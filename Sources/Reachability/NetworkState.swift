@@ -386,6 +386,7 @@ package final class NetworkState {
     /// What is common to all verdicts.
     func finished(_ path: Path, for watched: WatchedQuestion) -> Path {
         var path = path.with(facts?.values ?? NetworkFacts())
+        if let kernel { path.generation = kernel.snapshot.generation }
         // "The network" has no destination; the address it was looked up with is nobody's concern.
         if case .network = watched.question { path.destination = nil }
         return path
@@ -399,6 +400,7 @@ package final class NetworkState {
     }
 
     private func deliver(_ verdicts: [(WatchedQuestion, Path)]) {
+        let verdicts = kernel?.counted(verdicts) ?? verdicts
         if let facts { record?.evaluated(verdicts, facts) }
         var calls = ObserverCalls()
         for (watched, path) in verdicts { watched.take(path, calling: &calls) }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Netlink
 internal import NetworkPath
 internal import Platform
 
@@ -75,4 +76,23 @@ struct ObserverCalls {
 struct WatchedName {
     let tracker: NameTracker
     var questions: [WatchedQuestion] = []
+}
+
+extension KernelMonitor {
+    /// These verdicts, of a generation of their own where one differs from its last and is of the same generation: two
+    /// paths of one generation are equal (``NetworkPath/Path/generation``). So is counted what the kernel does not tell
+    /// of: other name servers, their silence, another address of a name, and a change that only a second look shows.
+    @AgentQueue
+    func counted(_ verdicts: [(WatchedQuestion, Path)]) -> [(WatchedQuestion, Path)] {
+        let isSilent = verdicts.contains { watched, path in
+            watched.path.map { $0.generation == path.generation && $0 != path } ?? false
+        }
+        guard isSilent else { return verdicts }
+        countChange()
+        return verdicts.map { watched, path in
+            var path = path
+            path.generation = snapshot.generation
+            return (watched, path)
+        }
+    }
 }

@@ -88,11 +88,10 @@ struct SelectiveEvaluationTests {
     /// The way over the bridge is not asked for again when the Internet's gateway dies; the word on it still holds.
     @Test func `a network that works proves its family, whatever becomes of the others`() async throws {
         try await LabNetwork.with { lab in
-            // Bound to a link without a route, IPv4 takes any host for a neighbour on it; IPv6 finds no way.
             try await lab.host.ip(batch: [
                 "link add br0 type bridge", "link add port0 type veth peer name port1", "link set port0 master br0",
                 "link set port1 up", "link set port0 up", "link set br0 addrgenmode none", "link set br0 up",
-                "address add 172.17.0.1/16 dev br0",
+                "address add 172.17.0.1/16 dev br0", "route add default dev br0 metric 4000",
             ])
             let recorder = try await EngineRecorder.start(on: lab.host)
             let (whole, bridges) = (Question.network(.any), Question.network(.requires(.bridge)))
@@ -120,6 +119,23 @@ struct SelectiveEvaluationTests {
             try await recorder.path(to: server, "the way that ends") { $0.interface?.name == "wan1" }
             try await recorder.path(to: server, "the way that stays") { $0.interface?.name == "wan0" }
             #expect(try await lab.host.ip("-6 route show default").contains("wan1 metric 10 expires"))
+        }
+    }
+
+    /// The change concerns what all paths say of the network, and not the way to this target.
+    @Test func `a path that only the network's facts make another is of the generation of the change`() async throws {
+        try await LabNetwork.with { lab in
+            let recorder = try await EngineRecorder.start(on: lab.host)
+            let server = Question.address(LabNetwork.serverAddress(.v4))
+            try await recorder.watch([server])
+            try await recorder.rest()
+            let before = try #require(await recorder.paths()[server])
+            #expect(before.supportsIPv6)
+            try await lab.removeDefaultRoute(via: .wan0, families: [.v6])
+            try await lab.removeDefaultRoute(via: .wan1, families: [.v6])
+            let path = try await recorder.path(to: server, "the loss of IPv6") { !$0.supportsIPv6 }
+            #expect(path.generation > before.generation)
+            #expect(path.changes(from: before) == [.ipv6])
         }
     }
 
