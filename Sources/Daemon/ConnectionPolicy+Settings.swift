@@ -17,6 +17,7 @@ extension ConnectionPolicy {
         if let maximum = settings.backoff.maximum { backoff.ceiling = maximum }
         if let stableAfter = settings.backoff.stableAfter { self.stableAfter = stableAfter }
         if let connectTimeout = settings.connectTimeout { self.connectTimeout = connectTimeout }
+        tls = settings.tls
         userTimeout = settings.userTimeout
         mark = settings.mark
     }
@@ -56,6 +57,8 @@ extension ConfigurationChecks {
         case "backoff.ceiling": "backoff.maximum"
         case "backoff.multiplier": "backoff.factor"
         case "keepalive.idle": "keepalive.interval"
+        case "tls.serverName": "tls.server_name"
+        case "tls.applicationProtocols": "tls.alpn"
         default: field
         }
     }

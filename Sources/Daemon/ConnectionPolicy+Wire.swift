@@ -25,6 +25,7 @@ extension ConnectionPolicy {
             if let multiplier = backoff.multiplier { self.backoff.multiplier = multiplier }
             if let stable = backoff.stableAfterMilliseconds { stableAfter = .milliseconds(stable) }
         }
+        if let wire = wire.tls { tls = try TLSPolicy(wire, for: remote.description, user: user) }
         userTimeout = Self.duration(wire.userTimeoutMilliseconds)
         if let mark = wire.mark {
             guard let valid = UInt32(exactly: mark) else {

@@ -73,7 +73,7 @@ extension ConnectionsAPI.Connection {
             state: State(status.state), reason: status.reason.description,
             holder: .daemon, session: status.state.hasFlow ? .unknown : .none, since: clocks.wall(at: status.since),
             localAddress: status.localAddress?.description, remoteAddress: status.remoteAddress?.description,
-            interface: status.interface, attempt: status.attempt,
+            interface: status.interface, security: status.security.map { .init($0) }, attempt: status.attempt,
             nextAttemptAt: status.nextAttempt.map(clocks.wall),
             lastProof: status.lastProof.map(clocks.wall), unreadBytes: unreadBytes)
     }

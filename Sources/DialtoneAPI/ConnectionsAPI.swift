@@ -109,6 +109,8 @@ public enum ConnectionsAPI {
         public var nextAttemptAt: Timestamp?
         /// When the remote last answered something demonstrably.
         public var lastProof: Timestamp?
+        /// How it is secured.
+        public var security: Security?
         /// Bytes that arrived and that nobody has read.
         public var unreadBytes: Int?
 
@@ -116,7 +118,8 @@ public enum ConnectionsAPI {
         public init(
             name: String, remote: String, epoch: Int, state: State, reason: String? = nil, holder: Holder,
             session: Session, since: Timestamp, localAddress: String? = nil, remoteAddress: String? = nil,
-            interface: String? = nil, attempt: Int, nextAttemptAt: Timestamp? = nil, lastProof: Timestamp? = nil,
+            interface: String? = nil, security: Security? = nil, attempt: Int, nextAttemptAt: Timestamp? = nil,
+            lastProof: Timestamp? = nil,
             unreadBytes: Int? = nil
         ) {
             self.name = name
@@ -130,6 +133,7 @@ public enum ConnectionsAPI {
             self.localAddress = localAddress
             self.remoteAddress = remoteAddress
             self.interface = interface
+            self.security = security
             self.attempt = attempt
             self.nextAttemptAt = nextAttemptAt
             self.lastProof = lastProof

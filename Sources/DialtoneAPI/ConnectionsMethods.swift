@@ -88,6 +88,8 @@ extension ConnectionsAPI {
             public var keepalive: Keepalive?
             /// How long to wait between attempts.
             public var backoff: Backoff?
+            /// How it is secured.
+            public var tls: TLS?
             /// How long bytes may stay without acknowledgement until the connection counts as lost.
             public var userTimeoutMilliseconds: Int?
             /// The firewall mark of its packets.
@@ -96,18 +98,19 @@ extension ConnectionsAPI {
             /// The fields.
             public enum CodingKeys: String, CodingKey, CaseIterable {
                 /// Named as the properties.
-                case remote, name, keepalive, backoff, userTimeoutMilliseconds, mark
+                case remote, name, keepalive, backoff, tls, userTimeoutMilliseconds, mark
             }
 
             /// A connection; what is left out is the default.
             public init(
                 remote: String, name: String? = nil, keepalive: Keepalive? = nil, backoff: Backoff? = nil,
-                userTimeoutMilliseconds: Int? = nil, mark: Int? = nil
+                tls: TLS? = nil, userTimeoutMilliseconds: Int? = nil, mark: Int? = nil
             ) {
                 self.remote = remote
                 self.name = name
                 self.keepalive = keepalive
                 self.backoff = backoff
+                self.tls = tls
                 self.userTimeoutMilliseconds = userTimeoutMilliseconds
                 self.mark = mark
             }
@@ -117,6 +120,7 @@ extension ConnectionsAPI {
                 switch field {
                 case .keepalive: Keepalive.self
                 case .backoff: Backoff.self
+                case .tls: TLS.self
                 case .remote, .name, .userTimeoutMilliseconds, .mark: nil
                 }
             }

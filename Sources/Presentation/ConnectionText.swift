@@ -21,12 +21,15 @@ enum ConnectionText {
         }
     }
 
-    /// What stands behind the columns: why it is not ready, and when it is tried again.
+    /// What stands behind the columns: why it is not ready, and when it is tried again; or what to know of one that is.
     static func remark(_ connection: ConnectionsAPI.Connection, now: Timestamp) -> String {
+        var parts: [String] = []
         if connection.state == .ready {
-            return connection.unreadBytes.flatMap { $0 > 0 ? "\($0) bytes unread" : nil } ?? ""
+            if let count = connection.unreadBytes, count > 0 { parts.append("\(count) bytes unread") }
+            if connection.security?.assurance == .unverified { parts.append("TLS unverified") }
+            return parts.joined(separator: ", ")
         }
-        var parts = [connection.reason].compactMap { $0 }
+        if let reason = connection.reason { parts.append(reason) }
         if let next = connection.nextAttemptAt {
             let wait = DurationText.short(milliseconds: next.milliseconds - now.milliseconds)
             parts.append("\(ordinal(connection.attempt)) try in \(wait)")

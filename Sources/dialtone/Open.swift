@@ -24,6 +24,9 @@ struct Open: AsyncParsableCommand {
     @Option(help: "The firewall mark of its packets, as in 7 or 0x7.", transform: Number.parse)
     var mark: Int?
 
+    @OptionGroup(title: "TLS")
+    var tls: TLSOptions
+
     /// The longest of either, in seconds: a day. Checked here, since what is longer may not even be a number of
     /// milliseconds; what the daemon finds too short or too long for the kernel, it says itself.
     private static let longest = 86_400
@@ -46,7 +49,7 @@ struct Open: AsyncParsableCommand {
         let reply = try await DialtoneClient().call(
             ConnectionsAPI.Open.self,
             .init(
-                remote: remote, name: name, keepalive: probe,
+                remote: remote, name: name, keepalive: probe, tls: tls.wire,
                 userTimeoutMilliseconds: userTimeout.map { Int($0 * 1000) }, mark: mark))
         Output.write([reply.name])
     }

@@ -75,6 +75,20 @@ struct ConfigurationErrorTests {
             "4:15: connection.wake.signal: unknown value \"SIGKILL\"; \(signals)"
         ),
         ("wake.thaw = 'yes'", "4:13: connection.wake.thaw: expected true or false, found a string"),
+        ("tls = true", "4:7: connection.tls: expected a table, found a boolean"),
+        ("tls.ca = 'ca.pem'", "4:10: connection.tls.ca: \"ca.pem\" is not an absolute path"),
+        ("tls.key = '/k.pem'", "4:11: connection.tls.key: needs a certificate, which tells whose it is"),
+        (
+            "tls.min-version = '1.2'",
+            "4:5: connection.tls.min-version: unknown key; did you mean \"min_version\"?"
+        ),
+        ("tls.min_version = '1.1'", "4:19: connection.tls.min_version: unknown value \"1.1\"; did you mean \"1.2\"?"),
+        (
+            "tls.pins = ['sha256/AAAA']",
+            "4:13: connection.tls.pins: \"sha256/AAAA\" is no pin; write \"sha256/\" and the 44 characters of a public "
+                + "key's SHA-256 in base64 (RFC 7469)"
+        ),
+        ("tls.verify = 'no'", "4:14: connection.tls.verify: expected true or false, found a string"),
         (
             "[limits]\nconnections_per_user = 0",
             "5:24: limits.connections_per_user: 0 is out of range; from 1 to 100000"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import Supervisor
 import Testing
 
 @testable import Daemon
@@ -94,6 +95,49 @@ struct ConfigurationTests {
         #expect(configuration.limits.queuedBytesPerUser == 65_536)
         let last = try #require(loaded.notices.last)
         #expect(last.key == "limits.queued_bytes_per_user" && last.message.hasPrefix("kept, but without effect"))
+    }
+
+    @Test func everySettingOfTLSReachesItsField() throws {
+        let bench = try ConfigurationBench([
+            "dialtone.toml": """
+            [[connection]]
+            name = "van"
+            remote = "mqtts://fleet.example.net"
+            [connection.tls]
+            ca = "/etc/dialtone/ca.pem"
+            certificate = "/etc/dialtone/van.pem"
+            key = "/etc/dialtone/van.key"
+            password_file = "/etc/dialtone/van.password"
+            pins = ["sha256/d6qzRu9zOECb90Uez27xWltNsj0e1Md7GkYYkVoZWmM="]
+            min_version = "1.3"
+            server_name = "broker.example.net"
+            alpn = ["mqtt"]
+            """
+        ])
+        let van = try #require(try bench.load().configuration.connections.first)
+        #expect(van.tls.authorities == "/etc/dialtone/ca.pem")
+        #expect(
+            van.tls.identity
+                == .init(
+                    certificate: "/etc/dialtone/van.pem", key: "/etc/dialtone/van.key",
+                    passwordFile: "/etc/dialtone/van.password"))
+        #expect(van.tls.pins.map(\.description) == ["sha256/d6qzRu9zOECb90Uez27xWltNsj0e1Md7GkYYkVoZWmM="])
+        #expect(van.tls.minimumVersion == .v13)
+        #expect(van.tls.serverName == "broker.example.net")
+        #expect(van.tls.applicationProtocols == ["mqtt"])
+        #expect(van.tls.verifiesCertificate)
+        #expect(try ConnectionPolicy(van, owner: 0).tls == van.tls)
+    }
+
+    @Test func verificationThatIsOffIsRemarkedUnlessAPinStandsForIt() throws {
+        let connection = "[[connection]]\nname = 'van'\nremote = 'mqtts://h'\n"
+        let bench = try ConfigurationBench(["dialtone.toml": connection + "tls = { verify = false }"])
+        let loaded = try bench.load()
+        #expect(loaded.configuration.connections.first?.tls.verifiesCertificate == false)
+        #expect(loaded.notices.map(\.key) == ["connection.tls.verify"])
+        let pin = "d6qzRu9zOECb90Uez27xWltNsj0e1Md7GkYYkVoZWmM="
+        try bench.write(connection + "tls = { verify = false, pins = ['\(pin)'] }")
+        #expect(try bench.load().notices.isEmpty)
     }
 
     @Test func withoutAnyFileTheEmbeddedDefaultCounts() throws {

@@ -90,6 +90,12 @@ struct ConnectionsServiceTests {
         ),
         (.init(remote: "tcp://h:1", backoff: .init(multiplier: 0.5)), "backoff.multiplier"),
         (.init(remote: "tcp://h:1", backoff: .init(stableAfterMilliseconds: 1)), "backoff.stableAfterMilliseconds"),
+        (.init(remote: "tls://h:1", tls: .init(pins: ["AAAA"])), "tls.pins"),
+        (.init(remote: "tls://h:1", tls: .init(minimumVersion: "1.1")), "tls.minimumVersion"),
+        (.init(remote: "tls://h:1", tls: .init(serverName: "a b")), "tls.serverName"),
+        (.init(remote: "tls://h:1", tls: .init(applicationProtocols: [""])), "tls.applicationProtocols"),
+        (.init(remote: "tls://h:1", tls: .init(keyFile: "/key.pem")), "tls.certificateFile"),
+        (.init(remote: "tcp://h:1", tls: .init(verify: false)), "tls"),
     ])
     func `a figure that makes no sense is refused by its name`(
         parameters: ConnectionsAPI.Open.Parameters, name: String

@@ -56,6 +56,11 @@ struct ConnectionTests {
     @Test func `a connection that is ready does not say why, nor that nothing waits`() {
         let ready = Sample.connection { ($0.reason, $0.unreadBytes) = ("connected", 0) }
         #expect(ConnectionText.remark(ready, now: Sample.noon) == "")
+        let exposed = Sample.connection {
+            $0.unreadBytes = 5
+            $0.security = .init(version: "1.3", cipher: "x", assurance: .unverified, isResumed: false)
+        }
+        #expect(ConnectionText.remark(exposed, now: Sample.noon) == "5 bytes unread, TLS unverified")
     }
 
     @Test func `a time that has passed is no time away`() {

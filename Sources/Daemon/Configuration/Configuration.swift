@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+public import Supervisor
+
 /// What an administrator or user told the daemon. Plain values: two loads of the same text are equal, wherever in the
 /// files it stands, so a reload finds the connections that did not change by comparing.
 public struct Configuration: Hashable, Sendable {
@@ -28,6 +30,8 @@ public struct ConnectionSettings: Hashable, Sendable {
     public var wake: WakeSettings?
     /// How long to wait between attempts.
     public var backoff = BackoffSettings()
+    /// How it is secured.
+    public var tls = TLSPolicy()
     /// The firewall mark of its packets (`SO_MARK`).
     public var mark: UInt32?
     /// How long an attempt to connect may take.

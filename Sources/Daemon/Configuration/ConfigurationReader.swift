@@ -84,6 +84,7 @@ struct ConfigurationReader {
             settings.wake = readWake(wake)
             table.notice("wake", wake.position, "kept, but this version wakes nobody yet; clients see the events")
         }
+        if let tls = table.table("tls") { settings.tls = readTLS(tls) }
         settings.mark = table.integer("mark", 1...UInt32.max)
         settings.connectTimeout = table.duration("connect_timeout", Self.timeouts)?.value
         settings.userTimeout = table.duration("user_timeout", Self.timeouts)?.value
