@@ -154,7 +154,7 @@ let package = Package(
             "Lab",
             [
                 "CNetlink", "DialtoneAPI", "DialtoneClient", "LabSupport", "Netlink", "NetworkPath", "Platform",
-                "Reachability", "Resolver", "TestSupport", "dialtone", "dialtoned", "lab-launch",
+                "Reachability", "Resolver", "TLSTestSupport", "TestSupport", "dialtone", "dialtoned", "lab-launch",
                 "lab-network-manager",
             ],
             resources: [.copy("agent.py")]),

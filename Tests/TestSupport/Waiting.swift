@@ -14,10 +14,10 @@ package struct NothingCame: Error, CustomStringConvertible {
 ///
 /// - Throws: ``NothingCame`` with the place of the call, in the place of an issue: this is no module of tests.
 package func eventually(
-    _ what: String, file: String = #fileID, line: Int = #line, _ condition: @AgentQueue () -> Bool
+    _ what: String, file: String = #fileID, line: Int = #line, _ condition: @AgentQueue () async throws -> Bool
 ) async throws {
     for _ in 0..<2000 {
-        if await onQueue(condition) { return }
+        if try await condition() { return }
         try await Task.sleep(for: .milliseconds(10))
     }
     throw NothingCame(description: "waited in vain at \(file):\(line): \(what)")
