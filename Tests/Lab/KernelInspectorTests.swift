@@ -15,7 +15,7 @@ struct KernelInspectorTests {
         for rule in [
             "from \(near) lookup 100", "to \(host) lookup 101", "from \(near) to \(near) lookup main",
             "fwmark 0x7 lookup 100", "fwmark 0x0/0xff lookup 100", "not from all fwmark 0xca6c lookup 51820",
-            "iif lo lookup 100", "oif lo lookup 100", "uidrange 1000-2000 lookup 100",
+            "iif lo lookup 100", "oif lo lookup 100", "uidrange 0-0 lookup 100",
             "ipproto tcp dport 5060 prohibit",
             "ipproto udp sport 1-1023 blackhole", "tos 0x10 unreachable",
             "lookup main suppress_prefixlength 0", "goto 32766", "nop", "lookup 4000000000",

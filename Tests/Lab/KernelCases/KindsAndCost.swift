@@ -18,6 +18,8 @@ struct KindsAndCost {
                 try await it.host.ip(device.command)
             } catch LabError.commandFailed(_, _, let complaint) where complaint.contains("Unknown device type") {
                 try Test.cancel("this kernel has no \(device.driver)")
+            } catch LabError.commandFailed(_, _, let complaint) where device.isTunnel && complaint.contains("denied") {
+                try Test.cancel("/dev/net/tun is not for this user")
             }
             let paths = try await it.watch()
             try await it.catchUp(paths)
@@ -65,7 +67,7 @@ struct KindsAndCost {
     }
 
     /// A VPN's client that crashed has let go of its device, which stays.
-    @Test(.enabled(if: FileManager.default.fileExists(atPath: "/dev/net/tun"), "there is no /dev/net/tun"))
+    @Test(.enabled(if: access("/dev/net/tun", R_OK | W_OK) == 0, "/dev/net/tun is missing, or not for this user"))
     func `kinds: a tunnel is a way for as long as a program has it open`() async throws {
         try await KernelCase.play {
             try await $0.host.ip(batch: [
@@ -150,10 +152,13 @@ struct Device: Sendable, CustomTestStringConvertible {
 
     /// As `ip` takes it.
     var command: String {
-        driver == "tun" || driver == "tap"
+        isTunnel
             ? "tuntap add x0 mode \(driver)"
             : "link add \(below.map { "link \($0) " } ?? "")name x0 type \(driver) \(options)"
     }
+
+    /// Whether it is made by `/dev/net/tun`.
+    var isTunnel: Bool { driver == "tun" || driver == "tap" }
 
     var testDescription: String { driver }
 
