@@ -232,10 +232,15 @@ private func sendPacket(
     var message = msghdr()
     message.msg_iov = UnsafeMutablePointer(mutating: pieces)
     message.msg_iovlen = Int(count)
-    let sent = sendmsg(descriptor, &message, CInt(MSG_NOSIGNAL))
-    // The port's refusal of the datagram before this one (ICMP), which the kernel reports to whoever calls first, and
+    var sent = sendmsg(descriptor, &message, CInt(MSG_NOSIGNAL))
+    // The port's refusal of a datagram before this one (ICMP), which the kernel reports to whoever calls first, and
     // only once: c-ares would move this question on and leave the other to its time-out. Sent again, both are refused
-    // together, when the socket is read.
-    guard sent < 0, errno == ECONNREFUSED else { return sent }
-    return sendmsg(descriptor, &message, CInt(MSG_NOSIGNAL))
+    // together, when the socket is read. On a busy machine the refusals of several datagrams come in between the calls.
+    for _ in 0..<mostRefusals where sent < 0 && errno == ECONNREFUSED {
+        sent = sendmsg(descriptor, &message, CInt(MSG_NOSIGNAL))
+    }
+    return sent
 }
+
+/// A name has two questions, and each is asked in three rounds.
+private let mostRefusals = 6
