@@ -43,7 +43,8 @@ final class Agent {
             logger.warning("a client was turned away", metadata: ["incident": "\(incident)"])
         }
         engine.onLostAddresses { [registry] in registry.addressesLost($0) }
-        engine.onResume { [logger] slept in
+        engine.onResume { [registry, logger] slept in
+            registry.resumed()
             logger.notice(
                 "the machine woke from suspend: everything is looked at anew", metadata: ["asleep": "\(slept)"])
         }

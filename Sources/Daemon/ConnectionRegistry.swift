@@ -57,6 +57,8 @@ final class RegisteredConnection {
 
     fileprivate func addressRemoved(_ address: IPAddress) { driver?.localAddressRemoved(address) }
 
+    fileprivate func resumed() { driver?.resumed() }
+
     fileprivate func change(to policy: ConnectionPolicy) {
         guard let driver, driver.policy != policy else { return }
         driver.change(to: policy)
@@ -226,6 +228,11 @@ final class ConnectionRegistry {
         for connection in connections.values {
             for address in addresses { connection.addressRemoved(address) }
         }
+    }
+
+    /// The machine woke from suspend.
+    func resumed() {
+        for connection in connections.values { connection.resumed() }
     }
 
     /// Closes every connection, for the end of the daemon.

@@ -67,6 +67,9 @@ public enum ConnectionsAPI {
         public enum State: String, Codable, Hashable, Sendable, CaseIterable {
             /// What each means stands in the interface's definition.
             case waiting, resolving, connecting, securing, ready, verifying, backingOff, failed, closed
+
+            /// Whether a flow stands: `ready`, or `verifying` that it still is.
+            public var hasFlow: Bool { self == .ready || self == .verifying }
         }
 
         /// Who reads and writes its socket.

@@ -18,8 +18,9 @@ extension NetworkState {
         prober.probe(gatewaysToProbe(in: kernel.snapshot.failedNeighbours))
     }
 
-    /// Of the dead gateways those that are to be asked for: also where the kernel has gone round them, since it would go
-    /// back. IPv6 asks for these itself, and while somebody else does it goes by them as if they lived (`rt6_probe` and
+    /// Of the dead gateways those that are to be asked for: also where the kernel has gone round them, since it would
+    /// go back. IPv6 asks for these itself, and while somebody else does it goes by them as if they lived (`rt6_probe`
+    /// and
     /// `rt6_check_neigh` in net/ipv6/route.c). So there it is done only where nothing is to be lost by it.
     private func gatewaysToProbe(in failed: Set<NetworkSnapshot.Neighbour>) -> Set<NetworkSnapshot.Neighbour> {
         guard failed.contains(where: { $0.address.family == .v6 }) else { return failed }

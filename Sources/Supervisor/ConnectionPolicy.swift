@@ -10,7 +10,8 @@ public struct ConnectionPolicy: Hashable, Sendable {
     public var backoff: BackoffPolicy
     /// The kernel's keepalive; `nil` for none.
     public var keepalive: KeepalivePolicy?
-    /// What the agent itself sends to keep the flow alive, in the protocol's own words; `nil` to leave it to the kernel.
+    /// What the agent itself sends to keep the flow alive, in the protocol's own words; `nil` to leave it to the
+    /// kernel.
     public var heartbeat: Heartbeat?
     /// Whether a flow that stands is kept until one over a better path has taken its place. Otherwise it stays where it
     /// is, as long as it works.
@@ -36,13 +37,14 @@ public struct ConnectionPolicy: Hashable, Sendable {
     /// A policy for `remote` with the defaults of its scheme.
     public init(
         remote: Remote, backoff: BackoffPolicy? = nil, keepalive: KeepalivePolicy? = KeepalivePolicy(),
-        heartbeat: Heartbeat? = nil, movesToBetterPath: Bool = true, connectTimeout: Duration = .seconds(10), userTimeout: Duration? = nil, stableAfter: Duration = .seconds(60),
+        heartbeat: Heartbeat? = nil, movesToBetterPath: Bool = true, connectTimeout: Duration = .seconds(10),
+        userTimeout: Duration? = nil, stableAfter: Duration = .seconds(60),
         tls: TLSPolicy = TLSPolicy(), mark: UInt32? = nil, user: UInt32? = nil
     ) {
         self.remote = remote
         self.backoff = backoff ?? remote.scheme.backoff
         self.keepalive = keepalive
-        self.heartbeat = heartbeat
+        self.heartbeat = heartbeat ?? remote.scheme.heartbeat
         self.movesToBetterPath = movesToBetterPath
         self.connectTimeout = connectTimeout
         self.userTimeout = userTimeout

@@ -30,7 +30,8 @@ internal import NetworkPath
 ///
 /// - No path: no socket, no query and no timer. The path's return is the timer; it also makes the back-off start over.
 /// - A path that is *unknown* may be there: dialled, with back-off. One that is not coherent closes nothing.
-/// - A flow outlives a change of its path as long as its local address is on this machine, and it proves itself: a round
+/// - A flow outlives a change of its path as long as its local address is on this machine, and it proves itself: a
+/// round
 ///   trip begun after the change must end in time. The same after the machine slept.
 /// - A path that leads from another address is a better one: a flow is dialled over it while the old one stands, takes
 ///   its place when it is connected, and only then is the old one closed. It never lives without a flow for that.
@@ -45,7 +46,8 @@ public struct ConnectionStateMachine: ~Copyable {
         case waiting
         /// Names are asked for, sockets connect or are being secured. Turns into `ready`, `backingOff` or `failed` when
         /// all has failed, `waiting` when the path goes, itself anew when the path moves or a user asks, and `closed`.
-        /// Indirect, because it is the largest and the shortest: a thousand ready connections need not hold room for it.
+        /// Indirect, because it is the largest and the shortest: a thousand ready connections need not hold room for
+        /// it.
         indirect case dialling(Dial)
         /// A flow stands. There is no timer but while it owes a proof or moves to a better path. Turns into itself with
         /// another flow, `backingOff` or `failed` when the remote or the line ends it, `dialling` when its address goes

@@ -63,6 +63,17 @@ public struct Remote: Hashable, Sendable, CustomStringConvertible {
             }
         }
 
+        /// What its servers take for a keepalive; `nil` where nothing is known of what is spoken.
+        public var heartbeat: Heartbeat? {
+            switch self {
+            case .sip, .sips: Heartbeat(.crlf)
+            case .xmpp, .xmpps: Heartbeat(.whitespace)
+            case .mqtt, .mqtts: Heartbeat(.mqtt)
+            case .ws, .wss: Heartbeat(.websocket)
+            case .tcp, .tls: nil
+            }
+        }
+
         /// How its servers want to be dialled again.
         public var backoff: BackoffPolicy {
             switch self {

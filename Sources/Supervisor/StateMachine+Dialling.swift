@@ -176,7 +176,9 @@ extension ConnectionStateMachine {
             guard isDue(deadline, .retry, &turn) else { return }
             dial(because: .retryDue, &turn)
         case .ready(let ready):
-            guard case .waiting(let deadline, let failures)? = ready.move, isDue(deadline, .retry, &turn) else { return }
+            guard case .waiting(let deadline, let failures)? = ready.move, isDue(deadline, .retry, &turn) else {
+                return
+            }
             move(ready, afterFailures: failures, &turn)
         case .waiting, .dialling, .closed:
             break

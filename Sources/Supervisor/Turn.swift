@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// One call of ``ConnectionStateMachine/process(_:now:using:)``: its instant, its random source, and the actions so far.
+/// One call of ``ConnectionStateMachine/process(_:now:using:)``: its instant, its random source, and the actions so
+/// far.
 struct Turn<Random: RandomNumberGenerator> {
     let now: Duration
     var random: Random

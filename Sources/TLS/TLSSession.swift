@@ -162,8 +162,8 @@ extension TLSSession {
         state == .open ? Int(SSL_pending(handle)) : 0
     }
 
-    /// Copies plaintext of the record that is next to be read, as far as it fits, and leaves it to be read; says how many
-    /// bytes.
+    /// Copies plaintext of the record that is next to be read, as far as it fits, and leaves it to be read; says how
+    /// many bytes.
     public func peek(into buffer: UnsafeMutableRawBufferPointer) -> Int {
         guard unreadPlaintext > 0, let start = buffer.baseAddress else { return 0 }
         return max(Int(SSL_peek(handle, start, CInt(clamping: min(buffer.count, unreadPlaintext)))), 0)

@@ -61,6 +61,16 @@ struct Story {
         #expect(try await serverSees().contains(listed.localAddress ?? ""))
     }
 
+    /// Waits for another flow to take the place of the one that stands, and holds that there was one at every moment.
+    func movesWithoutAGap(to uplink: Uplink, after count: Int) async throws {
+        let event = try await events.event("office to move to \(uplink)", after: count) {
+            $0.reason == "moved to the better path" && $0.connection.interface == uplink.name
+        }
+        let since = events.events.dropFirst(count).prefix { $0.sequence <= event.sequence }
+        #expect(since.allSatisfy { $0.connection.state.hasFlow }, "\(since.map(\.connection.state))")
+        try await isReady(from: uplink, after: count)
+    }
+
     /// The host's ends of its own connections to the broker.
     func hostSees() async throws -> [String] {
         try await lab.host.connections()

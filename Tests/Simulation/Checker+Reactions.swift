@@ -96,7 +96,8 @@ extension Checker {
             }
         case .dialSucceeded(let epoch, _, _, _):
             let isNews = before.attempts[epoch] != nil
-            try require(isNews == (known.standing == epoch && before.standing != epoch), .oneFlow, "\(epoch) for \(actions)")
+            try require(
+                isNews == (known.standing == epoch && before.standing != epoch), .oneFlow, "\(epoch) for \(actions)")
             if isNews { try require(!known.isDialling, .stateHoldsWhatItNeeds, "a dial that was won goes on") }
         case .probeSent(let epoch), .answered(let epoch, _), .answerHidden(let epoch), .acknowledged(let epoch, _):
             if epoch != before.standing { try require(actions.isEmpty, .silentWithoutNews, "\(actions)") }

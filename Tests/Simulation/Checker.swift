@@ -261,7 +261,8 @@ final class Checker {
             try require(epoch == known.standing, .closesWhatIsOpen, "probes \(epoch)")
             known.life.event = now
         case .scheduleTimer(let timer, let deadline):
-            try require(deadline >= now || timer == .dial || timer == .proof, .deadlinesAhead, "\(timer) at \(deadline)")
+            try require(
+                deadline >= now || timer == .dial || timer == .proof, .deadlinesAhead, "\(timer) at \(deadline)")
             known.timers[timer] = deadline
         case .cancelTimer(let timer):
             try require(known.timers[timer] != nil, .stateHoldsWhatItNeeds, "\(timer) is cancelled and does not run")
@@ -339,7 +340,7 @@ final class Checker {
             case .redialRequested: reason == .superseded
             case .policyChanged(let new): Self.isElsewhere(new, before.policy) && reason == .superseded
             case .closeRequested: reason == .closeRequested
-            case .dialSucceeded(let other, _, _, _): 
+            case .dialSucceeded(let other, _, _, _):
                 // A move that was begun is not given up because the way is unknown for a moment.
                 other != epoch && reason == .replaced
                     && (before.hasBetterPath || before.path?.status != .satisfied)

@@ -13,7 +13,7 @@ enum Fault: CaseIterable {
     case nameServersOutOfReach
     case hostsChange, serverRestarts, silentDeath
     case nameServerChanges, answerChanges, servicesChange
-    case lineForgotten, sleep, serverAsks, answerHidden
+    case lineForgotten, suspend, serverAsks, answerHidden
     case redial, redialStorm, policyChanges
     case lateWords, earlyTimer
     case calm
@@ -59,7 +59,7 @@ extension Simulation {
         case .answerChanges: world.answer = (0...random.below(4)).map { _ in random.below(4) }
         case .servicesChange: world.services = random.pick(World.Services.allCases)
         case .lineForgotten: world.forgotten.formUnion(checker.known.sockets.keys)
-        case .sleep: try sleep(.seconds(1 + random.below(30_000)))
+        case .suspend: try suspend(.seconds(1 + random.below(30_000)))
         case .serverAsks:
             try tell(.serverAsked(.seconds(random.below(120))))
             if random.chance(70) { try endFlow { .remoteClosed(epoch: $0) } }

@@ -105,7 +105,8 @@ extension Simulation {
         let local = Endpoint(address: World.source(of: 0, .v4), port: 1)
         let last: [ConnectionInput] = [
             .pathChanged(world.path()), .redialRequested, .dialFailed(epoch: epoch, .refused),
-            .dialSucceeded(epoch: epoch, local: local, remote: local), .timerFired(.retry), .timerFired(.dial), .timerFired(.proof),
+            .dialSucceeded(epoch: epoch, local: local, remote: local), .timerFired(.retry), .timerFired(.dial),
+            .timerFired(.proof),
             .resolved(query: checker.newestQuery, .services([])), .probeSent(epoch: epoch), .resumed,
             .serverAsked(.seconds(1)), .closeRequested,
         ]

@@ -92,7 +92,7 @@ struct Simulation: ~Copyable {
     }
 
     /// The machine sleeps: what would have come in between comes late, and what was on the wire is lost.
-    mutating func sleep(_ duration: Duration) throws {
+    mutating func suspend(_ duration: Duration) throws {
         now += duration
         checker.wokeAt = now
         pending.removeAll { pending in

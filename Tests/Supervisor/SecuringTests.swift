@@ -30,7 +30,8 @@ import Testing
         let tls = try #require(request.tls)
         #expect(tls.host == .name("edge.example.com"))
         #expect(tls.applicationProtocols == ["sip/2"])
-        #expect(ConnectionPolicy(remote: .of("sips://sip.example.com:5061")).tlsRequest?.host == .name("sip.example.com"))
+        #expect(
+            ConnectionPolicy(remote: .of("sips://sip.example.com:5061")).tlsRequest?.host == .name("sip.example.com"))
         #expect(ConnectionPolicy.office.tlsRequest == nil)
         policy.tls.applicationProtocols = []
         #expect(policy.tlsRequest?.applicationProtocols == [])

@@ -98,8 +98,8 @@ extension KeepaliveProtocol {
 
     /// Whether a server takes it only from a client that has logged in, or at least shaken hands.
     ///
-    /// SIP's belongs to the flow and not to a registration (RFC 5626, section 4.4.1); of what a user made up we are told
-    /// that it is right.
+    /// SIP's belongs to the flow and not to a registration (RFC 5626, section 4.4.1); of what a user made up we are
+    /// told that it is right.
     public var needsSession: Bool {
         switch self {
         case .kernel, .crlf, .custom: false

@@ -81,8 +81,8 @@ struct Case10SeveralGateways {
         }
     }
 
-    /// To ask for a dead gateway makes IPv6 go by it until it has failed again; where another one lives, that would cost
-    /// packets.
+    /// To ask for a dead gateway makes IPv6 go by it until it has failed again; where another one lives, that would
+    /// cost packets.
     @Test func `case 10: no question leads IPv6 back to a dead gateway`() async throws {
         try await play(Shape(form: .metrics, family: .v6)) { it in
             try await it.die()
