@@ -303,7 +303,9 @@ package final class PathInspector {
         var bound = query
         bound.interfaceIndex = index
         if case .route(let route) = try kernel.answers(to: [bound])[0], let source = route.source,
-            !loss.addresses.contains(source)
+            !loss.addresses.contains(source),
+            // A rule may give what is bound to the interface a route of its own, with a source of that route's.
+            try kernel.entry(matching: bound)?.preferredSource == nil
         {
             return source
         }

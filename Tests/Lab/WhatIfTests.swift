@@ -58,6 +58,28 @@ struct WhatIfTests {
         // A network in which nothing can be reached, or everything, would prove nothing.
         #expect((verdicts[.satisfied] ?? 0) > 20 && (verdicts[.unsatisfied] ?? 0) > 20, "\(verdicts)")
     }
+
+    @Test func `a rule for packets bound to an interface has no say in the source of others`() async throws {
+        try await LabNetwork.with { lab in
+            try await lab.host.ip(batch: [
+                "link add other0 type veth peer name other1", "link set other1 up", "link set other0 up",
+                "address add 2001:db8:99::2/64 dev other0 nodad",
+                "route add default via \(Uplink.wan0.gateway(.v6)) dev wan0 table 101 src 2001:db8:99::2",
+            ])
+            try await lab.addRule(.v6, "oif wan0 lookup 101")
+            // Beside this machine, by the route that came with its address.
+            let target = Target(.init(Uplink.wan0.gateway(.v6)))
+            let predicted = try await lab.host.run {
+                try verdict(on: target, without: "wan1", mostRoutes: KernelInspector.mostRoutes)
+            }
+            #expect(predicted.path.source == IPAddress(Uplink.wan0.address(.v6)))
+            try await lab.host.ip("link delete wan1")
+            try await lab.host.changes.wait(for: "the prediction to come true") {
+                let now = try await lab.host.run { try verdict(on: target) }
+                return predicted.comesTrue(now) ? () : nil
+            }
+        }
+    }
 }
 
 /// What of a path the kernel decides.
