@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NetworkPath
+import Testing
+
+@testable import Supervisor
+
+@Suite struct MoveTests {
+    private static let overModem = Endpoint(address: .modemSource, port: 50_000)
+
+    /// A flow over Wi-Fi while the path leads over the modem, whose flow is on its way as epoch 2.
+    private func moving(_ policy: ConnectionPolicy = .office) -> Harness {
+        var harness = Harness.ready(policy)
+        harness.tell(.pathChanged(.modem), after: .seconds(100))
+        return harness
+    }
+
+    @Test func aBetterPathIsDialledWhileTheFlowStandsAndIsVerified() {
+        var harness = Harness.ready()
+        let actions = harness.tell(.pathChanged(.modem), after: .seconds(7))
+        #expect(
+            actions == [
+                .openSocket(.overModem(epoch: 2)),
+                .scheduleTimer(.dial, deadline: harness.now + .seconds(10)),
+                .scheduleTimer(.proof, deadline: harness.now + .seconds(3)),
+                harness.event(from: .ready, after: .seconds(7)),
+                .probe(epoch: 1),
+            ])
+        #expect(harness.status.state == .verifying)
+        #expect(harness.status.epoch == 1)
+        #expect(harness.status.localAddress == .local)
+    }
+
+    @Test func theNewFlowTakesTheOldOnesPlaceBeforeThatIsClosed() {
+        var harness = moving()
+        let actions = harness.tell(.dialSucceeded(epoch: 2, local: Self.overModem, remote: .office))
+        #expect(
+            actions == [
+                .cancelTimer(.dial), .cancelTimer(.proof), .closeSocket(epoch: 1, .replaced),
+                harness.event(from: .verifying),
+            ])
+        #expect(harness.status.state == .ready)
+        #expect(harness.status.reason == .replaced)
+        #expect(harness.status.epoch == 2)
+        #expect(harness.status.interface == "wwan0")
+    }
+
+    @Test func whereTheUserWantsNoneTheFlowStaysAndProvesItself() {
+        var policy = ConnectionPolicy.office
+        policy.movesToBetterPath = false
+        var harness = Harness.ready(policy)
+        let actions = harness.tell(.pathChanged(.modem))
+        #expect(actions.contains(.probe(epoch: 1)))
+        harness.tell(.acknowledged(epoch: 1, begun: harness.now), after: .milliseconds(40))
+        #expect(harness.status.state == .ready)
+        #expect(harness.status.epoch == 1)
+    }
+
+    @Test func aGatewayThatChangesUnderTheSameAddressNeedsNoOtherFlow() {
+        var harness = Harness.ready()
+        var other = Path.wifi
+        other.gateway = IPAddress("192.168.1.254")
+        let actions = harness.tell(.pathChanged(other))
+        #expect(actions.contains(.probe(epoch: 1)))
+        #expect(!actions.contains { if case .openSocket = $0 { true } else { false } })
+    }
+
+    @Test func aMoveThatFailsKeepsTheFlowAndIsTriedAgain() {
+        var harness = moving()
+        harness.tell(.acknowledged(epoch: 1, begun: harness.now))
+        let actions = harness.tell(.dialFailed(epoch: 2, .refused), after: .milliseconds(10))
+        #expect(
+            actions == [
+                .closeSocket(epoch: 2, .dialFailed), .cancelTimer(.dial),
+                .scheduleTimer(.retry, deadline: harness.now + .milliseconds(800)),
+                harness.event(
+                    .moveFailed, from: .ready, after: .milliseconds(10), because: .dialFailed(.refused, .office)),
+            ])
+        #expect(harness.status.state == .ready)
+        #expect(harness.status.attempt == 1)
+        let again = harness.tell(.timerFired(.retry), after: .milliseconds(800))
+        #expect(again.first == .openSocket(.overModem(epoch: 3)))
+    }
+
+    @Test func aPathThatLeadsBackEndsTheMove() {
+        var harness = moving()
+        let actions = harness.tell(.pathChanged(.wifi))
+        #expect(actions.prefix(2) == [.cancelTimer(.dial), .closeSocket(epoch: 2, .pathMoved)])
+        #expect(harness.status.epoch == 1)
+    }
+
+    @Test func whenTheOldFlowEndsTheMoveIsTheDial() {
+        var harness = moving()
+        let actions = harness.tell(.remoteClosed(epoch: 1))
+        #expect(
+            actions == [.cancelTimer(.proof), .closeSocket(epoch: 1, .remoteClosed), harness.event(from: .verifying)])
+        #expect(harness.status.state == .connecting)
+        #expect(harness.status.epoch == 2)
+        harness.tell(.dialSucceeded(epoch: 2, local: Self.overModem, remote: .office))
+        #expect(harness.status.reason == .connected)
+    }
+
+    @Test func whenTheOldAddressGoesTheMoveIsTheDial() {
+        var harness = moving()
+        let actions = harness.tell(.localAddressRemoved(.wifiSource))
+        #expect(actions.contains(.closeSocket(epoch: 1, .localAddressRemoved)))
+        #expect(harness.status.state == .connecting)
+        #expect(harness.status.epoch == 2)
+    }
+
+    @Test func whenTheNewAddressGoesTheMoveEndsAndTheFlowStays() {
+        var harness = moving()
+        let actions = harness.tell(.localAddressRemoved(.modemSource))
+        #expect(actions == [.cancelTimer(.dial), .closeSocket(epoch: 2, .localAddressRemoved)])
+        #expect(harness.status.epoch == 1)
+    }
+
+    @Test func aFlowThatDoesNotProveItselfLeavesItsPlaceToTheMove() {
+        var harness = moving()
+        let actions = harness.tell(.timerFired(.proof), after: .seconds(3))
+        #expect(actions == [.closeSocket(epoch: 1, .unanswered), harness.event(from: .verifying, after: .seconds(3))])
+        #expect(harness.status.reason == .unverified)
+        #expect(harness.status.epoch == 2)
+    }
+
+    @Test func withoutAPathBothAreClosed() {
+        var harness = moving()
+        let actions = harness.tell(.pathChanged(.none))
+        #expect(
+            actions.prefix(4) == [
+                .cancelTimer(.dial), .closeSocket(epoch: 2, .pathLost), .cancelTimer(.proof),
+                .closeSocket(epoch: 1, .pathLost),
+            ])
+    }
+}
