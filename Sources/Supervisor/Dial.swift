@@ -242,13 +242,13 @@ extension Dial {
     }
 
     private mutating func take(_ records: [ServiceRecord], _ turn: inout Turn<some RandomNumberGenerator>) {
-        let ordered = ServiceRecord.ordered(records, using: &turn.random)
+        let ordered = ServiceRecord.ordered(records, limit: Self.mostHosts, using: &turn.random)
         guard !ordered.isEmpty else {
             // A record whose target is the root, or none at all.
             if records.isEmpty { hostsKnown(ownHost, turn.now) } else { isServiceRefused = true }
             return
         }
-        hostsKnown(ordered.prefix(Self.mostHosts).map { Host(name: $0.target, port: $0.port) }, turn.now)
+        hostsKnown(ordered.map { Host(name: $0.target, port: $0.port) }, turn.now)
     }
 
     /// A domain's rules may lead to another name than the usual one; then that one is asked, and what the usual one

@@ -22,23 +22,26 @@ public struct ServiceRecord: Hashable, Sendable {
     /// The hosts of a service in the order in which to try them: by priority, and within one by lot, each as probable
     /// to be next as its weight says. Every client draws anew on every dial, which is what spreads them.
     ///
+    /// - Parameter limit: how many are wanted at most. An answer can hold thousands, and each costs a look at all others.
     /// - Returns: no host where the only record's target is the root: "the service is decidedly not available".
     public static func ordered(
-        _ records: [ServiceRecord], using random: inout some RandomNumberGenerator
+        _ records: [ServiceRecord], limit: Int = .max, using random: inout some RandomNumberGenerator
     ) -> [ServiceRecord] {
         let offered = records.filter { !$0.target.isEmpty }
-        return Set(offered.map(\.priority)).sorted().flatMap { priority in
-            drawn(offered.filter { $0.priority == priority }, using: &random)
+        var ordered: [ServiceRecord] = []
+        for priority in Set(offered.map(\.priority)).sorted() where ordered.count < limit {
+            ordered += drawn(offered.filter { $0.priority == priority }, limit - ordered.count, using: &random)
         }
+        return ordered
     }
 
     /// The selection of RFC 2782: those of weight zero stand first in the row, so that they have a small chance only.
     private static func drawn(
-        _ records: [ServiceRecord], using random: inout some RandomNumberGenerator
+        _ records: [ServiceRecord], _ limit: Int, using random: inout some RandomNumberGenerator
     ) -> [ServiceRecord] {
         var row = records.filter { $0.weight == 0 } + records.filter { $0.weight > 0 }
         var drawn: [ServiceRecord] = []
-        while !row.isEmpty {
+        while !row.isEmpty, drawn.count < limit {
             let sum = row.reduce(0) { $0 + UInt64($1.weight) }
             // From 0 to the sum, both included. By hand and not by `random(in:)`, whose way of drawing may change: a
             // seed must replay on every toolchain.
