@@ -9,6 +9,9 @@ OPEN =
 # How many steps `make soak` takes, and the seed that it begins with; without one a new one, which it prints.
 STEPS = 20000
 SEED =
+# How many sequences `make sim` runs, and the seed of the first one.
+SEQUENCES = 1000000
+FIRST = 1
 # Which rows of the table `make bench` measures; without a name all of them.
 ROWS =
 # What `make run` and `make demo` build. Debug, because after a change it is there in seconds; `make install` and
@@ -21,12 +24,13 @@ BUILT = .build/$(CONFIGURATION)
 RELEASE = --configuration release --static-swift-stdlib
 SWIFT_SOURCES = $(wildcard Sources Tests Demo Examples Benchmarks/Sources Benchmarks/Package.swift) Package.swift
 
-.PHONY: help build run test soak demo install bench lint deps deps-test
+.PHONY: help build run test soak sim demo install bench lint deps deps-test
 
 help:
 	@echo 'make run [OPEN=tcp://host:port]  build the agent and run it here, in the foreground'
 	@echo 'make test                        build and run every test'
 	@echo 'make soak [SEED=] [STEPS=20000]  churn a network at random and hold every verdict against the kernel'
+	@echo 'make sim [SEQUENCES=] [FIRST=]   run a million faulty networks in virtual time, and hold every rule at every step'
 	@echo 'make demo                        watch the agent in a network of namespaces: cables pulled, a broker restarted'
 	@echo 'make bench [ROWS=]               measure it, beside its peers'
 	@echo 'make lint                        check format and layering'
@@ -66,6 +70,10 @@ test: deps-test
 soak: deps-test
 	swift build --build-tests
 	@SOAK_SEED='$(SEED)' SOAK_STEPS='$(STEPS)' scripts/in-lab swift test --skip-build --disable-xctest --filter SoakTests
+
+sim: deps-test
+	swift build --build-tests
+	@SIM_SEQUENCES='$(SEQUENCES)' SIM_FIRST='$(FIRST)' swift test --skip-build --disable-xctest --filter SimulationTests.SimulationTests
 
 demo: deps-test
 	swift build --configuration $(CONFIGURATION)
