@@ -32,9 +32,11 @@ extension KernelEvent {
         }
         var name = ""
         var driver: String?
+        var group: UInt32?
         for attribute in message.attributes(after: ifinfomsg.self) {
             switch attribute.type {
             case Int(IFLA_IFNAME): name = attribute.string
+            case Int(IFLA_GROUP): group = attribute.uint32
             case Int(IFLA_LINKINFO):
                 driver = attribute.nested.first { $0.type == Int(IFLA_INFO_KIND) }?.string
             default: break
@@ -50,7 +52,7 @@ extension KernelEvent {
                 index: index, name: name,
                 kind: kinds.kind(ofIndex: index, name: name, hardware: link.ifi_type, driver: driver),
                 isUp: flags & IFF_UP.rawValue != 0, hasCarrier: flags & carrier == carrier),
-            isRunning: flags & IFF_RUNNING.rawValue != 0)
+            isRunning: flags & IFF_RUNNING.rawValue != 0, group: group)
     }
 
     private init?(address message: NetlinkMessage) {

@@ -5,8 +5,9 @@ public enum KernelEvent: Hashable, Sendable {
     /// An interface exists, with these properties (`RTM_NEWLINK`). Its addresses are not part of it.
     ///
     /// `isRunning` is its RFC 2863 state (from `IFF_RUNNING`), which the kernel settles together with the routes, a
-    /// moment after the carrier came or went; `nil` where it is not told.
-    case interfacePresent(Interface, isRunning: Bool? = nil)
+    /// moment after the carrier came or went; `group` is the number by which rules may pass over its routes
+    /// (`IFLA_GROUP`). Both are `nil` where they are not told.
+    case interfacePresent(Interface, isRunning: Bool? = nil, group: UInt32? = nil)
     /// An interface is gone (`RTM_DELLINK`).
     case interfaceRemoved(index: Int)
     /// An interface has an address, with these flags (`RTM_NEWADDR`).

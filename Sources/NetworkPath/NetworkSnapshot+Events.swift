@@ -11,7 +11,8 @@ extension NetworkSnapshot {
 
     private mutating func effect(of event: KernelEvent) -> KernelChange {
         switch event {
-        case .interfacePresent(let interface, let isRunning): update(interface, isRunning: isRunning)
+        case .interfacePresent(let interface, let isRunning, let group):
+            update(interface, isRunning: isRunning, group: group)
         case .interfaceRemoved(let index): removeInterface(index)
         case .addressPresent(let address, let index): update(address, on: index)
         case .addressRemoved(let address, let index): remove(address, from: index)
@@ -24,7 +25,7 @@ extension NetworkSnapshot {
         }
     }
 
-    private mutating func update(_ interface: Interface, isRunning: Bool?) -> KernelChange {
+    private mutating func update(_ interface: Interface, isRunning: Bool?, group: UInt32?) -> KernelChange {
         var interface = costs.applied(to: interface)
         let index = interface.index
         let known = interfaces[index]
@@ -34,12 +35,16 @@ extension NetworkSnapshot {
         let reach = known == nil ? LinkReach.none : .unknown
         var record = records[index] ?? LinkRecord(reach: reach)
         let isSettled = isRunning == nil || record.isRunning == nil || isRunning == record.isRunning
+        let isRegrouped = group != nil && record.group != nil && group != record.group
         record.isRunning = isRunning ?? record.isRunning
+        record.group = group ?? record.group
         // No record says as much as one of a link of which nothing is known.
-        if known == nil || isRunning != nil { records[index] = record }
-        guard interface != known || !isSettled else { return KernelChange() }
+        if known == nil || isRunning != nil || group != nil { records[index] = record }
+        guard interface != known || !isSettled || isRegrouped else { return KernelChange() }
         interfaces[index] = interface
         var change = KernelChange(.interfaces, lostAddresses: lost(from: known))
+        // A rule may pass over the routes by links of a group (`suppress_ifgroup`): it is another rule now.
+        if isRegrouped { change.subjects.insert(.rules) }
         change.links = [index]
         guard let known else { return change }
         if interface.isUp != known.isUp || interface.hasCarrier != known.hasCarrier || !isSettled {
@@ -183,7 +188,7 @@ extension NetworkSnapshot {
 
     /// From now on any link may lead anywhere: at the start, and after messages were lost.
     public mutating func loseTrackOfRoutes() {
-        records = interfaces.mapValues { LinkRecord(reach: .unknown, isRunning: records[$0.index]?.isRunning) }
+        records = interfaces.mapValues { (records[$0.index] ?? LinkRecord(reach: .unknown)).with(.unknown) }
     }
 
     /// Every address that packets may carry as their source.

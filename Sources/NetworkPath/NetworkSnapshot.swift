@@ -57,6 +57,13 @@ public struct NetworkSnapshot: Hashable, Sendable {
         var reach: LinkReach
         /// `IFF_RUNNING`; `nil` until it is told.
         var isRunning: Bool?
+        /// `IFLA_GROUP`; `nil` until it is told.
+        var group: UInt32?
+
+        /// The same of a link that may lead elsewhere.
+        func with(_ reach: LinkReach) -> LinkRecord {
+            LinkRecord(reach: reach, isRunning: isRunning, group: group)
+        }
     }
 
     /// Whether packets may carry `address` as their source: some interface has it in a usable state, and is itself up

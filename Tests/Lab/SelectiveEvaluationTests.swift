@@ -139,6 +139,27 @@ struct SelectiveEvaluationTests {
         }
     }
 
+    /// `suppress_ifgroup`. No message tells of it but the link's.
+    @Test(arguments: Family.allCases)
+    func `a link's group, by which a rule passes over its routes, is followed`(family: Family) async throws {
+        try await LabNetwork.with { lab in
+            try await lab.host.ip("route add default via \(Uplink.wan1.gateway(family)) dev wan1 table 1000")
+            try await lab.addRule(family, "pref 1000 lookup main suppress_ifgroup 7")
+            try await lab.addRule(family, "pref 2000 lookup 1000")
+            try await lab.removeRule(family, "pref 32766")
+            let recorder = try await EngineRecorder.start(on: lab.host)
+            let server = Question.address(LabNetwork.serverAddress(family))
+            try await recorder.watch([server])
+            for (group, uplink) in [(7, Uplink.wan1), (0, .wan0)] {
+                try await recorder.rest()
+                try await lab.host.ip("link set wan0 group \(group)")
+                try await recorder.path(to: server, "group \(group)") { $0.interface?.name == uplink.name }
+                let kernel = try await lab.host.kernelRoute(LabNetwork.serverAddress(family))
+                #expect(kernel.found?.device == uplink.name)
+            }
+        }
+    }
+
     @Test func `what a path shows of its link is followed`() async throws {
         try await LabNetwork.with { lab in
             let recorder = try await EngineRecorder.start(on: lab.host)

@@ -73,7 +73,7 @@ struct LinkDecodingTests {
     }
 
     private func kind(of datagram: [UInt8]) -> InterfaceKind? {
-        guard case .interfacePresent(let interface, _)? = events(datagram).first else { return nil }
+        guard case .interfacePresent(let interface, _, _)? = events(datagram).first else { return nil }
         return interface.kind
     }
 }

@@ -32,6 +32,17 @@ struct NetworkSnapshotTests {
         apply(.interfacePresent(Sample.wifi), to: &snapshot, [])
     }
 
+    /// A rule may pass over the routes by links of a group.
+    @Test func anotherGroupOfALinkIsAChangeOfRules() {
+        var snapshot = Sample.network
+        apply(.interfacePresent(Sample.wifi, group: 0), to: &snapshot, .interfaces)
+        apply(.interfacePresent(Sample.wifi, group: 0), to: &snapshot, [])
+        apply(.interfacePresent(Sample.wifi), to: &snapshot, [])
+        apply(.interfacePresent(Sample.wifi, group: 7), to: &snapshot, [.interfaces, .rules])
+        snapshot.loseTrackOfRoutes()
+        apply(.interfacePresent(Sample.wifi, group: 0), to: &snapshot, [.interfaces, .rules])
+    }
+
     /// kernel.md, 5: wireless drivers re-send a link with nothing new in it. The message never carries the addresses.
     @Test func aRepeatedLinkKeepsItsAddresses() {
         var snapshot = Sample.network

@@ -12,14 +12,16 @@ extension ChangeGenerator {
         case ..<80: [.host("link set e2 master b0")]
         case ..<84: [.host("link set e2 nomaster")]
         case ..<88: [.host("link set x0 name y0")]
-        case ..<92: [.host("link set y0 name x0")]
+        case ..<91: [.host("link set y0 name x0")]
         // Below 1280 bytes a link is not fit for IPv6 (RFC 8200, section 5), and loses it.
-        case ..<95: [.host("link set \(link().name) mtu \(pick([1200, 1400, 1500]))")]
-        case ..<96: [.host("link set lo \(pick(["up", "down"]))")]
+        case ..<94: [.host("link set \(link().name) mtu \(pick([1200, 1400, 1500]))")]
+        case ..<95: [.host("link set lo \(pick(["up", "down"]))")]
         // Into another network, from which nothing is heard of it.
-        case ..<97: [.host("link set i0 netns FAR"), .far("link delete i0")]
+        case ..<96: [.host("link set i0 netns FAR"), .far("link delete i0")]
+        // By which a rule may pass over the routes of a link.
+        case ..<99: [.host("link set \(link().name) group \(pick([0, 7, 7]))")]
         // What is told of and means nothing.
-        default: [.host("link set \(link().name) \(pick(["promisc on", "promisc off", "alias cable", "group 7"]))")]
+        default: [.host("link set \(link().name) \(pick(["promisc on", "promisc off", "alias cable"]))")]
         }
     }
 

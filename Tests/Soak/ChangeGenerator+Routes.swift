@@ -93,7 +93,9 @@ extension ChangeGenerator {
 
     private mutating func action() -> String {
         switch below(100) {
-        case ..<60: "lookup \(pick([100, 101, 100, 101, 254]))" + maybe(15, "suppress_prefixlength 0")
+        case ..<60:
+            "lookup \(pick([100, 101, 100, 101, 254]))"
+                + maybe(15, pick(["suppress_prefixlength 0", "suppress_ifgroup 7"]))
         case ..<85: pick(["blackhole", "unreachable", "prohibit"])
         default: "goto \(pick([105, 109, 32766]))"
         }
