@@ -144,6 +144,7 @@ public final class KernelMonitor {
 
     /// Watches whether `gateways` answer, and no others. What is known of new ones is in the snapshot at once.
     public func watch(gateways: Set<NetworkSnapshot.Neighbour>) throws(SystemError) {
+        guard gateways != neighbours.watched else { return }
         for event in try neighbours.watch(gateways) { _ = snapshot.apply(event) }
         let forgotten = snapshot.failedNeighbours.subtracting(gateways)
         for gateway in forgotten { _ = snapshot.apply(.neighbourChanged(gateway, isFailed: false)) }
@@ -231,8 +232,7 @@ public final class KernelMonitor {
             change.merge(snapshot.apply(event))
         }
         if end.lostSome { change.merge(rereadNeighbours()) }
-        // A filter that the kernel will not take leaves the old one, which lets failures through: nothing is lost but
-        // the good news, and that is on the next re-read.
+        // All that can be refused is the membership, which there is by now.
         try? neighbours.update(failed: snapshot.failedNeighbours)
         for gateway in snapshot.failedNeighbours.subtracting(failed) { change.merge(verifyFailure(of: gateway)) }
         if !change.isEmpty { deliver?(change) }

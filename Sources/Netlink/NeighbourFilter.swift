@@ -16,10 +16,10 @@ struct NeighbourFilter {
 
     private(set) var program: [sock_filter] = []
 
-    /// A filter for `addresses`.
+    /// A filter for `addresses`; with `nil` for all there are.
     ///
     /// - Parameter awaitsRecovery: whether one of them is failed, so that good news counts too.
-    init(for addresses: Set<IPAddress>, awaitsRecovery: Bool) {
+    init(for addresses: Set<IPAddress>?, awaitsRecovery: Bool) {
         // struct nlmsghdr: length 4, type 2 at 4; struct ndmsg from 16: family at 16, state at 24; first attribute at
         // 28, its value at 32. The kernel puts NDA_DST first (neigh_fill_info in net/core/neighbour.c).
         if awaitsRecovery {
@@ -34,7 +34,7 @@ struct NeighbourFilter {
             skipIf(BPF_JSET, Self.asLoaded(UInt16(NUD_FAILED)), count: 1)
             drop()
         }
-        if addresses.count <= Self.mostAddresses {
+        if let addresses, addresses.count <= Self.mostAddresses {
             for address in addresses { acceptIfDestination(is: address) }
             drop()
         } else {

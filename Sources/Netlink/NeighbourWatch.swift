@@ -13,7 +13,7 @@ final class NeighbourWatch {
     /// The socket on which the notices come.
     let notices: NetlinkSocket
     private let requests: NetlinkSocket
-    private var watched: Set<NetworkSnapshot.Neighbour> = []
+    private(set) var watched: Set<NetworkSnapshot.Neighbour> = []
     private var awaitsRecovery = false
     private var isJoined = false
 
@@ -26,10 +26,12 @@ final class NeighbourWatch {
     func watch(_ gateways: Set<NetworkSnapshot.Neighbour>) throws(SystemError) -> [KernelEvent] {
         guard gateways != watched else { return [] }
         let added = gateways.subtracting(watched)
-        watched = gateways
-        try attachFilter()
+        try listen(to: gateways)
         // Asked after the filter stands: a change in between comes as a notice, not at all in the other order.
-        return try states(of: added)
+        let events = try states(of: added)
+        // Not before: what was refused is to be tried again.
+        watched = gateways
+        return events
     }
 
     /// Lets good news through while there is a failed gateway to wait for.
@@ -37,7 +39,7 @@ final class NeighbourWatch {
         let awaits = !failed.isDisjoint(with: watched)
         guard awaits != awaitsRecovery else { return }
         awaitsRecovery = awaits
-        try attachFilter()
+        try listen(to: watched)
     }
 
     /// The present state of all watched gateways, after notices were lost.
@@ -55,19 +57,31 @@ final class NeighbourWatch {
         }
     }
 
-    private func attachFilter() throws(SystemError) {
-        var filter = NeighbourFilter(for: Set(watched.map(\.address)), awaitsRecovery: awaitsRecovery).program
-        let result = filter.withUnsafeMutableBufferPointer { instructions in
-            var program = sock_fprog(len: UInt16(instructions.count), filter: instructions.baseAddress)
-            return setsockopt(
-                notices.descriptor, SOL_SOCKET, SO_ATTACH_FILTER, &program,
-                socklen_t(MemoryLayout<sock_fprog>.size))
+    /// Has the notices about `gateways` let through. Where the kernel has no room for their filter (`ENOMEM`), more
+    /// than those: the filter before it may not let through what is new.
+    private func listen(to gateways: Set<NetworkSnapshot.Neighbour>) throws(SystemError) {
+        let isFiltered =
+            attach(NeighbourFilter(for: Set(gateways.map(\.address)), awaitsRecovery: awaitsRecovery))
+            || attach(NeighbourFilter(for: nil, awaitsRecovery: awaitsRecovery))
+        if !isFiltered {
+            var unused: CInt = 0
+            let size = socklen_t(MemoryLayout.size(ofValue: unused))
+            setsockopt(notices.descriptor, SOL_SOCKET, SO_DETACH_FILTER, &unused, size)
         }
-        if result != 0 { throw .last("filtering the kernel's notices about neighbours") }
         // Joined only behind a filter, so that the flood never starts.
         if !isJoined {
             try notices.join(RTNLGRP_NEIGH)
             isJoined = true
+        }
+    }
+
+    /// Returns whether the kernel takes `filter`.
+    private func attach(_ filter: NeighbourFilter) -> Bool {
+        var instructions = filter.program
+        return instructions.withUnsafeMutableBufferPointer { instructions in
+            var program = sock_fprog(len: UInt16(instructions.count), filter: instructions.baseAddress)
+            let size = socklen_t(MemoryLayout<sock_fprog>.size)
+            return setsockopt(notices.descriptor, SOL_SOCKET, SO_ATTACH_FILTER, &program, size) == 0
         }
     }
 

@@ -38,14 +38,13 @@ struct LookupBatch {
     ) throws(SystemError) {
         guard !slots.isEmpty else { return }
         answers = try kernel.routes(for: queries)
-        let known = gateways.count
         for case .route(let route) in answers {
             if let gateway = route.gateway {
                 gateways.insert(.init(interfaceIndex: route.interfaceIndex, address: gateway))
             }
         }
         // Before the verdicts are made: what is known of a new gateway is then part of them.
-        if gateways.count != known { try kernel.watch(gateways: gateways) }
+        try kernel.watch(gateways: gateways)
         let snapshot = kernel.snapshot
         for slot in slots { slot.inquiry.note(answers[slot.range], in: snapshot) }
     }

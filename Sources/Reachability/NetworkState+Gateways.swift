@@ -12,7 +12,7 @@ extension NetworkState {
             // One that the kernel passes over is of use again when it answers (``VerdictBasis``).
             gateways = gatewaysInUse().union(kernel.snapshot.failedNeighbours)
             toleratedGateways = 2 * gateways.count + Self.mostIdleGateways
-            // A filter that the kernel refuses leaves the old one, which lets more through.
+            // What the kernel refuses is tried again with the next evaluation.
             try? kernel.watch(gateways: gateways)
         }
         prober.probe(gatewaysToProbe(in: kernel.snapshot.failedNeighbours))
@@ -20,8 +20,7 @@ extension NetworkState {
 
     /// Of the dead gateways those that are to be asked for: also where the kernel has gone round them, since it would
     /// go back. IPv6 asks for these itself, and while somebody else does it goes by them as if they lived (`rt6_probe`
-    /// and
-    /// `rt6_check_neigh` in net/ipv6/route.c). So there it is done only where nothing is to be lost by it.
+    /// and `rt6_check_neigh` in net/ipv6/route.c). So there it is done only where nothing is to be lost by it.
     private func gatewaysToProbe(in failed: Set<NetworkSnapshot.Neighbour>) -> Set<NetworkSnapshot.Neighbour> {
         guard failed.contains(where: { $0.address.family == .v6 }) else { return failed }
         let isNeeded = gatewaysInUse().contains { $0.address.family == .v6 && failed.contains($0) }

@@ -4,6 +4,8 @@ import DialtoneAPI
 import DialtoneClient
 import Foundation
 import LabSupport
+import NetworkPath
+import Reachability
 import Testing
 
 /// A kernel, or a sandbox, that does not give what the agent would like to have.
@@ -34,6 +36,27 @@ struct PoorKernelTests {
         let launcher = [LabAgent.program("lab-launch"), "--fail", "timerfd_create", "\(EMFILE)"]
         let check = try await home.dialtone("check", "127.0.0.1", on: machine, by: launcher)
         #expect(check.exit == .status(0), "\(check)")
+    }
+
+    /// The filter of the neighbours' notices is charged to its socket. The one for the gateways before would not let
+    /// through what is told of the new one.
+    @Test func `without room for a filter a new gateway's death is heard all the same`() async throws {
+        try await LabNetwork.with { lab in
+            let recorder = try await EngineRecorder.start(on: lab.host)
+            let server = Question.address(LabNetwork.serverAddress(.v4))
+            try await recorder.watch([server])
+            try await recorder.path(to: server, "the first uplink") { $0.interface?.name == "wan0" }
+            do {
+                try await lab.host.sysctl([("net.core.optmem_max", "1")])
+            } catch {
+                // There is one for all networks, which is not the tests' to change.
+                try Test.cancel("net.core.optmem_max belongs to a network only since Linux 6.8")
+            }
+            try await lab.preferDefaultRoute(via: .wan1)
+            try await recorder.path(to: server, "the second uplink") { $0.interface?.name == "wan1" }
+            try await lab.host.failNeighbour("\(Uplink.wan1.gateway(.v4)) dev wan1")
+            try await recorder.path(to: server, "the dead gateway") { $0.reason == .gatewayUnreachable }
+        }
     }
 
     private func expectIPv4Alone(on machine: Namespace, _ home: DaemonHome, by launcher: [String]) async throws {
