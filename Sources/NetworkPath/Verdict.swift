@@ -66,11 +66,13 @@ extension Path {
     }
 
     /// The path to a name that has no address to judge. Where the network itself is down, that is the reason to give:
-    /// the name is unresolved only because of it.
-    public static func unresolved(network: Path) -> Path {
+    /// the name is unresolved only because of it; unless somebody was asked all the same.
+    ///
+    /// - Parameter isFinal: whether it is known to have no address.
+    public static func unresolved(network: Path, isFinal: Bool = false) -> Path {
         var path = network
         path.destination = nil
-        if network.status == .satisfied { path.fail(.nameUnresolved) }
+        if network.status == .satisfied || (isFinal && network.status == .unsatisfied) { path.fail(.nameUnresolved) }
         return path
     }
 

@@ -60,6 +60,9 @@ final class FactFinder {
     /// The configured name servers.
     var nameServers: [NameServer] { watch?.servers ?? [] }
 
+    /// Whether a question can be sent to one of them; without any, the resolver's own is on this machine.
+    var canAskForNames: Bool { ways.isEmpty || ways.contains { $0.status == .satisfied } }
+
     /// Whether the last question to them ended in silence.
     var areNameServersSilent: Bool { !health.isAnswering }
 

@@ -13,7 +13,8 @@ internal import Synchronization
 /// ```
 ///
 /// The verdict is the kernel's own: its rules, tables and routes are asked for exactly this packet. No packet is sent
-/// to the host. A name is resolved asynchronously; its path is that to the first of its addresses that can be reached.
+/// to the host. A name is resolved asynchronously; of its addresses that can be reached, its path is the one to that
+/// which is to be tried first (RFC 6724, section 6).
 ///
 /// Any thread may call any method.
 public final class HostReachability: Sendable {

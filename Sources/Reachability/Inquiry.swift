@@ -70,7 +70,7 @@ final class Inquiry {
         if queries.count == 1, let answer = answers.first {
             return Path(to: queries[0].query.destination, by: answer, in: snapshot)
         }
-        var path = Path.best(of: candidates(by: answers, in: snapshot)) ?? foregone ?? Path(status: .unknown)
+        var path = best(of: candidates(by: answers, in: snapshot)) ?? foregone ?? Path(status: .unknown)
         path.generation = snapshot.generation
         path.isCoherent = snapshot.isCoherent
         return path
@@ -89,6 +89,15 @@ final class Inquiry {
         zip(queries, answers).map {
             Path(to: $0.query.destination, by: $1, needsRoute: terms.needsRoute, in: snapshot)
         }
+    }
+
+    /// Of the paths to a target's addresses the one to the address that is to be tried first.
+    func best(of candidates: [Path]) -> Path? {
+        guard case .host = terms, candidates.count > 1 else { return Path.best(of: candidates) }
+        let order = DestinationOrder.sorted(
+            candidates.compactMap { path in path.destination.map { .init($0, by: path) } })
+        let first = candidates.first { $0.status == .satisfied && $0.destination == order.first?.destination }
+        return first ?? Path.best(of: candidates)
     }
 
     /// Keeps what the verdict on `answers` rests on.

@@ -52,7 +52,8 @@ struct NameRecord {
     /// Addresses that were good a moment ago are better than none: a verdict on them is one on the way there. So they
     /// stay where nobody can say any more what the name is, and go when somebody says that it is none.
     ///
-    /// - Returns: whether the name stands for other addresses than before, or for some at last, or for none any more.
+    /// - Returns: whether the name stands for other addresses than before, or for some at last, or for none any more;
+    ///   or that it stands for none is said by somebody now, and was not, or the other way round.
     mutating func take(_ answer: Result<Resolution, ResolutionError>, for family: IPAddress.Family) -> Bool {
         if case .failure(let error) = answer, !error.isFinal, case .success = families[family] { return false }
         families[family] = answer
@@ -67,6 +68,7 @@ struct NameRecord {
             self.answer = .failure(error)
         }
         return (self.answer == nil) != (earlier == nil) || addresses(in: self.answer) != addresses(in: earlier)
+            || isFinal(self.answer) != isFinal(earlier)
     }
 
     /// All answers of a round of questions are in: when to ask again, on the clock of `now`; `nil` for never.
@@ -101,6 +103,11 @@ struct NameRecord {
 
     private var errors: [ResolutionError] {
         families.values.compactMap { if case .failure(let error) = $0 { error } else { nil } }
+    }
+
+    private func isFinal(_ answer: Result<Resolution, ResolutionError>?) -> Bool {
+        guard case .failure(let error) = answer else { return false }
+        return error.isFinal
     }
 
     /// The addresses, whatever their order: servers rotate it to spread the load, which is no news.

@@ -18,8 +18,8 @@ final class NameTracker {
         case pending
         /// It stands for these addresses.
         case resolved([IPAddress])
-        /// It stands for none, or nobody could be asked.
-        case unresolved
+        /// It stands for none; or nobody could be asked, which is not final.
+        case unresolved(isFinal: Bool)
     }
 
     /// What is known of the name.
@@ -27,7 +27,7 @@ final class NameTracker {
         switch record.answer {
         case nil: .pending
         case .success(let resolution): .resolved(resolution.addresses)
-        case .failure: .unresolved
+        case .failure(let error): .unresolved(isFinal: error.isFinal)
         }
     }
 

@@ -395,8 +395,13 @@ package final class NetworkState {
     /// The path to a name without addresses; `nil` while the first answer is still to come.
     private func unresolvedPath(for watched: WatchedQuestion) -> Path? {
         guard let name = watched.name, let facts else { return nil }
-        if names[name]?.tracker.state == .pending, facts.network.status == .satisfied { return nil }
-        return .unresolved(network: facts.network)
+        switch names[name]?.tracker.state {
+        case .unresolved(let isFinal): return .unresolved(network: facts.network, isFinal: isFinal)
+        // A network without a default route may have a name server, and the host. Where nobody can be asked there is
+        // nothing to wait for.
+        case .pending where facts.canAskForNames || resolver.isInHostsFile(name): return nil
+        case .pending, .resolved, nil: return .unresolved(network: facts.network)
+        }
     }
 
     private func deliver(_ verdicts: [(WatchedQuestion, Path)]) {

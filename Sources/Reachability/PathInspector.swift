@@ -110,9 +110,11 @@ package final class PathInspector {
     /// The verdict on a name without addresses: on the way to whoever should have known it, where that is closed.
     package func explanation(unresolved name: NameFinding) throws(SystemError) -> Explanation {
         let network = try explanationOfNetwork()
-        var explanation = Explanation(path: .unresolved(network: network.path), without: without)
+        let isSilence = if case .silence = name.answer { true } else { false }
+        var explanation = Explanation(
+            path: .unresolved(network: network.path, isFinal: !isSilence), without: without)
         var way: [Explanation.Step] = []
-        if case .silence = name.answer, let server = name.servers.first {
+        if isSilence, let server = name.servers.first {
             let target = Target(.address(server), port: 53, transport: .udp)
             // A stub on this machine is always reached; what it lacks is the network.
             let closed = server.isLoopback ? network : try self.explanation(of: target, at: [server])
@@ -142,7 +144,7 @@ package final class PathInspector {
         var findings: [RouteFinding] = []
         for query in inquiry.queries { findings.append(try find(query.query)) }
         let candidates = inquiry.candidates(by: findings.map(\.answer)[...], in: stack.snapshot)
-        guard let best = Path.best(of: candidates), let chosen = candidates.firstIndex(of: best) else { return nil }
+        guard let best = inquiry.best(of: candidates), let chosen = candidates.firstIndex(of: best) else { return nil }
         return Explanation(
             path: best, steps: Explanation.steps(for: findings[chosen], path: best, on: stack),
             others: candidates.enumerated().filter { $0.offset != chosen }.map(\.element), without: without)

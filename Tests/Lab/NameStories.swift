@@ -58,6 +58,39 @@ struct NameStories {
         }
     }
 
+    /// The name server and the host are in this network; no first word of "no route" comes before the name's addresses.
+    @Test func `a name is waited for where its server can be asked, though nothing leads to the Internet`()
+        async throws
+    {
+        try await NameBench.run(answering: { question in
+            question.name == Self.name ? Self.usual(question) : .code(3)
+        }) { bench in
+            for uplink in Uplink.allCases { try await bench.lab.removeDefaultRoute(via: uplink) }
+            for family in Family.allCases {
+                let network = "\(LabNetwork.serverAddress(family))/\(family == .v4 ? 32 : 128)"
+                try await bench.lab.host.ip("route add \(network) via \(Uplink.wan0.gateway(family))")
+            }
+            let network = bench.watchNetwork()
+            _ = try await network.next("no way to the Internet") { $0.reason == .noRoute }
+            let paths = bench.watch(Self.name)
+            let path = try await paths.nextReport("the first path").path
+            #expect(path.status == .satisfied && path.destination == Self.serverV6, "\(path)")
+            // Another network would not help this one.
+            let gone = try await bench.watch("gone.lab.example").nextReport("the first path").path
+            #expect(gone.reason == .nameUnresolved, "\(gone)")
+        }
+    }
+
+    @Test func `a name that nobody can be asked for is not waited for`() async throws {
+        try await NameBench.run(answering: { _ in .silence }) { bench in
+            for uplink in Uplink.allCases { try await bench.lab.removeDefaultRoute(via: uplink) }
+            let network = bench.watchNetwork()
+            _ = try await network.next("no way to the Internet") { $0.reason == .noRoute }
+            let path = try await bench.watch(Self.name).nextReport("the first path").path
+            #expect(path.reason == .noRoute && bench.stub.questions.isEmpty, "\(path)")
+        }
+    }
+
     @Test func `a resolver that is routed but dead is found out by the first question, and its return by the next`()
         async throws
     {

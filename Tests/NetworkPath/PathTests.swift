@@ -88,6 +88,15 @@ struct PathTests {
         #expect(path.reason == .noCarrier)
     }
 
+    /// It was asked for all the same, and no other network would help.
+    @Test func aNameThatDoesNotExistIsToBlameWhateverTheNetwork() {
+        let path = Path.unresolved(network: failed(.noRoute), isFinal: true)
+        #expect(path.status == .unsatisfied)
+        #expect(path.reason == .nameUnresolved)
+        let unknown = Path.unknown(generation: 3, destination: nil)
+        #expect(Path.unresolved(network: unknown, isFinal: true).status == .unknown)
+    }
+
     /// kernel.md, 22: never "offline" where nobody could be asked.
     @Test func whatCannotBeAskedIsUnknown() {
         let unknown = Path.unknown(generation: 3, destination: Sample.remote4)

@@ -75,6 +75,22 @@ struct InquiryTests {
         #expect(isOutdated(noTunnels, by: .interfaceRemoved(index: 2)))
     }
 
+    /// A host with IPv6 for its own site alone tries a dual-stack server's IPv4 address first.
+    @Test func ofSeveralAddressesThePathIsToTheOneThatIsTriedFirst() {
+        let far6 = IPAddress(v6: 0x2001_0db8 << 96 | 9)
+        let local6 = IPAddress(v6: 0xfd00 << 112 | 2)
+        let global6 = IPAddress(v6: 0x2001_0db8 << 96 | 2)
+        let inquiry = Inquiry(Target(.name("host")), at: [far6, Self.remote], in: Self.network)
+        let v4 = RouteAnswer.route(Route(interfaceIndex: 2, source: Self.own))
+        func destination(_ v6: RouteAnswer, _ v4: RouteAnswer) -> IPAddress? {
+            inquiry.path(by: [v6, v4], in: Self.network).destination
+        }
+        #expect(destination(.route(Route(interfaceIndex: 2, source: local6)), v4) == Self.remote)
+        #expect(destination(.route(Route(interfaceIndex: 2, source: global6)), v4) == far6)
+        #expect(destination(.refused(.noRoute), v4) == Self.remote)
+        #expect(destination(.route(Route(interfaceIndex: 2, source: local6)), .refused(.noRoute)) == far6)
+    }
+
     /// What was not asked yet may be concerned by anything.
     @Test func withoutAnAnswerEverythingConcerns() {
         let inquiry = Self.target()

@@ -101,7 +101,7 @@ extension NameTracker.State {
     var recordFields: [RecordingMark.Field] {
         switch self {
         case .pending: [.init("state", "pending")]
-        case .unresolved: [.init("state", "unresolved")]
+        case .unresolved(let isFinal): [.init("state", "unresolved"), .init("final", isFinal)]
         case .resolved(let addresses):
             [.init("state", "resolved"), .init("addresses", list: addresses.map(\.description))]
         }
@@ -111,7 +111,7 @@ extension NameTracker.State {
     init?(_ mark: RecordingMark) {
         switch mark["state"] {
         case "pending": self = .pending
-        case "unresolved": self = .unresolved
+        case "unresolved": self = .unresolved(isFinal: mark["final"] == "true")
         case "resolved": self = .resolved(mark.list("addresses").compactMap { IPAddress($0) })
         default: return nil
         }

@@ -151,8 +151,11 @@ package struct Replay {
             switch target.host {
             case .address(let address): inquiry = Inquiry(target, at: [address], in: snapshot)
             case .name(let name):
-                guard case .resolved(let addresses)? = names[name] else { return .unresolved(network: network) }
-                inquiry = Inquiry(target, at: addresses, in: snapshot)
+                switch names[name] {
+                case .resolved(let addresses): inquiry = Inquiry(target, at: addresses, in: snapshot)
+                case .unresolved(let isFinal): return .unresolved(network: network, isFinal: isFinal)
+                case .pending, nil: return .unresolved(network: network)
+                }
             }
         }
         // A question that was not asked: the lookups of this program are others than the recorded ones.
