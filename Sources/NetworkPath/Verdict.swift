@@ -147,7 +147,10 @@ extension NetworkSnapshot {
 
     /// What stands in the way of a packet that the kernel would send by `route`; `nil` when nothing is known to.
     fileprivate func obstacle(on route: Route, to destination: IPAddress) -> Path.Reason? {
-        guard route.scope != .local else { return nil }
+        if route.scope == .local {
+            // What the machine sends to itself goes by the loopback, and is lost while that is down.
+            return interfaces[route.interfaceIndex]?.isUp == false ? .noRoute : nil
+        }
         // A route through a link that was just removed: its own removal is a message not read yet.
         guard let interface = interfaces[route.interfaceIndex], interface.isUp else { return .noRoute }
         guard interface.hasCarrier else { return .noCarrier }

@@ -161,6 +161,12 @@ struct VerdictTests {
                 .with { $0.failedNeighbours = [.init(interfaceIndex: 2, address: Sample.gateway4)] },
             reason: .noCarrier),
         VerdictCase(
+            testDescription: "the loopback is down", destination: Sample.own4,
+            answer: .route(Route(scope: .local, interfaceIndex: 1, source: Sample.own4)),
+            network: Sample.network.with {
+                $0.interfaces[1] = Interface(index: 1, name: "lo", kind: .loopback, isUp: false)
+            }, reason: .noRoute),
+        VerdictCase(
             testDescription: "nothing: this machine itself", destination: Sample.own4,
             answer: .route(Route(scope: .local, interfaceIndex: 1, source: Sample.own4)),
             network: Sample.network.with { $0.interfaces = [:] }, reason: nil),
