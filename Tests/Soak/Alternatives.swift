@@ -3,10 +3,12 @@
 import Foundation
 import LabSupport
 
-/// Where the kernel itself has a choice, and may choose anew for every packet: the next hops of a multipath route, and
-/// routes that are equal in all that ranks them. IPv6 goes through equal ones in turns when a gateway does not answer,
-/// and both families weigh what they know of the gateways as neighbours (`find_rr_leaf` in net/ipv6/route.c,
-/// `fib_select_default` in net/ipv4/fib_semantics.c).
+/// Where the kernel itself has a choice, and may choose anew for every packet: routes that are equal in all that ranks
+/// them. IPv6 goes through equal ones in turns when a gateway does not answer, and both families weigh what they know
+/// of the gateways as neighbours (`find_rr_leaf` in net/ipv6/route.c, `fib_select_default` in
+/// net/ipv4/fib_semantics.c).
+///
+/// Among the next hops of one route, or of a group, the packet's addresses decide, each time the same: no choice.
 struct Alternatives: Sendable {
     /// The ways that the kernel may take for a subject.
     private(set) var ways: [Subject: [KernelWord.Route]] = [:]
@@ -18,7 +20,8 @@ struct Alternatives: Sendable {
         for (subject, match) in matches {
             let table = Table(isV6: subject.isV6, name: match.table ?? "main")
             if tables[table] == nil { tables[table] = try await table.entries(on: host) }
-            ways[subject] = tables[table, default: []].filter { $0.ranks(like: match) }.flatMap(\.ways)
+            let equals = tables[table, default: []].filter { $0.ranks(like: match) }
+            ways[subject] = equals.count > 1 ? equals.flatMap(\.ways) : []
         }
     }
 

@@ -51,8 +51,11 @@ extension KernelWord {
             return [Expectation(obstacles: [try reason(for: words, to: subject)])]
         case .route(let route):
             let others = alternatives[subject, default: []].map { $0.standing(in: route) }
-            return expectations(of: route, to: subject)
-                + others.flatMap { expectations(of: $0, to: subject) }.map { $0.withOpenSource(unless: subject.source) }
+            let named = expectations(of: route, to: subject)
+            let possible = others.flatMap { expectations(of: $0, to: subject) }
+                .map { $0.withOpenSource(unless: subject.source) }
+            // Where the kernel names a way that works, nothing is an excuse for having none.
+            return named + (named.allSatisfy(\.isSatisfied) ? possible.filter(\.isSatisfied) : possible)
         }
     }
 
@@ -135,21 +138,26 @@ extension KernelWord {
             interface: route.dev, gateway: route.nextHop, source: source.map(Expectation.Source.this) ?? .none)
         if let obstacle = obstacle(on: route, from: source, to: subject) {
             expectation.obstacles = [obstacle]
-        } else if let gateway = route.nextHop, let link = route.dev, route.type != "local" {
+        } else if let gateway = route.nextHop, let name = route.dev, let link = links[name], route.type != "local" {
             var failure = expectation
             failure.obstacles = ["gatewayUnreachable"]
-            return switch neighbours[Neighbour(address: gateway, link: link)] {
+            return switch neighbours[Neighbour(address: gateway, link: name)] {
             case .yes: [expectation]
             case .no: [failure]
-            // Nothing is known: that it died once may be remembered until the opposite is heard.
-            case nil: [expectation, failure]
+            // Nothing is known, or it is being asked for. That it died once may be remembered until it has been asked,
+            // which is to be at once.
+            case nil where gateway.contains(":") && !link.addresses.contains { $0.local.contains(":") }:
+                // Nor can it be asked on a link without IPv6.
+                [expectation, failure]
+            case nil: [expectation]
             }
         }
         return [expectation]
     }
 
     private func obstacle(on route: Route, from source: String?, to subject: Subject) -> String? {
-        if route.type == "local" { return nil }
+        // Packets to the machine itself go by the loopback.
+        if route.type == "local" { return route.dev.flatMap { links[$0] }?.isUp == true ? nil : "noRoute" }
         guard let name = route.dev, let link = links[name], link.isUp else { return "noRoute" }
         guard link.hasCarrier else { return "noCarrier" }
         guard let source, !["0.0.0.0", "::"].contains(source) else { return "noAddress" }
