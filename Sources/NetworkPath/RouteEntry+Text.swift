@@ -34,9 +34,9 @@ extension RouteEntry {
     }
 
     /// `RT_TABLE_MAIN`.
-    static let main: UInt32 = 254
+    package static let main: UInt32 = 254
     /// `RT_TABLE_LOCAL`.
-    static let local: UInt32 = 255
+    package static let local: UInt32 = 255
     /// `RT_TABLE_DEFAULT`.
     static let `default`: UInt32 = 253
 

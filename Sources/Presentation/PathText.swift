@@ -39,7 +39,10 @@ public enum PathText {
             if path.isDirect { text += ", on the link itself" }
             return text + "."
         case .unsatisfied:
-            return "Not reachable\(condition): \(path.reason.map { reason($0, path) } ?? "no reason is known")."
+            var named = path
+            // Of a name without addresses there is none.
+            named.destination = path.destination ?? target
+            return "Not reachable\(condition): \(path.reason.map { reason($0, named) } ?? "no reason is known")."
         case .requiresConnection:
             return "Reachable\(condition) once a connection is brought up: \(target)\(way(path))."
         case .unknown:

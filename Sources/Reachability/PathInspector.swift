@@ -185,7 +185,14 @@ package final class PathInspector {
         let rules = try rules(packet.query.destination.family)
         switch answer {
         case .route:
-            guard let entry = try kernel.entry(matching: packet.query) else { return (answer, RuleWalk(end: .nothing)) }
+            guard var entry = try kernel.entry(matching: packet.query) else { return (answer, RuleWalk(end: .nothing)) }
+            // Without rules of somebody's own, IPv4 keeps the local table's routes with the main one's, and calls them
+            // so (`fib_trie_unmerge` in net/ipv4/fib_trie.c).
+            if entry.prefix.address.family == .v4, entry.table == RouteEntry.main,
+                [.local, .group].contains(entry.kind)
+            {
+                entry.table = RouteEntry.local
+            }
             return (answer, try walk(packet, to: entry, through: rules))
         case .refused(let refusal):
             let walk = try RuleWalk(packet, through: rules, choosing: selection(packet.query.destination.family)) {
@@ -230,7 +237,9 @@ package final class PathInspector {
                 reading.entries += try entriesByInterface(for: query).filter { $0.table == table }
                 reading.isComplete = true
             }
-            reading.entries = reading.entries.compactMap(loss.survivor)
+            let survivors = reading.entries.compactMap(loss.survivor)
+            reading.count -= reading.entries.count - survivors.count
+            reading.entries = survivors
             return reading
         }
         if let refusal = walk.refusal {

@@ -39,19 +39,43 @@ struct Check: AsyncParsableCommand {
     var json = false
 
     func run() async throws {
-        let host = HostReachability(packets.applied(to: target.target))
+        let target = packets.applied(to: self.target.target)
+        try refuseWrongLink(of: target)
+        let host = HostReachability(target)
         guard explain || without != nil else {
             let path = NetworkAPI.Path(await host.path())
-            return try answer(path, json: path, [PathText.check(path, target: target.text)])
+            return try answer(path, json: path, [PathText.check(path, target: self.target.text)])
         }
         let explanation = NetworkAPI.Explain.Reply(try await explanation(of: host))
         let path = explanation.path
         if explain {
             // There is nothing to list where the kernel cannot be asked.
-            let screen = ExplanationScreen(explanation, target: target.text)
+            let screen = ExplanationScreen(explanation, target: self.target.text)
             try answer(path, json: explanation, screen.lines(Output.style))
         } else {
-            try answer(path, json: path, [PathText.check(path, target: target.text, without: without)])
+            try answer(path, json: path, [PathText.check(path, target: self.target.text, without: without)])
+        }
+    }
+
+    /// Ends the command where a packet would have to leave by a link that there is not, or by one that is not named:
+    /// connect(2) refuses a link-local address without its link.
+    private func refuseWrongLink(of target: Target) throws {
+        if let interface = target.interface, if_nametoindex(interface) == 0 {
+            var names: [String] = []
+            if let list = if_nameindex() {
+                var entry = list
+                while let name = entry.pointee.if_name {
+                    names.append(String(cString: name))
+                    entry += 1
+                }
+                if_freenameindex(list)
+            }
+            Output.fail("\(ReachabilityError.noSuchInterface(interface, known: names.sorted()))")
+            throw ExitCode(EX_USAGE)
+        }
+        if target.isLinkLocal, target.interface == nil {
+            Output.fail("each link has a \(self.target.text) of its own: name one, as in \(target.host)%eth0")
+            throw ExitCode(EX_USAGE)
         }
     }
 

@@ -38,7 +38,7 @@ struct PacketOptions: ParsableArguments {
         target.mark = mark.flatMap { UInt32(exactly: $0) }
         target.transport = `protocol`
         target.user = uid
-        target.interface = interface
+        target.interface = interface ?? target.interface
         target.source = source
         return target
     }

@@ -15,7 +15,8 @@ struct TargetArgument {
             throw ValidationError(
                 """
                 a host is a name or an address, a port a number from 1 to 65535, \
-                and an IPv6 address before a port stands in brackets
+                and an IPv6 address before a port stands in brackets; \
+                only a link-local one has a link, as in fe80::1%eth0
                 """)
         }
         return TargetArgument(text: text, target: target)

@@ -11,6 +11,7 @@ import Testing
 struct CommandLineTests {
     @Test(arguments: [
         ["frobnicate"], ["check"], ["check", "host:99999"], ["check", "host:0"], ["check", "two words"],
+        ["check", "999.1.1.1"], ["check", "192.0.2.1%eth0"], ["check", "fe80::1%"], ["check", "a..b"],
         ["check", "host", "extra"], ["check", "host", "--without"], ["check", "host", "--mark", "x"],
         ["check", "host", "--mark=-1"], ["check", "host", "--protocol", "sctp"], ["check", "host", "--source", "h"],
         ["check", "host", "--uid", "nobody"], ["check", "host", "--explain=yes"], ["wait", "host:99999"],
@@ -30,6 +31,19 @@ struct CommandLineTests {
         #expect(outcome.error.hasPrefix("Error: "), "\(outcome)")
         #expect(outcome.error.contains("\nUsage: dialtone "), "\(outcome)")
         #expect(outcome.output.isEmpty)
+    }
+
+    @Test(arguments: [
+        (["192.0.2.1", "--interface", "wan0"], "no interface “wan0” here; there are lo"),
+        (["192.0.2.1", "--interface", ""], "no interface “” here"), (["fe80::1%wan0"], "no interface “wan0” here"),
+        (["fe80::1"], "as in fe80::1%eth0"), (["[fe80::1]:53", "--explain"], "as in fe80::1%eth0"),
+    ])
+    func `a link that there is not, or that is not named, is bad usage`(arguments: [String], words: String) async throws
+    {
+        let machine = try await Namespace.island()
+        let outcome = try await machine.outcome([LabAgent.program("dialtone"), "check"] + arguments)
+        #expect(outcome.exit == .status(EX_USAGE), "\(outcome)")
+        #expect(outcome.error.contains(words) && outcome.output.isEmpty, "\(outcome)")
     }
 
     @Test func `a port out of range is told with the range`() async throws {

@@ -43,7 +43,7 @@ struct ExplanationScreenTests {
         #expect(!lines("eth0").contains { $0.hasPrefix("  without") })
         #expect(lines("eth0", "eth0.5", "mac0").last == "  without    eth0, and with it eth0.5, mac0")
         let lost = PathText.check(Sample.path(.unsatisfied, .noRoute, interface: nil), target: "h", without: "eth0")
-        #expect(lost == "Not reachable without eth0: no route.")
+        #expect(lost == "Not reachable without eth0: no route to h.")
     }
 
     @Test func `colour marks the answer and what decided`() {
