@@ -5,6 +5,7 @@ import Netlink
 import NetworkPath
 import Platform
 import Reachability
+import TestSupport
 import Testing
 
 /// Where each case of docs/kernel-cases.md is played: the Lab's network, this library's engine on its host, and the
@@ -26,7 +27,8 @@ struct KernelCase {
         }
     }
 
-    /// Watches the path to a host. Returns when the present one is there; it is the kernel's.
+    /// Watches the path to a host. Returns when the present one is there, which is the kernel's, and when the engine has
+    /// nothing more to look at: a second look that is still due would find a change of which no message told.
     func watch(
         _ target: Target = .server(.v4), isSatisfied: Bool = true, _ location: SourceLocation = #_sourceLocation
     ) async throws -> PathRecorder {
@@ -34,6 +36,7 @@ struct KernelCase {
         let path = try await paths.next("the present path") { _ in true }
         #expect((path.status == .satisfied) == isSatisfied, "\(path)", sourceLocation: location)
         try await expectAgreement(path, on: target, location)
+        try await eventually("the engine to be at rest") { engine.isAtRest }
         return paths
     }
 
