@@ -5,6 +5,7 @@ import Netlink
 import NetworkPath
 import Platform
 import Reachability
+import TestSupport
 import Testing
 
 /// The kernel drops what finds no room in the socket's buffer, says so once, and goes on. The answer: read on, mark the
@@ -43,6 +44,8 @@ struct Case13Overrun {
                     batch: (0..<20).map { "route replace 198.18.0.\($0)/32 via 192.0.2.\(attempt % 200 + 20)" })
                 let it = KernelCase(lab: lab, engine: await NetworkState(sockets))
                 let paths = try await it.watch()
+                // Also where no further message sets it off.
+                try await eventually("everything to be read anew") { it.engine.snapshot.isCoherent }
                 let path = try await it.catchUp(paths)
                 #expect(paths.all.allSatisfy { $0.status == .satisfied }, "never offline for want of knowledge")
                 try await it.expectAgreement(path, on: .server(.v4))
