@@ -27,7 +27,7 @@ struct KernelCase {
         }
     }
 
-    /// Watches the path to a host. Returns when the present one is there, which is the kernel's, and when the engine has
+    /// Watches the path to a host. Returns when the present one is there, which is the kernel's, and the engine has
     /// nothing more to look at: a second look that is still due would find a change of which no message told.
     func watch(
         _ target: Target = .server(.v4), isSatisfied: Bool = true, _ location: SourceLocation = #_sourceLocation
