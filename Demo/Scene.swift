@@ -14,7 +14,7 @@ struct Scene: Sendable {
     let ending: @Sendable (ConnectionsAPI.Event) -> Bool
 
     private static func isReady(on interface: String) -> @Sendable (ConnectionsAPI.Event) -> Bool {
-        { $0.connection.state == .ready && $0.connection.interface == interface && $0.previousState != .ready }
+        { $0.kind == .state && $0.connection.state == .ready && $0.connection.interface == interface }
     }
 
     /// The scenes in their order; each begins where the one before ended.
@@ -24,22 +24,22 @@ struct Scene: Sendable {
         } ending: {
             isReady(on: "wan1")($0)
         },
-        Scene(title: "The cable is plugged in again: a better path, the flow stays") {
+        Scene(title: "The cable is plugged in again: a new flow over the better path, then the old one's end") {
             try await $0.lab.plug(.wan0)
-        } ending: {
-            $0.kind == .pathChanged && $0.connection.state == .ready
-        },
-        Scene(title: "The address of wan1 changes under the flow") {
-            try await $0.lab.replaceAddress(.v4, on: .wan1, with: "198.51.100.77/24")
         } ending: {
             isReady(on: "wan0")($0)
         },
-        Scene(title: "The default route moves to wan1: the flow on wan0 still works, and stays") {
+        Scene(title: "The address of wan0 changes under the flow") {
+            try await $0.lab.replaceAddress(.v4, on: .wan0, with: "192.0.2.77/24")
+        } ending: {
+            isReady(on: "wan0")($0)
+        },
+        Scene(title: "The default route moves to wan1: so does the flow, without a gap") {
             try await $0.lab.preferDefaultRoute(via: .wan1, families: [.v4])
         } ending: {
-            $0.kind == .pathChanged && $0.connection.state == .ready
+            isReady(on: "wan1")($0)
         },
-        Scene(title: "An operator redials: the new flow takes the new way") {
+        Scene(title: "An operator redials") {
             try await $0.agent.client.redial(Stage.connection)
         } ending: {
             isReady(on: "wan1")($0)

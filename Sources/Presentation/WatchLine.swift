@@ -79,6 +79,10 @@ public struct WatchLine: Hashable, Sendable {
         let connection = event.connection
         if connection.state == .ready, event.kind == .state {
             let interface = connection.interface.map { "over \($0)" }
+            // A flow was there all the time; how long it took is no news, and why is.
+            if event.previousState?.hasFlow == true {
+                return [event.reason, interface].compactMap { $0 }.joined(separator: ", ")
+            }
             let duration = event.previousDurationMilliseconds.map {
                 "in \(DurationText.short(milliseconds: Int64($0)))"
             }

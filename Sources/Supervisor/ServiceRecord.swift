@@ -22,8 +22,7 @@ public struct ServiceRecord: Hashable, Sendable {
     /// The hosts of a service in the order in which to try them: by priority, and within one by lot, each as probable
     /// to be next as its weight says. Every client draws anew on every dial, which is what spreads them.
     ///
-    /// - Parameter limit: how many are wanted at most. An answer can hold thousands, and each costs a look at all
-    /// others.
+    /// - Parameter limit: how many are wanted at most. An answer can hold thousands, and each costs a look at the rest.
     /// - Returns: no host where the only record's target is the root: "the service is decidedly not available".
     public static func ordered(
         _ records: [ServiceRecord], limit: Int = .max, using random: inout some RandomNumberGenerator

@@ -52,6 +52,12 @@ struct WatchLineTests {
         #expect(line.text == "ready -> backing off   closed by the remote, 2nd try in 1.6 s")
     }
 
+    @Test func `a flow that takes the place of another says why, and over what`() {
+        let ready = Sample.connection("office", .ready) { $0.interface = "wlan0" }
+        let line = WatchLine(Sample.event(.state, ready, reason: "moved to the better path", from: .verifying))
+        #expect(line.text == "verifying -> ready   moved to the better path, over wlan0")
+    }
+
     @Test func `what leaves the state as it is shows no arrow`() {
         let ready = Sample.connection("office", .ready) { $0.interface = "wlan0" }
         let moved = WatchLine(Sample.event(.pathChanged, ready, reason: "the path leads another way", from: .ready))
