@@ -92,5 +92,8 @@ struct Topology: Sendable {
         ("net.ipv6.conf.default.accept_ra", "0"),
         ("net.ipv6.conf.default.router_solicitations", "0"),
         ("net.ipv6.conf.default.router_solicitation_delay", "0"),
+        // Of an expired route whose message was lost with others, the product is told when the kernel sweeps its table:
+        // after half a minute, if left to itself.
+        ("net.ipv6.route.gc_interval", "1"),
     ]
 }
