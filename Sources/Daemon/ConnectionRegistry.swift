@@ -51,7 +51,7 @@ final class RegisteredConnection {
         driver.open()
     }
 
-    fileprivate func redial() { driver?.redial() }
+    fileprivate func redial(after pause: Duration?) { driver?.redial(after: pause) }
 
     fileprivate func close() { driver?.close() }
 
@@ -190,8 +190,8 @@ final class ConnectionRegistry {
     }
 
     /// Dials a connection anew at once, for `user`.
-    func redial(_ name: String, for user: UInt32) throws(RegistryError) {
-        try find(name, for: user).redial()
+    func redial(_ name: String, after pause: Duration? = nil, for user: UInt32) throws(RegistryError) {
+        try find(name, for: user).redial(after: pause)
     }
 
     /// Makes the connections of the configuration those of `wanted`: new ones are opened, missing ones closed, changed

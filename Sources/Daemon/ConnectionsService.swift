@@ -50,7 +50,8 @@ final class ConnectionsService {
         }
         service.handle(ConnectionsAPI.Redial.self) { [unowned self] parameters, peer throws(VarlinkFailure) in
             try answer(about: parameters.name) { () throws(RegistryError) in
-                try registry.redial(parameters.name, for: peer.uid)
+                let pause = parameters.afterMilliseconds.map { Duration.milliseconds($0) }
+                try registry.redial(parameters.name, after: pause, for: peer.uid)
             }
             return VarlinkEmpty()
         }

@@ -40,8 +40,9 @@ public final class ConnectionDriver {
     /// Begins the supervision. To be called once.
     public func open() { process(.opened) }
 
-    /// Makes a new flow now, in place of whatever there is.
-    public func redial() { process(.redialRequested) }
+    /// Makes a new flow in place of whatever there is: now, or as soon as a server that asked to be left alone for a
+    /// while may be dialled again.
+    public func redial(after pause: Duration? = nil) { process(.redialRequested(after: pause)) }
 
     /// Ends the connection for good: when this returns, its socket is closed and nothing of it runs any more. Asked for
     /// by the observer in the middle of an event, as every request it comes right after that event's actions.

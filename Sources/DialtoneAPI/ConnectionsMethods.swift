@@ -145,14 +145,33 @@ extension ConnectionsAPI {
         public typealias Reply = VarlinkEmpty
     }
 
-    /// Drops the connection's socket if there is one and dials at once.
+    /// Drops the connection's socket if there is one and dials, at once or when a server that asked to be left alone
+    /// may be dialled again.
     public enum Redial: VarlinkMethod {
         /// The method's name.
         public static let name = "org.dialtone.Connections.Redial"
-        /// Which connection.
-        public typealias Parameters = NameParameters
         /// It has none.
         public typealias Reply = VarlinkEmpty
+
+        /// Which connection, and when.
+        public struct Parameters: VarlinkParameters, Hashable {
+            /// The connection's name.
+            public var name: String
+            /// How long the server wants to be left alone.
+            public var afterMilliseconds: Int?
+
+            /// The fields.
+            public enum CodingKeys: String, CodingKey, CaseIterable {
+                /// Named as the properties.
+                case name, afterMilliseconds
+            }
+
+            /// The connection of that name.
+            public init(name: String, afterMilliseconds: Int? = nil) {
+                self.name = name
+                self.afterMilliseconds = afterMilliseconds
+            }
+        }
     }
 
     /// The connection that something is to be done to.

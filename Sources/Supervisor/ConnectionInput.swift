@@ -38,8 +38,9 @@ public enum ConnectionInput: Hashable, Sendable {
     case localAddressRemoved(IPAddress)
     /// A timer's deadline has passed.
     case timerFired(ConnectionTimer)
-    /// The user wants a new flow, now.
-    case redialRequested
+    /// The user wants a new flow: now, or not before this time has passed, since the server said so to the client
+    /// (`Retry-After`).
+    case redialRequested(after: Duration? = nil)
     /// The user gave the connection another policy, a valid one.
     case policyChanged(ConnectionPolicy)
     /// The user ends the connection.

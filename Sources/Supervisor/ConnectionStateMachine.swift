@@ -143,7 +143,7 @@ public struct ConnectionStateMachine: ~Copyable {
         case .serverAsked(let pause): serverAsked(pause, &turn)
         case .localAddressRemoved(let address): localAddressRemoved(address, &turn)
         case .timerFired(let timer): timerFired(timer, &turn)
-        case .redialRequested: redial(because: .redialRequested, closing: .superseded, &turn)
+        case .redialRequested(let pause): redialRequested(after: pause, &turn)
         case .policyChanged(let policy): policyChanged(to: policy, &turn)
         case .closeRequested: close(&turn)
         }
@@ -160,6 +160,13 @@ extension ConnectionStateMachine {
         emit(.opened, because: .opened, &turn)
     }
 
+    private mutating func redialRequested(after pause: Duration?, _ turn: inout Turn<some RandomNumberGenerator>) {
+        // A user's word goes before the server's, unless it is the server's that the user passes on.
+        leftAloneUntil = nil
+        if let pause { serverAsked(pause, &turn) }
+        redial(because: .redialRequested, closing: .superseded, &turn)
+    }
+
     /// Gives up whatever runs and dials anew, as far as there is a path.
     mutating func redial(
         because reason: StatusReason, closing: CloseReason, _ turn: inout Turn<some RandomNumberGenerator>
@@ -167,7 +174,6 @@ extension ConnectionStateMachine {
         if case .waiting = state { return }
         release(closing, &turn)
         startOver()
-        if reason == .redialRequested { leftAloneUntil = nil }
         dial(because: reason, &turn)
     }
 

@@ -29,7 +29,7 @@ struct Open: AsyncParsableCommand {
 
     /// The longest of either, in seconds: a day. Checked here, since what is longer may not even be a number of
     /// milliseconds; what the daemon finds too short or too long for the kernel, it says itself.
-    private static let longest = 86_400
+    static let longest = 86_400
 
     func validate() throws {
         if let keepalive, !(0...Self.longest).contains(keepalive) {

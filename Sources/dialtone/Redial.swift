@@ -6,12 +6,23 @@ internal import DialtoneClient
 
 struct Redial: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Drop a connection's socket, if there is one, and dial at once.")
+        abstract: "Drop a connection's socket, if there is one, and dial at once.",
+        discussion: "With --after, not before the server may be dialled again, whatever the network does meanwhile.")
 
     @Argument(help: "The connection's name.")
     var name: String
 
+    @Option(help: .init("How long the server asked to be left alone (Retry-After).", valueName: "seconds"))
+    var after: Int?
+
+    func validate() throws {
+        if let after, !(0...Open.longest).contains(after) {
+            throw ValidationError("--after \(after) is out of range: give seconds from 0 to \(Open.longest)")
+        }
+    }
+
     func run() async throws {
-        _ = try await DialtoneClient().call(ConnectionsAPI.Redial.self, .init(name: name))
+        _ = try await DialtoneClient().call(
+            ConnectionsAPI.Redial.self, .init(name: name, afterMilliseconds: after.map { $0 * 1000 }))
     }
 }

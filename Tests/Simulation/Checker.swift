@@ -145,8 +145,8 @@ final class Checker {
             known.policy = policy
         case .serverAsked(let pause):
             leftAloneUntil = now + pause
-        case .redialRequested:
-            if before(known) { leftAloneUntil = nil }
+        case .redialRequested(let pause):
+            leftAloneUntil = pause.map { now + $0 }
         case .timerFired(let timer):
             if timer == .dial, let due = known.timers[timer], due <= now { noteOverdue(now) }
             if timer == .proof, let due = known.timers[timer], due <= now, !known.life.isLost(at: now) {
@@ -166,11 +166,6 @@ final class Checker {
             .answerHidden, .acknowledged:
             break
         }
-    }
-
-    /// Whether the connection does anything but wait for a path.
-    private func before(_ known: Knowledge) -> Bool {
-        known.isDialling || known.standing != nil || known.timers[.retry] != nil
     }
 
     private func noteAttempt(_ input: ConnectionInput, _ now: Duration) {

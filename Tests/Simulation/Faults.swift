@@ -61,11 +61,12 @@ extension Simulation {
         case .lineForgotten: world.forgotten.formUnion(checker.known.sockets.keys)
         case .suspend: try suspend(.seconds(1 + random.below(30_000)))
         case .serverAsks:
+            if random.chance(30) { return try tell(.redialRequested(after: .seconds(random.below(120)))) }
             try tell(.serverAsked(.seconds(random.below(120))))
             if random.chance(70) { try endFlow { .remoteClosed(epoch: $0) } }
         case .answerHidden: if let epoch = checker.known.standing { try tell(.answerHidden(epoch: epoch)) }
-        case .redial: try tell(.redialRequested)
-        case .redialStorm: for _ in 0..<random.below(60) { try tell(.redialRequested) }
+        case .redial: try tell(.redialRequested())
+        case .redialStorm: for _ in 0..<random.below(60) { try tell(.redialRequested()) }
         case .policyChanges: try changePolicy()
         case .lateWords: try sayLateWords()
         case .earlyTimer: if let timer = checker.known.timers.keys.first { try tell(.timerFired(timer)) }

@@ -104,7 +104,7 @@ extension Simulation {
         let epoch = checker.newestEpoch
         let local = Endpoint(address: World.source(of: 0, .v4), port: 1)
         let last: [ConnectionInput] = [
-            .pathChanged(world.path()), .redialRequested, .dialFailed(epoch: epoch, .refused),
+            .pathChanged(world.path()), .redialRequested(), .dialFailed(epoch: epoch, .refused),
             .dialSucceeded(epoch: epoch, local: local, remote: local), .timerFired(.retry), .timerFired(.dial),
             .timerFired(.proof),
             .resolved(query: checker.newestQuery, .services([])), .probeSent(epoch: epoch), .resumed,

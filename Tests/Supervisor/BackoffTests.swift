@@ -128,7 +128,7 @@ extension BackoffTests {
     @Test func aWaitThatTheBudgetWouldProlongIsProlongedAtOnce() {
         var harness = Harness()
         harness.tell(all: .opened, .pathChanged(.wifi))
-        for _ in 0..<9 { harness.tell(.redialRequested) }
+        for _ in 0..<9 { harness.tell(.redialRequested()) }
         let actions = harness.tell(.dialFailed(epoch: 10, .refused))
         #expect(actions.dropFirst(2).first == .scheduleTimer(.retry, deadline: harness.now + .seconds(2)))
         #expect(harness.status.reason == .dialFailed(.refused, .office))
@@ -203,7 +203,7 @@ extension BackoffTests {
         #expect(harness.status.state == .resolving)
         harness.tell(all: .resolutionFailed(query: 3, .noSuchName), .resolutionFailed(query: 4, .noSuchName))
         #expect(harness.status.state == .failed)
-        harness.tell(.redialRequested)
+        harness.tell(.redialRequested())
         #expect(harness.status.state == .resolving)
     }
 

@@ -193,14 +193,14 @@ extension ConnectionAction {
     ])
     func wordOfAnEarlierEpochOrQueryIsIgnored(input: ConnectionInput) {
         var harness = Harness.ready()
-        harness.tell(.redialRequested)
+        harness.tell(.redialRequested())
         #expect(harness.tell(input) == [])
         harness.tell(.dialSucceeded(epoch: 2, local: .local, remote: .office))
         #expect(harness.tell(input) == [])
         #expect(harness.status.state == .ready)
 
         var named = Harness(.named)
-        named.tell(all: .opened, .pathChanged(.wifi), .redialRequested)
+        named.tell(all: .opened, .pathChanged(.wifi), .redialRequested())
         #expect(named.tell(input) == [])
         #expect(named.status.state == .resolving)
     }

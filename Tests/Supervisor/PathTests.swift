@@ -40,7 +40,7 @@ import Testing
         let actions = harness.tell(.pathChanged(.none))
         #expect(actions == [harness.event(.pathChanged, from: .waiting)])
         #expect(harness.status.reason.description == "no route to 192.0.2.7")
-        #expect(harness.tell(.redialRequested) == [])
+        #expect(harness.tell(.redialRequested()) == [])
         #expect(harness.tell(.timerFired(.retry)) == [])
     }
 

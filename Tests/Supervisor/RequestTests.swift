@@ -8,7 +8,7 @@ import Testing
 @Suite struct RedialTests {
     @Test func aLiveFlowIsClosedAndDialledAnew() {
         var harness = Harness.ready()
-        let actions = harness.tell(.redialRequested, after: .seconds(5))
+        let actions = harness.tell(.redialRequested(), after: .seconds(5))
         #expect(
             actions == [
                 .closeSocket(epoch: 1, .superseded),
@@ -21,7 +21,7 @@ import Testing
 
     @Test func aBackoffIsCutShort() {
         var harness = Harness.refused()
-        let actions = harness.tell(.redialRequested)
+        let actions = harness.tell(.redialRequested())
         #expect(
             actions == [
                 .cancelTimer(.retry),
@@ -35,7 +35,7 @@ import Testing
     @Test func aScriptThatRedialsWithoutEndIsNoStorm() {
         var harness = Harness()
         harness.tell(all: .opened, .pathChanged(.wifi))
-        for _ in 0..<100 { harness.tell(.redialRequested) }
+        for _ in 0..<100 { harness.tell(.redialRequested()) }
         #expect(harness.status.epoch == 10)
         #expect(harness.status.state == .backingOff)
     }
@@ -70,7 +70,7 @@ import Testing
             .opened, .pathChanged(.none), .pathChanged(.modem),
             .dialSucceeded(epoch: 1, local: .local, remote: .office),
             .dialFailed(epoch: 1, .refused), .remoteClosed(epoch: 1), .flowFailed(epoch: 1, .reset),
-            .localAddressRemoved(.wifiSource), .timerFired(.retry), .timerFired(.dial), .redialRequested,
+            .localAddressRemoved(.wifiSource), .timerFired(.retry), .timerFired(.dial), .redialRequested(),
             .policyChanged(.named), .closeRequested,
         ]
         for input in later { #expect(harness.tell(input, after: .seconds(3600)) == []) }

@@ -110,7 +110,19 @@ import Testing
         harness.tell(all: .pathChanged(.none), .pathChanged(.modem))
         #expect(harness.status.state == .backingOff)
         #expect(harness.status.reason == .serverAsked)
-        harness.tell(.redialRequested)
+        harness.tell(.redialRequested())
+        #expect(harness.status.state == .connecting)
+    }
+
+    @Test func aClientPassesTheServersWishOn() {
+        var harness = Harness.ready()
+        let actions = harness.tell(.redialRequested(after: .seconds(120)))
+        #expect(actions.first == .closeSocket(epoch: 1, .superseded))
+        #expect(harness.status.state == .backingOff)
+        #expect(harness.status.nextAttempt == harness.now + .seconds(120))
+        harness.tell(.resumed, after: .seconds(60))
+        #expect(harness.status.state == .backingOff)
+        harness.tell(.timerFired(.retry), after: .seconds(60))
         #expect(harness.status.state == .connecting)
     }
 
