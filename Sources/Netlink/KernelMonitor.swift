@@ -148,7 +148,9 @@ public final class KernelMonitor {
         for event in try neighbours.watch(gateways) { _ = snapshot.apply(event) }
         let forgotten = snapshot.failedNeighbours.subtracting(gateways)
         for gateway in forgotten { _ = snapshot.apply(.neighbourChanged(gateway, isFailed: false)) }
-        try neighbours.update(failed: snapshot.failedNeighbours)
+        guard try neighbours.update(failed: snapshot.failedNeighbours) else { return }
+        // One that came back since it was asked about was kept from us by the filter.
+        for gateway in snapshot.failedNeighbours { _ = verifyFailure(of: gateway) }
     }
 
     /// Has the kernel ask for a neighbour whether it is there.
@@ -158,11 +160,20 @@ public final class KernelMonitor {
         neighbours.solicit(neighbour)
     }
 
+    /// Takes back the failure of a gateway that the kernel was asked to ask for, if it needs no asking: on a link
+    /// without address resolution the entry is good at once, and nothing is told of that.
+    public func recheckFailure(of gateway: NetworkSnapshot.Neighbour) -> KernelChange {
+        guard snapshot.failedNeighbours.contains(gateway),
+            case .neighbourChanged(_, isFailed: false)? = try? neighbours.state(of: gateway)
+        else { return KernelChange() }
+        return doubtFailure(of: gateway)
+    }
+
     /// Takes a gateway's failure back, since nobody can find out whether it lasts; returns what that changes.
     public func doubtFailure(of gateway: NetworkSnapshot.Neighbour) -> KernelChange {
         recorder?.noteDoubt(of: gateway)
         let change = snapshot.apply(.neighbourChanged(gateway, isFailed: false))
-        try? neighbours.update(failed: snapshot.failedNeighbours)
+        _ = try? neighbours.update(failed: snapshot.failedNeighbours)
         return change
     }
 
@@ -233,7 +244,7 @@ public final class KernelMonitor {
         }
         if end.lostSome { change.merge(rereadNeighbours()) }
         // All that can be refused is the membership, which there is by now.
-        try? neighbours.update(failed: snapshot.failedNeighbours)
+        _ = try? neighbours.update(failed: snapshot.failedNeighbours)
         for gateway in snapshot.failedNeighbours.subtracting(failed) { change.merge(verifyFailure(of: gateway)) }
         if !change.isEmpty { deliver?(change) }
     }
@@ -316,6 +327,8 @@ public final class KernelMonitor {
     private func rereadNeighbours() -> KernelChange {
         var change = KernelChange()
         for event in (try? neighbours.reread()) ?? [] { change.merge(snapshot.apply(event)) }
+        guard (try? neighbours.update(failed: snapshot.failedNeighbours)) == true else { return change }
+        for gateway in snapshot.failedNeighbours { change.merge(verifyFailure(of: gateway)) }
         return change
     }
 }

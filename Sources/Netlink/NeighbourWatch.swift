@@ -35,11 +35,14 @@ final class NeighbourWatch {
     }
 
     /// Lets good news through while there is a failed gateway to wait for.
-    func update(failed: Set<NetworkSnapshot.Neighbour>) throws(SystemError) {
+    ///
+    /// - Returns: whether it does from now on, and did not before: what is known of the failed ones may be out of date.
+    func update(failed: Set<NetworkSnapshot.Neighbour>) throws(SystemError) -> Bool {
         let awaits = !failed.isDisjoint(with: watched)
-        guard awaits != awaitsRecovery else { return }
+        guard awaits != awaitsRecovery else { return false }
         awaitsRecovery = awaits
         try listen(to: watched)
+        return awaits
     }
 
     /// The present state of all watched gateways, after notices were lost.

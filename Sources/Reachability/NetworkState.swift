@@ -35,7 +35,15 @@ package final class NetworkState {
     /// How many gateways may be watched before those that no path leads over any more are dropped.
     var toleratedGateways = mostIdleGateways
     private(set) lazy var prober = GatewayProber(
-        solicit: { [weak self] in self?.kernel?.solicit($0) ?? false },
+        solicit: { [weak self] gateway in
+            guard let kernel = self?.kernel, kernel.solicit(gateway) else { return false }
+            // In a turn of its own: the prober is in the middle of its work.
+            AgentQueue.async {
+                guard let self, let kernel = self.kernel else { return }
+                self.kernelChanged(kernel.recheckFailure(of: gateway))
+            }
+            return true
+        },
         giveBenefitOfDoubt: { [weak self] gateway in
             guard let self, let kernel else { return }
             kernelChanged(kernel.doubtFailure(of: gateway))

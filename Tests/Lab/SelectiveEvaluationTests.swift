@@ -105,6 +105,25 @@ struct SelectiveEvaluationTests {
         }
     }
 
+    /// Asked for, such a neighbour is good at once, and nothing is told of it: there is nobody to be waited for.
+    @Test func `a gateway on a link without address resolution is back when its failure is forgotten`() async throws {
+        try await LabNetwork.with { lab in
+            let gateway = "fe80::99 dev noarp0"
+            try await lab.host.ip(batch: [
+                "link add noarp0 type ifb", "link set noarp0 up", "address add 2001:db8:99::2/64 dev noarp0 nodad",
+                "route add 2001:db8:9900::/48 via \(gateway)",
+            ])
+            let recorder = try await EngineRecorder.start(on: lab.host)
+            let beyond = Question.address("2001:db8:9900::1")
+            try await recorder.watch([beyond])
+            try await recorder.path(to: beyond, "the way") { $0.status == .satisfied }
+            try await lab.host.ip("neighbour replace \(gateway) nud failed")
+            try await recorder.path(to: beyond, "the failure") { $0.reason == .gatewayUnreachable }
+            try await lab.host.ip("neighbour flush dev noarp0")
+            try await recorder.path(to: beyond, "the way again") { $0.status == .satisfied }
+        }
+    }
+
     /// The kernel passes it over at once, and says so when it next sweeps: with this setting, after an hour.
     @Test(arguments: [true, false])
     func `an IPv6 route is left when its lifetime ends, made before the start or after it`(isEarly: Bool) async throws {
