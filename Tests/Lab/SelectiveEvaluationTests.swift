@@ -113,6 +113,8 @@ struct SelectiveEvaluationTests {
                 "link add noarp0 type ifb", "link set noarp0 up", "address add 2001:db8:99::2/64 dev noarp0 nodad",
                 "route add 2001:db8:9900::/48 via \(gateway)",
             ])
+            // With another way, IPv6 would take it for the time being.
+            for uplink in Uplink.allCases { try await lab.removeDefaultRoute(via: uplink, families: [.v6]) }
             let recorder = try await EngineRecorder.start(on: lab.host)
             let beyond = Question.address("2001:db8:9900::1")
             try await recorder.watch([beyond])
