@@ -62,7 +62,10 @@ public final class ConnectionDriver {
     /// What can be said of the connection now, with the newest proof that the kernel knows of.
     public var status: ConnectionStatus {
         var status = machine.status
-        if let proof = status.lastProof, let acknowledged = flows[status.epoch]?.lastAcknowledgement {
+        // While a proof is owed, none is better than the machine's.
+        if status.state == .ready, let proof = status.lastProof,
+            let acknowledged = flows[status.epoch]?.lastAcknowledgement
+        {
             status.lastProof = max(proof, acknowledged)
         }
         return status
@@ -116,6 +119,8 @@ public final class ConnectionDriver {
             if let flow = flows[epoch] { keeper.keepAlive(flow, heartbeat) }
         case .probe(let epoch):
             if let flow = flows[epoch] { keeper.probe(flow) }
+        case .giveUpAnswers(let epoch):
+            keeper.giveUpAnswers(on: epoch)
         case .closeSocket(let epoch, let reason):
             keeper.forget(epoch)
             flows.removeValue(forKey: epoch)?.close(aborting: reason == .localAddressRemoved)
@@ -166,6 +171,7 @@ public final class ConnectionDriver {
     private func configure(_ epoch: UInt64, _ options: SocketOptions) {
         do throws(SystemError) {
             try flows[epoch]?.configure(options)
+            keeper.configured(epoch)
         } catch {
             // The figures were validated, so the kernel refuses them for a socket that broke in this moment alone.
             return

@@ -208,15 +208,22 @@ final class Flow {
         return ioctl(number, UInt(FIONREAD), &count) == 0 ? Int(count) : 0
     }
 
-    /// When the remote last acknowledged something, a keepalive's probe included, on ``BootClock``.
+    /// When the remote last acknowledged something, a keepalive's probe included, on ``BootClock``; `nil` where that
+    /// cannot be told: each segment acknowledges, also one with data that left the remote before it heard anything.
     ///
     /// The kernel counts its age without the time asleep, so right after a resume the instant is too late by the sleep.
-    var lastAcknowledgement: Duration? {
+    var lastAcknowledgement: Duration? { lastAcknowledgement(withData: false) }
+
+    /// The same, where `withData` is true also of a segment with data.
+    func lastAcknowledgement(withData: Bool) -> Duration? {
         guard isConnected, let number = number else { return nil }
         var information = tcp_info()
         var length = socklen_t(MemoryLayout<tcp_info>.size)
         guard getsockopt(number, CInt(IPPROTO_TCP), TCP_INFO, &information, &length) == 0 else { return nil }
-        return BootClock.now() - .milliseconds(Int64(information.tcpi_last_ack_recv))
+        let age = Duration.milliseconds(Int64(information.tcpi_last_ack_recv))
+        let sinceData = Duration.milliseconds(Int64(information.tcpi_last_data_recv))
+        if !withData, sinceData <= age + Self.acknowledgementGranularity { return nil }
+        return BootClock.now() - age
     }
 
     /// The socket's descriptor; `nil` for a flow that is closed.

@@ -6,7 +6,7 @@ internal import Supervisor
 /// Who hears of the keepalives of a connection's flows.
 @AgentQueue
 protocol FlowKeeperOwner: AnyObject {
-    /// Told in a turn of its own, or within ``FlowKeeper/lookForProof()``; never within another call of the keeper.
+    /// Told in whichever turn it is known, also within a call of the keeper.
     func flowKeeper(heard word: ConnectionInput)
 }
 
@@ -20,6 +20,8 @@ final class FlowKeeper {
     /// for a second (the least that `TCP_KEEPIDLE` takes), which mostly is at once; the last look is the deadline's own
     /// (``lookForProof()``).
     private static let looks: [Duration] = [.milliseconds(300), .milliseconds(1200), .milliseconds(2200)]
+    /// After this long the kernel probes no more, whatever came of it: longer than any proof may take.
+    private static let longestProbing = Duration.seconds(10)
 
     private struct Kept {
         let flow: Flow
@@ -29,11 +31,11 @@ final class FlowKeeper {
         var probe: KernelProbe?
     }
 
-    /// A probe that the kernel was asked for.
+    /// What the server's kernel is to acknowledge.
     private struct KernelProbe {
         let begun: Duration
-        /// What was the last acknowledgement when it was asked for.
-        let before: Duration
+        /// The last acknowledgement when a probe was asked for; `nil` where bytes of ours wait for theirs.
+        let before: Duration?
         var timers: [Timers.Timer] = []
     }
 
@@ -53,7 +55,8 @@ final class FlowKeeper {
     func keepAlive(_ flow: Flow, _ heartbeat: Heartbeat?) {
         let epoch = flow.epoch
         forgetHeartbeat(of: epoch)
-        guard let heartbeat else { return }
+        // Nobody logs in on a flow that is the agent's yet: what waits for that wakes nobody.
+        guard let heartbeat, !heartbeat.kind.needsSession else { return }
         var kept = self.kept[epoch] ?? Kept(flow: flow)
         kept.heartbeat = heartbeat
         kept.dialogue = KeepaliveDialogue(heartbeat.kind)
@@ -66,9 +69,23 @@ final class FlowKeeper {
         if kept[flow.epoch] == nil { kept[flow.epoch] = Kept(flow: flow) }
         if send(on: flow.epoch, isVerification: true) {
             if let wake = kept[flow.epoch]?.wake { wakes.restart(wake) }
+            // Of a program that answers no keepalive, the kernel acknowledges it.
+            awaitAcknowledgement(of: flow, before: nil)
         } else {
             probeByKernel(flow)
         }
+    }
+
+    /// Awaits no answer any more: the server gives none, or its time is over.
+    func giveUpAnswers(on epoch: UInt64) {
+        _ = kept[epoch]?.dialogue?.giveUp()
+        kept[epoch]?.flow.stopAwaitingInput()
+    }
+
+    /// The options of a flow's socket were set anew: a probe that is on its way goes on.
+    func configured(_ epoch: UInt64) {
+        guard let kept = kept[epoch], let probe = kept.probe, probe.before != nil else { return }
+        kept.flow.beginProbing()
     }
 
     /// Tells what the kernel has heard since it was asked to probe.
@@ -109,18 +126,13 @@ final class FlowKeeper {
             return false
         }
         var random = SystemRandomNumberGenerator()
-        let custody: KeepaliveDialogue.Custody = heartbeat.kind.needsSession ? .agentWithoutSession : .parked
-        guard let bytes = try? dialogue.ping(custody, isVerification: isVerification, using: &random),
+        guard let bytes = try? dialogue.ping(.parked, isVerification: isVerification, using: &random),
             kept.flow.send(bytes)
         else { return false }
         self.kept[epoch]?.dialogue = dialogue
         guard heartbeat.kind.figures.answer == .message else { return false }
         kept.flow.awaitInput { [weak self] in self?.readAnswers(epoch) }
-        // In a turn of its own: the machine may be in the middle of an answer that asked for this.
-        AgentQueue.async { [weak self] in
-            guard let self, self.kept[epoch] != nil else { return }
-            owner.flowKeeper(heard: .probeSent(epoch: epoch))
-        }
+        owner.flowKeeper(heard: .probeSent(epoch: epoch))
         return true
     }
 
@@ -152,21 +164,35 @@ final class FlowKeeper {
     // MARK: - The kernel's probe
 
     private func probeByKernel(_ flow: Flow) {
-        guard let before = flow.lastAcknowledgement else { return }
-        endProbe(of: flow.epoch)
-        let epoch = flow.epoch
+        guard let before = flow.lastAcknowledgement(withData: true) else { return }
+        awaitAcknowledgement(of: flow, before: before)
         flow.beginProbing()
+    }
+
+    private func awaitAcknowledgement(of flow: Flow, before: Duration?) {
+        let epoch = flow.epoch
+        endProbe(of: epoch)
         kept[epoch]?.probe = KernelProbe(
             begun: BootClock.now(), before: before,
             timers: Self.looks.map { delay in
                 Timers.shared.schedule(after: delay) { [weak self] in self?.look(epoch) }
-            })
+            } + [
+                Timers.shared.schedule(after: Self.longestProbing) { [weak self] in
+                    self?.look(epoch)
+                    self?.endProbe(of: epoch)
+                }
+            ])
     }
 
     private func look(_ epoch: UInt64) {
-        guard let kept = kept[epoch], let probe = kept.probe, let heard = kept.flow.lastAcknowledgement,
-            heard > probe.before + Flow.acknowledgementGranularity
-        else { return }
+        guard let kept = kept[epoch], let probe = kept.probe else { return }
+        if let before = probe.before {
+            guard let heard = kept.flow.lastAcknowledgement, heard > before + Flow.acknowledgementGranularity else {
+                return
+            }
+        } else if !kept.flow.isDrained {
+            return
+        }
         endProbe(of: epoch)
         owner.flowKeeper(heard: .acknowledged(epoch: epoch, begun: probe.begun))
     }
@@ -174,7 +200,7 @@ final class FlowKeeper {
     private func endProbe(of epoch: UInt64) {
         guard let kept = kept[epoch], let probe = kept.probe else { return }
         for timer in probe.timers { timer.cancel() }
-        kept.flow.endProbing()
+        if probe.before != nil { kept.flow.endProbing() }
         self.kept[epoch]?.probe = nil
     }
 }

@@ -21,6 +21,8 @@ public enum ConnectionAction: Hashable, Sendable {
     case probe(epoch: UInt64)
     /// Change the keepalive and the user timeout of a socket that is open.
     case configureSocket(epoch: UInt64, SocketOptions)
+    /// Await no answer any more to the keepalives that were sent on a flow: the server gives none.
+    case giveUpAnswers(epoch: UInt64)
     /// Close a socket, now.
     case closeSocket(epoch: UInt64, CloseReason)
     /// Tell when a deadline has passed; replaces an earlier deadline of the same timer.

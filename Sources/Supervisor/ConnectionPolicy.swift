@@ -66,8 +66,11 @@ public struct ConnectionPolicy: Hashable, Sendable {
     }
 
     private var derivedUserTimeout: Duration {
-        guard let heartbeat else { return (keepalive ?? KeepalivePolicy()).giveUpAfter }
-        return heartbeat.kind.userTimeout(interval: heartbeat.cadence.interval)
+        let kernels = (keepalive ?? KeepalivePolicy()).giveUpAfter
+        // One that waits for a session is not sent; and the kernel lets a user timeout overrule its own count.
+        guard let heartbeat, !heartbeat.kind.needsSession else { return kernels }
+        let heartbeats = heartbeat.kind.userTimeout(interval: heartbeat.cadence.interval)
+        return keepalive == nil ? heartbeats : max(kernels, heartbeats)
     }
 
     /// How a flow is secured; `nil` for a remote without TLS.

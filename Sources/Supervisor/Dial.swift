@@ -51,7 +51,8 @@ struct Dial {
     }
 
     private let setting: Setting
-    private let began: Duration
+    /// When the newest question was asked: each stage has its time.
+    private var asked: Duration
     private var topics: [UInt64: Topic] = [:]
     private var race: Race?
     /// The hosts by the SRV record, while the domain's rules are still asked for.
@@ -66,7 +67,7 @@ struct Dial {
     /// Begins with what can be asked or tried at once. ``goOn(_:_:)`` does the rest.
     init(_ setting: Setting, _ numbers: inout Numbers, _ turn: inout Turn<some RandomNumberGenerator>) {
         self.setting = setting
-        began = turn.now
+        asked = turn.now
         let remote = setting.policy.remote
         switch remote.host {
         case .address(let address):
@@ -167,10 +168,10 @@ struct Dial {
     mutating func goOn(
         _ numbers: inout Numbers, _ turn: inout Turn<some RandomNumberGenerator>
     ) -> Progress {
-        let patience = began + Self.resolutionTimeout
-        if turn.now >= patience { giveUpQuestions(&turn) }
+        if turn.now >= asked + Self.resolutionTimeout { giveUpQuestions(&turn) }
         settleHosts(&numbers, &turn)
-        if isServiceRefused { return .failed(.resolutionFailed(.notOffered)) }
+        if isServiceRefused, !awaitsPointers(turn.now) { return .failed(.resolutionFailed(.notOffered)) }
+        let patience = asked + Self.resolutionTimeout
         guard var race else {
             return .goesOn(until: min(patience, hostsKnownAt.map { $0 + Self.pointerPatience } ?? patience))
         }
@@ -224,6 +225,7 @@ extension Dial {
         _ turn: inout Turn<some RandomNumberGenerator>
     ) {
         numbers.query += 1
+        asked = turn.now
         topics[numbers.query] = topic
         turn.perform(.resolve(query: numbers.query, question))
     }
@@ -245,8 +247,8 @@ extension Dial {
         let ordered = ServiceRecord.ordered(records, limit: Self.mostHosts, using: &turn.random)
         guard !ordered.isEmpty else {
             // A record whose target is the root, or none at all.
-            if records.isEmpty { hostsKnown(ownHost, turn.now) } else { isServiceRefused = true }
-            return
+            isServiceRefused = !records.isEmpty
+            return hostsKnown(isServiceRefused ? [] : ownHost, turn.now)
         }
         hostsKnown(ordered.map { Host(name: $0.target, port: $0.port) }, turn.now)
     }
@@ -293,12 +295,16 @@ extension Dial {
         (self.hosts, hostsKnownAt) = (hosts, now)
     }
 
+    /// Whether the domain's rules may still lead elsewhere.
+    private func awaitsPointers(_ now: Duration) -> Bool {
+        guard let hostsKnownAt, topics.values.contains(.pointers) else { return false }
+        return now < hostsKnownAt + Self.pointerPatience
+    }
+
     /// Goes over to the addresses when the hosts are known, and nothing better may be heard of any more.
     private mutating func settleHosts(_ numbers: inout Numbers, _ turn: inout Turn<some RandomNumberGenerator>) {
-        guard race == nil, let hosts, let hostsKnownAt else { return }
-        let pointers = topics.filter { $0.value == .pointers }.keys
-        guard pointers.isEmpty || turn.now >= hostsKnownAt + Self.pointerPatience else { return }
-        for query in pointers {
+        guard race == nil, let hosts, !isServiceRefused, !awaitsPointers(turn.now) else { return }
+        for query in topics.filter({ $0.value == .pointers }).keys {
             topics[query] = nil
             turn.perform(.cancelResolution(query: query))
         }

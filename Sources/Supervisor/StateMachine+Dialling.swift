@@ -12,7 +12,7 @@ extension ConnectionStateMachine {
             return enter(.waiting, because: lost, &turn)
         }
         if let leftAloneUntil, turn.now < leftAloneUntil {
-            return wait(until: leftAloneUntil, because: .serverAsked, &turn)
+            return wait(until: drawDeadline(policy.backoff, &turn), because: .serverAsked, &turn)
         }
         guard budget.spend(at: turn.now) else {
             return wait(until: budget.earliest, because: .dialledTooOften, &turn)

@@ -11,6 +11,8 @@ extension ConnectionStateMachine {
         closeFlow(ready, cause == .remoteClosed ? .remoteClosed : .failed, &turn)
         if !isStable(ready, at: turn.now) { failures += 1 }
         if promoteMove(of: ready, because: cause, &turn) { return }
+        // It may have outlived the path that the next one needs.
+        guard let path, path.permitsDialling else { return dial(because: cause, &turn) }
         // With TLS 1.3 a server judges the client's certificate when the client has long been done.
         if Self.kind(of: cause) == .permanent { return giveUp(because: cause, &turn) }
         backOff(because: cause, &turn)

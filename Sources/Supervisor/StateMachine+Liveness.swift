@@ -25,8 +25,8 @@ extension ConnectionStateMachine {
     /// Only a round trip that begins from now on shows that the server is there.
     mutating func verify(because reason: StatusReason, _ turn: inout Turn<some RandomNumberGenerator>) {
         guard case .ready(let ready) = state else { return }
-        update(ready.epoch, because: reason, &turn) { $0.verify(at: $1) }
         turn.perform(.probe(epoch: ready.epoch))
+        update(ready.epoch, because: reason, &turn) { $0.verify(at: $1) }
     }
 
     mutating func resumed(_ turn: inout Turn<some RandomNumberGenerator>) {
@@ -47,8 +47,9 @@ extension ConnectionStateMachine {
     mutating func heartbeatChanged(_ turn: inout Turn<some RandomNumberGenerator>) {
         guard case .ready(let ready) = state else { return }
         turn.perform(.keepAlive(epoch: ready.epoch, policy.heartbeat))
+        // The answers to what was sent before are not looked for any more.
         update(ready.epoch, because: reason, &turn) { [figures = policy.livenessFigures] liveness, _ in
-            liveness.figures = figures
+            liveness.adopt(figures)
         }
     }
 
@@ -58,7 +59,10 @@ extension ConnectionStateMachine {
         switch ready.liveness.check(at: turn.now) {
         case .unanswered: lose(ready, because: .unanswered, &turn)
         case .unverified: lose(ready, because: .unverified, &turn)
-        case .alive, .indifferent:
+        case .indifferent:
+            turn.perform(.giveUpAnswers(epoch: ready.epoch))
+            fallthrough
+        case .alive:
             state = .ready(ready)
             if let next = ready.liveness.deadline { turn.perform(.scheduleTimer(.proof, deadline: next)) }
         }
@@ -93,6 +97,7 @@ extension ConnectionStateMachine {
         let wasStable = isStable(ready, at: turn.now)
         if wasStable { startOver() } else { failures += 1 }
         if promoteMove(of: ready, because: cause, &turn) { return }
+        guard let path, path.permitsDialling else { return dial(because: cause, &turn) }
         // A line that was cut in the middle is dialled anew at once: the keepalives of a server's agents lie at
         // different times, and so do these dials. One that keeps falling silent waits.
         if wasStable || cause == .unverified { dial(because: cause, &turn) } else { backOff(because: cause, &turn) }

@@ -106,7 +106,10 @@ extension Path {
     /// Whether a new flow over it would leave from another address than the one that stands does: the kernel sends the
     /// old one's packets by the new way too, where few routers let them pass.
     fileprivate func isBetter(for flow: ConnectionStateMachine.Ready, under policy: ConnectionPolicy) -> Bool {
-        guard policy.movesToBetterPath, status == .satisfied, let source else { return false }
-        return source != flow.local.address && source.family == flow.local.address.family
+        // The path to another of the name's addresses says nothing of this one's.
+        guard policy.movesToBetterPath, status == .satisfied, let source, destination == flow.remote.address else {
+            return false
+        }
+        return source != flow.local.address
     }
 }

@@ -7,12 +7,18 @@ internal import NetworkPath
 extension ConnectionStateMachine {
     mutating func pathChanged(to new: Path, _ turn: inout Turn<some RandomNumberGenerator>) {
         let old = path
-        if !new.isCoherent, !new.permitsDialling, let old, old.permitsDialling {
+        if !new.isCoherent, !new.permitsDialling, let old, old.permitsDialling || publicState.hasFlow {
             // The kernel's state is being re-read. What was known stays the verdict until the re-read says otherwise.
             path?.isCoherent = false
             return
         }
         path = new
+        if !new.permitsDialling, case .ready = state, new.reason == .nameUnresolved {
+            // It needs the name no more. Another flow would.
+            endMove(.pathLost, &turn)
+            if let old, new.promisesMore(than: old) { emit(.pathChanged, because: .pathMoved, &turn) }
+            return
+        }
         guard new.permitsDialling else { return pathLost(&turn) }
         let isFresh = old.map { new.promisesMore(than: $0) } ?? true
         if isFresh { pathMovedAt = turn.now }

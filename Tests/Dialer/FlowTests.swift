@@ -43,7 +43,7 @@ extension SocketOptions {
         #expect(remote == server.endpoint)
         #expect(local.address == address)
         #expect(local.port != 0)
-        #expect(try #require(flow.lastAcknowledgement) <= BootClock.now())
+        #expect(try #require(flow.lastAcknowledgement(withData: true)) <= BootClock.now())
         flow.close(aborting: false)
     }
 

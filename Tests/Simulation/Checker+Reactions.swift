@@ -143,7 +143,10 @@ extension Checker {
             try require(actions.isEmpty, .silentWithoutNews, "\(actions)")
         }
         let wasIdle = before.standing == nil && before.timers[.retry] != nil
-        if !known.hasPath {
+        if before.standing != nil, known.path?.reason == .nameUnresolved {
+            // A flow that stands needs the name no more.
+            try require(known.standing == before.standing, .flowEndsForCause, "\(status.state) without the name")
+        } else if !known.hasPath {
             try require(status.state == .waiting, .flowEndsForCause, "\(status.state) without a path")
         } else if let standing = before.standing {
             guard known.path == new, Self.takesAnotherWay(new, old) else { return }
@@ -177,7 +180,10 @@ extension Checker {
         }
         let wait = (status.nextAttempt ?? now) - now
         if status.reason == .serverAsked {
-            return try require(status.nextAttempt == leftAloneUntil, .serverHeeded, "in \(wait)")
+            // And a wait of one's own on top, or all would be back at its end.
+            let own = (status.nextAttempt ?? now) - (leftAloneUntil ?? now)
+            return try require(
+                (.zero...atMost(bound(afterFailures: failures))).contains(own), .serverHeeded, "in \(wait)")
         }
         try require(status.reason == .dialledTooOften, .pathDialledAtOnce, "\(status.state) for \(status.reason)")
         try require(dials.count >= DialBudget.burst, .pathDialledAtOnce, "after \(dials.count) dials")
@@ -189,6 +195,7 @@ extension Checker {
         if known.isDialling {
             return try require(!beganDialInThisTurn, .backoffKept, "dials at once after \(input)")
         }
+        if !known.hasPath { return try require(status.state == .waiting, .noPacketWithoutPath, "\(status.state)") }
         if case .flowFailed(_, .tls(let failure)) = input, failure.isPermanent { return try checkGivenUp(status, now) }
         try checkWait(status, now)
     }

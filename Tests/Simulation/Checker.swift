@@ -45,9 +45,10 @@ final class Checker {
         /// Whether the path leads from another address than the flow that stands.
         var hasBetterPath: Bool {
             guard policy.movesToBetterPath, let path, path.status == .satisfied, let source = path.source,
-                let local = standing.flatMap({ sockets[$0]?.local?.address })
+                let flow = standing.flatMap({ sockets[$0] }), let local = flow.local?.address,
+                path.destination == flow.request.remote.address
             else { return false }
-            return source != local && source.family == local.family
+            return source != local
         }
     }
 
@@ -128,7 +129,7 @@ final class Checker {
     private func noteInput(_ input: ConnectionInput, _ now: Duration) {
         switch input {
         case .pathChanged(let new):
-            if new.isCoherent || Self.mayDial(new) || !known.hasPath {
+            if new.isCoherent || Self.mayDial(new) || (!known.hasPath && known.standing == nil) {
                 if known.path.map({ Self.isNews(new, after: $0) }) ?? true { pathNewsAt = now }
                 known.path = new
             }
@@ -251,7 +252,9 @@ final class Checker {
         case .keepAlive(let epoch, let heartbeat):
             try require(known.sockets[epoch]?.connectedAt != nil, .closesWhatIsOpen, "keeps \(epoch) alive")
             try require(heartbeat == known.policy.heartbeat, .proofsKept, "\(String(describing: heartbeat))")
-            known.life.figures = (heartbeat?.kind ?? .kernel).figures
+            known.life.adopt((heartbeat?.kind ?? .kernel).figures, isFirst: known.life.lastProof == now)
+        case .giveUpAnswers(let epoch):
+            try require(epoch == known.standing && known.life.probes.isEmpty, .proofsKept, "gives up on \(epoch)")
         case .probe(let epoch):
             try require(epoch == known.standing, .closesWhatIsOpen, "probes \(epoch)")
             known.life.event = now
@@ -388,6 +391,12 @@ struct FlowLife {
     }
 
     mutating func end() { (probes, event, lastProof) = ([], nil, nil) }
+
+    mutating func adopt(_ figures: KeepaliveFigures, isFirst: Bool) {
+        self.figures = figures
+        probes = []
+        if !isFirst { hasAnswered = false }
+    }
 
     mutating func sent(_ now: Duration) { probes = (probes + [now]).suffix(2) }
 

@@ -184,7 +184,8 @@ struct Simulation: ~Copyable {
             pending.removeAll { if case .beat(epoch) = $0.happening { true } else { false } }
             // Half of the words that are under way come all the same, late.
             if random.chance(50) { pending.removeAll { $0.concerns(epoch: epoch) } }
-        case .stopObservingPath, .cancelResolution, .configureSocket, .scheduleTimer, .cancelTimer, .emit:
+        case .giveUpAnswers, .stopObservingPath, .cancelResolution, .configureSocket, .scheduleTimer, .cancelTimer,
+            .emit:
             break
         }
     }

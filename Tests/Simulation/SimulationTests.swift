@@ -4,8 +4,7 @@ import Foundation
 import Supervisor
 import Testing
 
-/// Many short lives in bad networks. `SIM_SEED=n` replays one with its trace, `SIM_SEQUENCES=n` says how many are run,
-/// and
+/// Many short lives in bad networks. `SIM_SEED=n` replays one with its trace; `SIM_SEQUENCES=n` says how many are run,
 /// `SIM_FIRST=n` from which seed on.
 @Suite struct SimulationTests {
     /// Where the seeds of a run begin; the same in every run, so that a failure in one place is a failure everywhere.

@@ -22,9 +22,9 @@ import Testing
             actions == [
                 .openSocket(.overModem(epoch: 2)),
                 .scheduleTimer(.dial, deadline: harness.now + .seconds(10)),
+                .probe(epoch: 1),
                 .scheduleTimer(.proof, deadline: harness.now + .seconds(3)),
                 harness.event(from: .ready, after: .seconds(7)),
-                .probe(epoch: 1),
             ])
         #expect(harness.status.state == .verifying)
         #expect(harness.status.epoch == 1)
@@ -54,6 +54,27 @@ import Testing
         harness.tell(.acknowledged(epoch: 1, begun: harness.now), after: .milliseconds(40))
         #expect(harness.status.state == .ready)
         #expect(harness.status.epoch == 1)
+    }
+
+    @Test func thePathToAnotherOfTheNamesAddressesIsNoBetterOne() {
+        var harness = Harness.ready()
+        var other = Path.modem
+        other.destination = .second
+        let actions = harness.tell(.pathChanged(other))
+        #expect(!actions.contains { if case .openSocket = $0 { true } else { false } })
+    }
+
+    @Test func aFlowThatStandsNeedsTheNameNoMore() {
+        var harness = Harness.ready()
+        var unresolved = Path(status: .unsatisfied, reason: .nameUnresolved, supportsDNS: true)
+        harness.tell(.pathChanged(unresolved))
+        unresolved.supportsDNS = false
+        harness.tell(.pathChanged(unresolved))
+        #expect(harness.status.state == .verifying || harness.status.state == .ready)
+        #expect(harness.status.epoch == 1)
+        // The next one does.
+        harness.tell(.remoteClosed(epoch: 1))
+        #expect(harness.status.state == .waiting)
     }
 
     @Test func aGatewayThatChangesUnderTheSameAddressNeedsNoOtherFlow() {

@@ -95,6 +95,17 @@ import Testing
         #expect(hosts.contains(.resolve(query: 4, .addresses("a.example.com", .v6))))
     }
 
+    @Test func aRefusalWaitsForTheDomainsRules() {
+        let rule = NamingAuthorityPointer(
+            order: 1, preference: 1, flags: "s", service: "SIP+D2T", replacement: "_sip._tcp.carrier.example")
+        var harness = dialling("sip://example.com")
+        let root = ServiceRecord(priority: 0, weight: 0, port: 0, target: "")
+        harness.tell(.resolved(query: 2, .services([root])))
+        #expect(harness.status.state == .resolving)
+        let actions = harness.tell(.resolved(query: 1, .pointers([rule])), after: .milliseconds(150))
+        #expect(actions.first == .resolve(query: 3, .services("_sip._tcp.carrier.example")))
+    }
+
     @Test func rulesThatDoNotComeAreNotWaitedForLong() {
         var harness = dialling("sip://example.com")
         let known = harness.tell(.resolved(query: 2, .services(Self.records)))

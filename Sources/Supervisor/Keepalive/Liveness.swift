@@ -38,8 +38,7 @@ public struct Liveness: Hashable, Sendable {
     public private(set) var lastProof: Duration
     /// Whether this server has ever answered a keepalive. Kept from flow to flow by whoever makes a new value.
     public private(set) var hasAnsweredKeepalives: Bool
-    /// The figures that probes are judged by.
-    public var figures: KeepaliveFigures
+    private var figures: KeepaliveFigures
     /// When each of the probes under way was sent, in order.
     private var probes: [Duration] = []
     /// When the event was that made all earlier round trips worthless.
@@ -81,6 +80,13 @@ public struct Liveness: Hashable, Sendable {
         probes.removeFirst(min(count, probes.count))
         hasAnsweredKeepalives = true
         proved(by: begun, at: now)
+    }
+
+    /// Another keepalive is sent from now on: nothing of the one before is awaited, or known of this one.
+    public mutating func adopt(_ figures: KeepaliveFigures) {
+        self.figures = figures
+        probes = []
+        hasAnsweredKeepalives = false
     }
 
     /// No answer to the probes under way can be told from other bytes: they prove nothing, for or against.
