@@ -8,7 +8,8 @@ public struct ConnectionPolicy: Hashable, Sendable {
     public var remote: Remote
     /// How to dial again; by default what the remote's scheme asks for.
     public var backoff: BackoffPolicy
-    /// The kernel's keepalive; `nil` for none.
+    /// The kernel's keepalive; `nil` for none. Beside a heartbeat it waits a second longer than that
+    /// (``socketOptions``).
     public var keepalive: KeepalivePolicy?
     /// What the agent itself sends to keep the flow alive, in the protocol's own words; `nil` to leave it to the
     /// kernel.
@@ -19,7 +20,7 @@ public struct ConnectionPolicy: Hashable, Sendable {
     /// How long one address has to answer a SYN. 10 s by default: the kernel repeats a SYN after 1, 3 and 7 s, so a
     /// radio link that is just waking up gets four chances, and a dead address holds up the next one no longer.
     public var connectTimeout: Duration
-    /// `TCP_USER_TIMEOUT`; `nil` derives it from the keepalive (``KeepalivePolicy/giveUpAfter``).
+    /// `TCP_USER_TIMEOUT`; `nil` derives it from the keepalives (``KeepalivePolicy/giveUpAfter``).
     public var userTimeout: Duration?
     /// How long a flow must have stayed up for the back-off to start over when it ends.
     ///
@@ -62,15 +63,22 @@ public struct ConnectionPolicy: Hashable, Sendable {
     /// What the driver sets on the socket.
     public var socketOptions: SocketOptions {
         SocketOptions(
-            keepalive: keepalive, userTimeout: userTimeout ?? derivedUserTimeout, mark: mark, user: user)
+            keepalive: kernelKeepalive, userTimeout: userTimeout ?? derivedUserTimeout, mark: mark, user: user)
     }
 
+    private var kernelKeepalive: KeepalivePolicy? {
+        guard let heartbeat else { return keepalive }
+        return keepalive.map { heartbeat.kernelKeepalive($0) }
+    }
+
+    /// Long enough for all of the kernel's probes: once one is under way, the kernel goes by this timeout and not by
+    /// their number (`tcp_keepalive_timer` in net/ipv4/tcp_timer.c), and a single lost one would end the flow.
     private var derivedUserTimeout: Duration {
-        let kernels = (keepalive ?? KeepalivePolicy()).giveUpAfter
-        // One that waits for a session is not sent; and the kernel lets a user timeout overrule its own count.
+        let kernels = (kernelKeepalive ?? KeepalivePolicy()).giveUpAfter
+        // One that waits for a session is not sent.
         guard let heartbeat, !heartbeat.kind.needsSession else { return kernels }
         let heartbeats = heartbeat.kind.userTimeout(interval: heartbeat.cadence.interval)
-        return keepalive == nil ? heartbeats : max(kernels, heartbeats)
+        return kernelKeepalive == nil ? heartbeats : max(kernels, heartbeats)
     }
 
     /// How a flow is secured; `nil` for a remote without TLS.
@@ -143,12 +151,12 @@ extension ConnectionPolicy {
         try check("keepalive.interval", heartbeat.cadence.interval, in: heartbeat.kind.figures.intervals)
         try check("keepalive.tolerance", heartbeat.cadence.tolerance, in: .zero...heartbeat.cadence.interval)
         if case .custom(let send, let expect) = heartbeat.kind {
-            // A keepalive that fills segments is none; an answer longer than what a dialogue holds would not be found.
-            guard (1...1024).contains(send.count) else {
-                throw PolicyError(field: "keepalive.send", reason: "\(send.count) bytes are not from 1 to 1024")
+            let longest = KeepaliveProtocol.longestCustom
+            guard (1...longest).contains(send.count) else {
+                throw PolicyError(field: "keepalive.send", reason: "\(send.count) bytes are not from 1 to \(longest)")
             }
-            guard expect.count <= 1024 else {
-                throw PolicyError(field: "keepalive.expect", reason: "\(expect.count) bytes are more than 1024")
+            guard expect.count <= longest else {
+                throw PolicyError(field: "keepalive.expect", reason: "\(expect.count) bytes are more than \(longest)")
             }
         }
     }

@@ -158,6 +158,23 @@ import Testing
         policy.userTimeout = .seconds(20)
         #expect(policy.socketOptions.userTimeout == .seconds(20))
     }
+
+    @Test(arguments: [
+        (Duration.seconds(60), Duration.seconds(61)), (.seconds(60) + .milliseconds(1), .seconds(62)),
+        (.seconds(1800), .seconds(1801)),
+    ])
+    func `the kernel's keepalive waits longer than the agent's, and is given the time for all its probes`(
+        interval: Duration, idle: Duration
+    ) throws {
+        var policy = ConnectionPolicy(remote: try Remote("sip://h:1"))
+        policy.heartbeat = Heartbeat(.crlf, interval: interval)
+        try policy.validate()
+        #expect(policy.socketOptions.keepalive == KeepalivePolicy(idle: idle))
+        #expect(policy.socketOptions.userTimeout == idle + .seconds(30))
+        policy.keepalive = nil
+        #expect(policy.socketOptions.keepalive == nil)
+        #expect(policy.socketOptions.userTimeout == interval + .seconds(10))
+    }
 }
 
 @Suite struct BackoffPolicyTests {

@@ -59,6 +59,10 @@ public struct KeepaliveFigures: Hashable, Sendable {
 }
 
 extension KeepaliveProtocol {
+    /// The most bytes that a custom keepalive sends, and that answer it. One that fills segments is none, and an answer
+    /// longer than what a dialogue holds would not be found.
+    public static let longestCustom = 1024
+
     /// The figures of the protocol.
     public var figures: KeepaliveFigures {
         switch self {
