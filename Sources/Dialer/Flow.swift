@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Glibc
+internal import NetworkPath
 internal import Platform
 internal import Supervisor
 internal import TLS
@@ -191,11 +192,11 @@ final class Flow {
 
     // MARK: - What can be asked
 
-    /// Changes the keepalive and the user timeout of the socket.
+    /// Changes what of the socket may change: the keepalive, the user timeout, how its packets are marked.
     func configure(_ options: SocketOptions) throws(SystemError) {
         self.options = options
         switch descriptor {
-        case .some(let descriptor): try options.apply(to: descriptor)
+        case .some(let descriptor): try options.apply(to: descriptor, of: remote.address.family)
         case .none: break
         }
     }

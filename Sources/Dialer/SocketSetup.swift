@@ -26,7 +26,7 @@ extension FlowRequest {
     private func preparedSocket() throws(FlowFailure) -> OwnedDescriptor {
         do throws(SystemError) {
             let descriptor = try makeSocket()
-            try options.apply(to: descriptor)
+            try options.apply(to: descriptor, of: remote.address.family)
             try options.applyIdentity(to: descriptor)
             return descriptor
         } catch {
@@ -66,8 +66,8 @@ extension FlowRequest {
 }
 
 extension SocketOptions {
-    /// Sets what may change while a flow stands: the keepalive and the user timeout.
-    func apply(to descriptor: borrowing OwnedDescriptor) throws(SystemError) {
+    /// Sets what may change while a flow stands: the keepalive, the user timeout and how its packets are marked.
+    func apply(to descriptor: borrowing OwnedDescriptor, of family: IPAddress.Family) throws(SystemError) {
         if let keepalive {
             let tcp = CInt(IPPROTO_TCP)
             try descriptor.set(tcp, TCP_KEEPIDLE, keepalive.idle.wholeSeconds, "setting the keepalive's idle time")
@@ -77,6 +77,19 @@ extension SocketOptions {
         try descriptor.set(SOL_SOCKET, SO_KEEPALIVE, keepalive == nil ? 0 : 1, "switching the keepalive")
         let timeout = CInt(clamping: userTimeout.milliseconds)
         try descriptor.set(CInt(IPPROTO_TCP), TCP_USER_TIMEOUT, timeout, "setting the user timeout")
+        try applyTrafficClass(to: descriptor, of: family)
+    }
+
+    private func applyTrafficClass(
+        to descriptor: borrowing OwnedDescriptor, of family: IPAddress.Family
+    ) throws(SystemError) {
+        let byte = CInt(trafficClass.byte)
+        switch family {
+        case .v4: try descriptor.set(IPPROTO_IP, IP_TOS, byte, "setting the traffic class")
+        case .v6: try descriptor.set(IPPROTO_IPV6, IPV6_TCLASS, byte, "setting the traffic class")
+        }
+        // After the class, from which the kernel derives a priority of its own (`rt_tos2priority`).
+        try descriptor.set(SOL_SOCKET, SO_PRIORITY, CInt(priority), "setting the priority")
     }
 
     /// Sets what is fixed for a flow's life: whose its packets are, and that they leave without waiting for more.

@@ -30,6 +30,10 @@ public struct ConnectionPolicy: Hashable, Sendable {
     public var stableAfter: Duration
     /// How it is secured, where the remote's scheme needs TLS.
     public var tls: TLSPolicy
+    /// How its packets are marked for the network.
+    public var trafficClass = TrafficClass.signaling
+    /// In which order they leave this machine (`SO_PRIORITY`), 0 to 6.
+    public var priority = SocketOptions.interactivePriority
     /// The firewall mark of its packets (`SO_MARK`), which routing rules may select on.
     public var mark: UInt32?
     /// The user whose packets they are, which routing rules may select on; `nil` for the agent's own.
@@ -63,7 +67,8 @@ public struct ConnectionPolicy: Hashable, Sendable {
     /// What the driver sets on the socket.
     public var socketOptions: SocketOptions {
         SocketOptions(
-            keepalive: kernelKeepalive, userTimeout: userTimeout ?? derivedUserTimeout, mark: mark, user: user)
+            keepalive: kernelKeepalive, userTimeout: userTimeout ?? derivedUserTimeout,
+            trafficClass: trafficClass, priority: priority, mark: mark, user: user)
     }
 
     private var kernelKeepalive: KeepalivePolicy? {
@@ -117,6 +122,10 @@ extension ConnectionPolicy {
         // Below a second not even one repeated SYN fits; above two minutes the kernel has given up by itself.
         try check("connectTimeout", connectTimeout, in: .seconds(1)...(.seconds(120)))
         if let userTimeout { try check("userTimeout", userTimeout, in: .seconds(1)...(.seconds(86_400))) }
+        // What is above takes a capability (socket(7)), and is meant for the machinery of the network itself.
+        guard (0...SocketOptions.interactivePriority).contains(priority) else {
+            throw PolicyError(field: "priority", reason: "\(priority) is not from 0 to 6")
+        }
         // Below ten seconds a server that accepts and kicks would count as stable, and be dialled without growing
         // waits.
         try check("stableAfter", stableAfter, in: .seconds(10)...(.seconds(86_400)))

@@ -33,15 +33,28 @@ public struct SocketOptions: Hashable, Sendable {
     public var keepalive: KeepalivePolicy?
     /// How long sent data may stay unacknowledged (`TCP_USER_TIMEOUT`); whole milliseconds.
     public var userTimeout: Duration
+    /// How its packets are marked (`IP_TOS`, `IPV6_TCLASS`).
+    public var trafficClass: TrafficClass
+    /// In which order they leave this machine (`SO_PRIORITY`).
+    public var priority: Int
     /// The firewall mark (`SO_MARK`). Fixed for the life of a flow.
     public var mark: UInt32?
     /// The user whose packets they are, for policy rules by uid. Fixed for the life of a flow.
     public var user: UInt32?
 
-    /// Options; what is left out is not set.
-    public init(keepalive: KeepalivePolicy?, userTimeout: Duration, mark: UInt32? = nil, user: UInt32? = nil) {
+    /// Linux's `TC_PRIO_INTERACTIVE` (linux/pkt_sched.h): the highest that takes no capability (socket(7)). Queueing
+    /// disciplines with bands, as the default one of most network cards, send it first.
+    public static let interactivePriority = 6
+
+    /// Options; what is left out is as signaling has it, or not set.
+    public init(
+        keepalive: KeepalivePolicy?, userTimeout: Duration, trafficClass: TrafficClass = .signaling,
+        priority: Int = SocketOptions.interactivePriority, mark: UInt32? = nil, user: UInt32? = nil
+    ) {
         self.keepalive = keepalive
         self.userTimeout = userTimeout
+        self.trafficClass = trafficClass
+        self.priority = priority
         self.mark = mark
         self.user = user
     }

@@ -13,12 +13,17 @@ struct LoopbackServer: ~Copyable {
     let endpoint: Endpoint
 
     /// Listens on a port of the kernel's choice; with no backlog it only holds the port, and connecting is refused.
-    init(_ address: IPAddress = .loopback, port: UInt16 = 0, backlog: CInt? = 128) throws {
+    ///
+    /// - Parameter savesSYN: whether the first packet of each connection is kept, for ``Peer/savedSYN()``.
+    init(
+        _ address: IPAddress = .loopback, port: UInt16 = 0, backlog: CInt? = 128, savesSYN: Bool = false
+    ) throws {
         let family = address.family == .v4 ? AF_INET : AF_INET6
         let socket = OwnedDescriptor(Glibc.socket(family, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0))
         let number = socket.number
         var on: CInt = 1
         setsockopt(number, SOL_SOCKET, SO_REUSEADDR, &on, socklen_t(MemoryLayout<CInt>.size))
+        if savesSYN { setsockopt(number, CInt(IPPROTO_TCP), TCP_SAVE_SYN, &on, socklen_t(MemoryLayout<CInt>.size)) }
         let bound = SocketAddress(address, port: port).withPointer { bind(number, $0, $1) }
         if bound != 0 { throw SystemError.last("binding the server") }
         if let backlog, listen(number, backlog) != 0 { throw SystemError.last("listening") }
@@ -73,6 +78,16 @@ final class Peer {
             return .reset
         }
         return count == 0 ? .closed : .bytes(count)
+    }
+
+    /// The network and transport headers of the first packet (tcp(7), `TCP_SAVED_SYN`).
+    func savedSYN() throws -> [UInt8] {
+        var headers = [UInt8](repeating: 0, count: 256)
+        var length = socklen_t(headers.count)
+        guard getsockopt(number, CInt(IPPROTO_TCP), TCP_SAVED_SYN, &headers, &length) == 0, length >= 40 else {
+            throw SystemError.last("asking for the first packet")
+        }
+        return Array(headers.prefix(Int(length)))
     }
 
     /// Closes in order.
