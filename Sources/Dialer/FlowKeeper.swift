@@ -55,7 +55,8 @@ final class FlowKeeper {
     func keepAlive(_ flow: Flow, _ heartbeat: Heartbeat?) {
         let epoch = flow.epoch
         forgetHeartbeat(of: epoch)
-        // Nobody logs in on a flow that is the agent's yet: what waits for that wakes nobody.
+        // One that waits for a session is not due before there is one, and nobody begins one here yet: the kernel's
+        // keepalive stands in, and the process does not wake to find that out.
         guard let heartbeat, !heartbeat.kind.needsSession else { return }
         var kept = self.kept[epoch] ?? Kept(flow: flow)
         kept.heartbeat = heartbeat

@@ -14,6 +14,9 @@ final class WakeSchedule {
 
     nonisolated init() {}
 
+    /// How many entries there are.
+    var count: Int { planner.count }
+
     /// Calls `handler` as often as `cadence` says, counted from now.
     func add(_ cadence: Cadence, _ handler: @escaping @AgentQueue () -> Void) -> WakePlanner.Token {
         let token = planner.add(cadence, after: BootClock.now())
