@@ -6,12 +6,8 @@ extension ConnectionPolicy {
     /// The policy of a configured connection, with the defaults of its remote for what is not set. Not validated.
     init(_ settings: ConnectionSettings, owner: UInt32) throws(RemoteError) {
         self.init(remote: try Remote(settings.remote), user: PacketOwner.user(for: owner))
-        switch settings.keepalive.method {
-        case .some(.none): keepalive = nil
-        // Others than the kernel's are kept and not spoken yet; the load has said so.
-        case nil, .tcp, .crlf, .whitespace, .xmppPing, .mqtt, .websocket, .client:
-            if let interval = settings.keepalive.interval { keepalive = KeepalivePolicy(idle: interval) }
-        }
+        keepAlive(settings.keepalive)
+        if let makesBeforeBreak = settings.makesBeforeBreak { movesToBetterPath = makesBeforeBreak }
         if let initial = settings.backoff.initial { backoff.base = initial }
         if let factor = settings.backoff.factor { backoff.multiplier = factor }
         if let maximum = settings.backoff.maximum { backoff.ceiling = maximum }
@@ -19,6 +15,8 @@ extension ConnectionPolicy {
         if let connectTimeout = settings.connectTimeout { self.connectTimeout = connectTimeout }
         tls = settings.tls
         userTimeout = settings.userTimeout
+        if let trafficClass = settings.trafficClass { self.trafficClass = trafficClass }
+        if let priority = settings.priority { self.priority = priority }
         mark = settings.mark
     }
 }

@@ -15,10 +15,11 @@ extension ConnectionPolicy {
             throw VarlinkFailure(ConnectionsAPI.InvalidRemote(remote: wire.remote, reason: error.description))
         }
         self.init(remote: remote, user: PacketOwner.user(for: user))
+        let isPrivileged = user == 0 || user == geteuid()
         if let keepalive = wire.keepalive {
-            self.keepalive = try KeepalivePolicy.make(
-                protocol: keepalive.protocol, interval: Self.duration(keepalive.intervalMilliseconds))
+            keepAlive(try KeepaliveSettings(keepalive, mayWakeMachine: isPrivileged))
         }
+        if let makesBeforeBreak = wire.makeBeforeBreak { movesToBetterPath = makesBeforeBreak }
         if let backoff = wire.backoff {
             if let base = backoff.baseMilliseconds { self.backoff.base = .milliseconds(base) }
             if let maximum = backoff.maximumMilliseconds { self.backoff.ceiling = .milliseconds(maximum) }
@@ -26,14 +27,21 @@ extension ConnectionPolicy {
             if let stable = backoff.stableAfterMilliseconds { stableAfter = .milliseconds(stable) }
         }
         if let wire = wire.tls { tls = try TLSPolicy(wire, for: remote.description, user: user) }
-        userTimeout = Self.duration(wire.userTimeoutMilliseconds)
+        userTimeout = wire.userTimeoutMilliseconds.map { .milliseconds($0) }
+        if let text = wire.trafficClass {
+            guard let value = TrafficClass(text) else {
+                throw VarlinkFailure(VarlinkService.InvalidParameter(parameter: "trafficClass"))
+            }
+            trafficClass = value
+        }
+        if let priority = wire.priority { self.priority = priority }
         if let mark = wire.mark {
             guard let valid = UInt32(exactly: mark) else {
                 throw VarlinkFailure(VarlinkService.InvalidParameter(parameter: "mark"))
             }
             // To set one takes a capability (socket(7)), for a mark leads past rules: out of a VPN, for instance. The
             // daemon does not lend its own; for another user's connection, root names one in the configuration.
-            guard user == 0 || user == geteuid() else { throw VarlinkFailure(VarlinkService.PermissionDenied()) }
+            guard isPrivileged else { throw VarlinkFailure(VarlinkService.PermissionDenied()) }
             self.mark = valid
         }
         do throws(PolicyError) {
@@ -52,28 +60,9 @@ extension ConnectionPolicy {
         case "stableAfter": "backoff.stableAfterMilliseconds"
         case "backoff.base": "backoff.baseMilliseconds"
         case "backoff.ceiling": "backoff.maximumMilliseconds"
-        case "keepalive.idle": "keepalive.intervalMilliseconds"
+        case "keepalive.idle", "keepalive.interval": "keepalive.intervalMilliseconds"
+        case "keepalive.tolerance": "keepalive.toleranceMilliseconds"
         default: field
-        }
-    }
-
-    private static func duration(_ milliseconds: Int?) -> Duration? {
-        milliseconds.map { .milliseconds($0) }
-    }
-}
-
-extension KeepalivePolicy {
-    /// The kernel's keepalive that stands for a keepalive by `protocol`; `nil` for none.
-    ///
-    /// The protocols' own pings are not spoken yet (docs/limitations.md): the kernel's probes at the same interval keep
-    /// the NATs' mappings and find a dead peer just as well; what they do not find is a live kernel under a dead
-    /// server.
-    static func make(protocol: String, interval: Duration?) throws(VarlinkFailure) -> KeepalivePolicy? {
-        switch `protocol` {
-        case "none": return nil
-        case "tcp", "crlf", "whitespace", "xmpp-ping", "mqtt", "websocket":
-            return interval.map { KeepalivePolicy(idle: $0) } ?? KeepalivePolicy()
-        default: throw VarlinkFailure(VarlinkService.InvalidParameter(parameter: "keepalive.protocol"))
         }
     }
 }

@@ -11,24 +11,36 @@ public enum ConnectionsAPI {
 
     /// How a connection that nobody uses is kept alive.
     public struct Keepalive: VarlinkParameters, Hashable {
-        /// What is sent.
-        public var `protocol`: String
+        /// What is sent; `nil` for what the remote's scheme has.
+        public var `protocol`: String?
         /// The longest time without a sign of life.
         public var intervalMilliseconds: Int?
         /// How much earlier it may be sent to share a wake-up with others.
         public var toleranceMilliseconds: Int?
+        /// What a custom one sends, with the escapes of the interface's definition.
+        public var send: String?
+        /// What answers a custom one, written likewise.
+        public var expect: String?
+        /// Whether to wake a sleeping machine for it.
+        public var wakeMachine: Bool?
 
         /// The fields.
         public enum CodingKeys: String, CodingKey, CaseIterable {
             /// Named as the properties.
-            case `protocol`, intervalMilliseconds, toleranceMilliseconds
+            case `protocol`, intervalMilliseconds, toleranceMilliseconds, send, expect, wakeMachine
         }
 
-        /// A keepalive.
-        public init(protocol: String, intervalMilliseconds: Int? = nil, toleranceMilliseconds: Int? = nil) {
+        /// A keepalive; what is left out is the default of the remote's scheme.
+        public init(
+            protocol: String? = nil, intervalMilliseconds: Int? = nil, toleranceMilliseconds: Int? = nil,
+            send: String? = nil, expect: String? = nil, wakeMachine: Bool? = nil
+        ) {
             self.protocol = `protocol`
             self.intervalMilliseconds = intervalMilliseconds
             self.toleranceMilliseconds = toleranceMilliseconds
+            self.send = send
+            self.expect = expect
+            self.wakeMachine = wakeMachine
         }
     }
 

@@ -92,19 +92,28 @@ extension ConnectionsAPI {
             public var tls: TLS?
             /// How long bytes may stay without acknowledgement until the connection counts as lost.
             public var userTimeoutMilliseconds: Int?
+            /// Whether a better path is taken while the old one still works.
+            public var makeBeforeBreak: Bool?
+            /// How its packets are marked for the network.
+            public var trafficClass: String?
+            /// In which order its packets leave this machine.
+            public var priority: Int?
             /// The firewall mark of its packets.
             public var mark: Int?
 
             /// The fields.
             public enum CodingKeys: String, CodingKey, CaseIterable {
                 /// Named as the properties.
-                case remote, name, keepalive, backoff, tls, userTimeoutMilliseconds, mark
+                case remote, name, keepalive, backoff, tls, userTimeoutMilliseconds, makeBeforeBreak
+                /// Named as the properties.
+                case trafficClass, priority, mark
             }
 
             /// A connection; what is left out is the default.
             public init(
                 remote: String, name: String? = nil, keepalive: Keepalive? = nil, backoff: Backoff? = nil,
-                tls: TLS? = nil, userTimeoutMilliseconds: Int? = nil, mark: Int? = nil
+                tls: TLS? = nil, userTimeoutMilliseconds: Int? = nil, makeBeforeBreak: Bool? = nil,
+                trafficClass: String? = nil, priority: Int? = nil, mark: Int? = nil
             ) {
                 self.remote = remote
                 self.name = name
@@ -112,6 +121,9 @@ extension ConnectionsAPI {
                 self.backoff = backoff
                 self.tls = tls
                 self.userTimeoutMilliseconds = userTimeoutMilliseconds
+                self.makeBeforeBreak = makeBeforeBreak
+                self.trafficClass = trafficClass
+                self.priority = priority
                 self.mark = mark
             }
 
@@ -121,7 +133,7 @@ extension ConnectionsAPI {
                 case .keepalive: Keepalive.self
                 case .backoff: Backoff.self
                 case .tls: TLS.self
-                case .remote, .name, .userTimeoutMilliseconds, .mark: nil
+                case .remote, .name, .userTimeoutMilliseconds, .makeBeforeBreak, .trafficClass, .priority, .mark: nil
                 }
             }
         }

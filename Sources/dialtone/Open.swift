@@ -15,26 +15,34 @@ struct Open: AsyncParsableCommand {
     @Option(help: "Its name; by default one made of the remote's host.")
     var name: String?
 
-    @Option(help: "Seconds of silence after which the kernel probes whether the remote is there; 0 for never.")
-    var keepalive: Int?
-
     @Option(help: "Seconds that sent bytes may stay without acknowledgement until the connection counts as lost.")
     var userTimeout: Double?
 
     @Option(help: "The firewall mark of its packets, as in 7 or 0x7.", transform: Number.parse)
     var mark: Int?
 
+    @Flag(
+        inversion: .prefixedNo,
+        help: "Whether to move to a better path while the old one still works: dialled first, then left.")
+    var makeBeforeBreak: Bool?
+
+    @Option(help: "How its packets are marked for the network: cs5 unless given, ef, af41, …, none, or a number.")
+    var trafficClass: String?
+
+    @Option(help: "In which order its packets leave this machine (SO_PRIORITY), 0 to 6; 6 unless given.")
+    var priority: Int?
+
+    @OptionGroup(title: "Keepalive")
+    var keepalive: KeepaliveOptions
+
     @OptionGroup(title: "TLS")
     var tls: TLSOptions
 
-    /// The longest of either, in seconds: a day. Checked here, since what is longer may not even be a number of
-    /// milliseconds; what the daemon finds too short or too long for the kernel, it says itself.
+    /// The longest of these times, in seconds: a day. Checked here, since what is longer may not even be a number of
+    /// milliseconds; what the daemon finds too short or too long for the kernel or a protocol, it says itself.
     static let longest = 86_400
 
     func validate() throws {
-        if let keepalive, !(0...Self.longest).contains(keepalive) {
-            throw ValidationError("--keepalive \(keepalive) is out of range: give seconds from 0 to \(Self.longest)")
-        }
         if let userTimeout, !(0...Double(Self.longest)).contains(userTimeout) {
             throw ValidationError(
                 "--user-timeout \(userTimeout) is out of range: give seconds from 0 to \(Self.longest)")
@@ -42,15 +50,12 @@ struct Open: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let probe = keepalive.map { seconds in
-            ConnectionsAPI.Keepalive(
-                protocol: seconds == 0 ? "none" : "tcp", intervalMilliseconds: seconds == 0 ? nil : seconds * 1000)
-        }
         let reply = try await DialtoneClient().call(
             ConnectionsAPI.Open.self,
             .init(
-                remote: remote, name: name, keepalive: probe, tls: tls.wire,
-                userTimeoutMilliseconds: userTimeout.map { Int($0 * 1000) }, mark: mark))
+                remote: remote, name: name, keepalive: keepalive.wire, tls: tls.wire,
+                userTimeoutMilliseconds: userTimeout.map { Int($0 * 1000) }, makeBeforeBreak: makeBeforeBreak,
+                trafficClass: trafficClass, priority: priority, mark: mark))
         Output.write([reply.name])
     }
 }

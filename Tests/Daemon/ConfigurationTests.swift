@@ -32,10 +32,8 @@ struct ConfigurationTests {
         #expect(loaded.files == ["\(bench.directory)/dialtone.toml"])
         #expect(
             loaded.notices.map { $0.description.replacingOccurrences(of: bench.directory, with: "") } == [
-                "/dialtone.toml:4:26: connection.keepalive.protocol: "
-                    + "kept, but this version sends the kernel's keepalive instead",
                 "/dialtone.toml:5:13: connection.wake: "
-                    + "kept, but this version wakes nobody yet; clients see the events",
+                    + "kept, but this version wakes nobody yet; clients see the events"
             ])
     }
 

@@ -83,6 +83,17 @@ struct ConnectionsServiceTests {
             .init(remote: "tcp://h:1", keepalive: .init(protocol: "tcp", intervalMilliseconds: -.max)),
             "keepalive.intervalMilliseconds"
         ),
+        (.init(remote: "sip://h", keepalive: .init(intervalMilliseconds: 29_999)), "keepalive.intervalMilliseconds"),
+        (
+            .init(remote: "tcp://h:1", keepalive: .init(protocol: "tcp", intervalMilliseconds: 1500)),
+            "keepalive.intervalMilliseconds"
+        ),
+        (.init(remote: "tcp://h:1", keepalive: .init(protocol: "client")), "keepalive.protocol"),
+        (.init(remote: "tcp://h:1", keepalive: .init(protocol: "custom")), "keepalive.send"),
+        (.init(remote: "tcp://h:1", keepalive: .init(protocol: "custom", send: #"\q"#)), "keepalive.send"),
+        (.init(remote: "tcp://h:1", keepalive: .init(protocol: "crlf", expect: "x")), "keepalive.expect"),
+        (.init(remote: "tcp://h:1", trafficClass: "gold"), "trafficClass"),
+        (.init(remote: "tcp://h:1", priority: 7), "priority"),
         (.init(remote: "tcp://h:1", backoff: .init(baseMilliseconds: 0)), "backoff.baseMilliseconds"),
         (
             .init(remote: "tcp://h:1", backoff: .init(baseMilliseconds: 500, maximumMilliseconds: 499)),

@@ -19,6 +19,8 @@ struct CommandLineTests {
         ["wait", "--timeout", "nan"], ["wait", "--timeout", "soon"], ["open"],
         ["open", "tcp://h:1", "--keepalive", "x"],
         ["open", "tcp://h:1", "--keepalive", "9223372036854775807"], ["open", "tcp://h:1", "--keepalive=-1"],
+        ["open", "tcp://h:1", "--keepalive-tolerance", "86401"],
+        ["open", "tcp://h:1", "--keepalive", "0", "--keepalive-protocol", "crlf"],
         ["open", "tcp://h:1", "--user-timeout", "1e300"], ["open", "tcp://h:1", "--user-timeout", "nan"],
         ["open", "tcp://h:1", "--mark=-1"], ["open", "tcp://h:1", "--mark", "0x100000000"], ["close"],
         ["close", "a", "b"],
@@ -125,8 +127,8 @@ struct CommandLineTests {
         #expect(opened.exit == .status(0))
         #expect(opened.output == "192.0.2.1")
         let named = try await home.dialtone(
-            "open", "mqtt://192.0.2.1", "--name", "van", "--keepalive", "60", "--user-timeout", "30.5", "--mark", "0x7",
-            on: machine)
+            "open", "mqtt://192.0.2.1", "--name", "van", "--keepalive", "50", "--user-timeout", "30.5", "--mark", "0x7",
+            "--no-make-before-break", "--traffic-class", "ef", "--priority", "4", on: machine)
         #expect(named.output == "van", "\(named)")
         let list = try await home.dialtone("list", on: machine)
         #expect(list.lines.count == 3)

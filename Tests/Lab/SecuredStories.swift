@@ -192,6 +192,33 @@ struct SecuredStories {
         }
     }
 
+    @Test(arguments: [Family.v4, .v6])
+    func `its packets are marked as signaling from the first one on, its questions to DNS are not`(
+        family: Family
+    ) async throws {
+        issue()
+        try await LabNetwork.with { lab in
+            _ = try await startBroker(on: lab.server)
+            let marks = Marks(machine: lab.server, hook: "input", packets: "tcp dport 8883")
+            let questions = Marks(machine: lab.host, hook: "output", packets: "udp dport 53")
+            try await marks.count()
+            try await questions.count("reject")
+            let (agent, events) = try await start(on: lab)
+            let address = LabNetwork.serverAddress(family)
+            let remote = family == .v4 ? "mqtts://\(address)" : "mqtts://[\(address)]"
+            try await open(remote, on: agent, .init(verify: false))
+            try await events.state(.ready, of: "office")
+            // The SYN, the acknowledgement of the answer to it, and the client's two flights of TLS 1.3.
+            #expect(try await marks.packets("cs5") >= 4)
+            #expect(try await marks.packets("other") == 0)
+            #expect(try await marks.packets("syn") == 1)
+
+            _ = try await agent.client.open(.init(remote: "tcp://sip.lab.example:1", name: "named"))
+            try await eventually("a question") { try await questions.packets("other") > 0 }
+            #expect(try await questions.packets("cs5") == 0)
+        }
+    }
+
     // MARK: The stage
 
     /// Writes a certificate for the server that the authority vouches for, where servers look for it.

@@ -30,8 +30,14 @@ public struct ConnectionSettings: Hashable, Sendable {
     public var wake: WakeSettings?
     /// How long to wait between attempts.
     public var backoff = BackoffSettings()
+    /// Whether a flow over a better path takes the place of one that still stands.
+    public var makesBeforeBreak: Bool?
     /// How it is secured.
     public var tls = TLSPolicy()
+    /// How its packets are marked for the network.
+    public var trafficClass: TrafficClass?
+    /// In which order they leave this machine (`SO_PRIORITY`).
+    public var priority: Int?
     /// The firewall mark of its packets (`SO_MARK`).
     public var mark: UInt32?
     /// How long an attempt to connect may take.
@@ -77,6 +83,8 @@ public struct KeepaliveSettings: Hashable, Sendable {
         case mqtt
         /// A ping frame (RFC 6455, section 5.5.2).
         case websocket
+        /// What the user says: ``KeepaliveSettings/send``, answered with ``KeepaliveSettings/expect``.
+        case custom
         /// Whatever the client's handler does when it is called.
         case client
         /// Nothing at all.
@@ -89,6 +97,12 @@ public struct KeepaliveSettings: Hashable, Sendable {
     public var interval: Duration?
     /// How much earlier than ``interval`` one may go out, to share a wake with others.
     public var tolerance: Duration?
+    /// What a custom one sends.
+    public var send: [UInt8] = []
+    /// What answers a custom one; empty where nothing does.
+    public var expect: [UInt8] = []
+    /// Whether a machine that sleeps is woken for it.
+    public var wakesMachine = false
 
     /// Nothing set.
     public init() {}

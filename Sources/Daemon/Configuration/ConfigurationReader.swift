@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Supervisor
 internal import TOML
 
 /// What a load cannot know by itself.
@@ -27,9 +28,6 @@ public struct ConfigurationChecks: Sendable {
 
 /// The schema: from the tables of the files to a ``Configuration``. The limits of each value stand here.
 struct ConfigurationReader {
-    /// Below ten seconds a keepalive would keep a cellular radio from ever going to sleep and shortens no outage that
-    /// `TCP_USER_TIMEOUT` would not; above, the kernel's own method ends: `TCP_KEEPIDLE` takes 32,767 s.
-    private static let intervals = Duration.seconds(10)...Duration.seconds(9 * 3600)
     private static let waits = Duration.milliseconds(100)...Duration.seconds(24 * 3600)
     private static let timeouts = Duration.seconds(1)...Duration.seconds(86_400)
 
@@ -78,13 +76,18 @@ struct ConfigurationReader {
         if let name { checkName(name, in: table) }
         if let remote { checkRemote(remote, in: table) }
         settings.owner = readOwner(&table)
-        if let keepalive = table.table("keepalive") { settings.keepalive = readKeepalive(keepalive) }
+        if let keepalive = table.table("keepalive") {
+            settings.keepalive = readKeepalive(keepalive, for: (try? Remote(settings.remote))?.scheme)
+        }
         if let backoff = table.table("backoff") { settings.backoff = readBackoff(backoff) }
         if let wake = table.table("wake") {
             settings.wake = readWake(wake)
             table.notice("wake", wake.position, "kept, but this version wakes nobody yet; clients see the events")
         }
         if let tls = table.table("tls") { settings.tls = readTLS(tls) }
+        settings.makesBeforeBreak = table.boolean("make_before_break")
+        settings.trafficClass = readTrafficClass(&table)
+        settings.priority = table.integer("priority", 0...SocketOptions.interactivePriority)
         settings.mark = table.integer("mark", 1...UInt32.max)
         settings.connectTimeout = table.duration("connect_timeout", Self.timeouts)?.value
         settings.userTimeout = table.duration("user_timeout", Self.timeouts)?.value
@@ -120,27 +123,15 @@ struct ConfigurationReader {
         return nil
     }
 
-    private func readKeepalive(_ table: TableReader) -> KeepaliveSettings {
-        var table = table
-        var settings = KeepaliveSettings()
-        let method: Located<KeepaliveSettings.Method>? = table.choice("protocol")
-        settings.method = method?.value
-        settings.interval = table.duration("interval", Self.intervals)?.value
-        let tolerance = table.duration("tolerance", .zero...Self.intervals.upperBound)
-        settings.tolerance = tolerance?.value
-        if let tolerance {
-            if table.isAbsent("interval") {
-                table.error("tolerance", tolerance.position, "needs an interval to be earlier than")
-            } else if let interval = settings.interval, tolerance.value >= interval {
-                let text = "\"\(tolerance.value.configurationText)\" is not shorter than the interval"
-                table.error("tolerance", tolerance.position, "\(text), \"\(interval.configurationText)\"")
-            }
+    private func readTrafficClass(_ table: inout TableReader) -> TrafficClass? {
+        guard let node = table.any("traffic_class") else { return nil }
+        if case .integer = node.value {
+            return table.integer("traffic_class", 0...63).flatMap { TrafficClass(codePoint: $0) }
         }
-        if let method, method.value != .tcp, method.value != .none {
-            table.notice("protocol", method.position, "kept, but this version sends the kernel's keepalive instead")
-        }
-        table.finish()
-        return settings
+        guard let name = table.string("traffic_class", expected: "a name or a number") else { return nil }
+        if let value = TrafficClass(name.value) { return value }
+        table.error("traffic_class", name.position, "\"\(name.value)\" is none; there are \(TrafficClass.wording)")
+        return nil
     }
 
     private func readBackoff(_ table: TableReader) -> BackoffSettings {
