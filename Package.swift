@@ -155,11 +155,12 @@ let package = Package(
             [
                 "CNetlink", "DialtoneAPI", "DialtoneClient", "LabSupport", "Netlink", "NetworkPath", "Platform",
                 "Reachability", "Resolver", "TLSTestSupport", "TestSupport", "dialtone", "dialtoned", "lab-launch",
-                "lab-network-manager",
+                "lab-logind", "lab-network-manager",
             ],
             resources: [.copy("agent.py")]),
         tests("Soak", ["LabSupport", "Netlink", "NetworkPath", "Platform", "Reachability", "Resolver", "TestSupport"]),
         .executableTarget(name: "lab-launch", path: "Tests/LabLaunch"),
+        .executableTarget(name: "lab-logind", dependencies: ["CSystemd"], path: "Tests/LabLogind"),
         .executableTarget(
             name: "lab-network-manager", dependencies: ["CSystemd"], path: "Tests/LabNetworkManager"),
         tests("Tidy", []),

@@ -22,14 +22,16 @@ final class Agent {
     private let logger: Logger
     private var costs = CostPolicy()
     private var networkManager: NetworkManagerWatch?
+    private var sleep: SleepWatch?
 
     /// The parts under the limits of `configuration`, at work on nothing yet.
     init(_ configuration: Configuration, engine: NetworkState, logger: Logger) {
         self.engine = engine
         self.logger = logger
         let system = SystemNetwork(engine)
+        let context = DialerContext(paths: system, names: system)
         registry = ConnectionRegistry(
-            DialerContext(paths: system, names: system), connectionsPerUser: configuration.limits.connectionsPerUser)
+            context, connectionsPerUser: configuration.limits.connectionsPerUser)
         decisions = DecisionLog(engine, registry, logger)
         let subscriptions = configuration.limits.subscriptionsPerUser
         network = NetworkService(engine, subscriptionsPerUser: subscriptions)
@@ -47,6 +49,16 @@ final class Agent {
             registry.resumed()
             logger.notice(
                 "the machine woke from suspend: everything is looked at anew", metadata: ["asleep": "\(slept)"])
+        }
+        sleep = SleepWatch { [logger] word in
+            switch word {
+            case .fallingAsleep:
+                // Nothing is sent in the last moment: what it would prove is of no worth after the sleep.
+                logger.notice("the machine goes to sleep")
+                ResumeWatch.shared.sleepWasAnnounced()
+            case .awake:
+                ResumeWatch.shared.wakeWasAnnounced()
+            }
         }
         networkManager = NetworkManagerWatch { [weak self] metered in
             self?.costs.metered = metered.mapValues { Metering($0) }

@@ -29,6 +29,9 @@ public final class ResumeWatch {
     private var timer: OwnedDescriptor?
     private var registration: Poller.Registration?
 
+    /// Whether somebody said that the machine goes to sleep, and no resume was told since.
+    private var isSleepAnnounced = false
+
     /// How often the wall clock was set; tests look at it.
     private(set) var wallClockSteps = 0
 
@@ -41,14 +44,33 @@ public final class ResumeWatch {
     isolated deinit { registration?.cancel() }
 
     /// Calls `handler` on the agent's queue after each resume, in the order of these calls, with how long the machine
-    /// slept at least. For the life of the watch.
+    /// slept at least: zero where the clocks know of no sleep. For the life of the watch.
     public func onResume(_ handler: @escaping @AgentQueue (Duration) -> Void) {
         handlers.append(handler)
     }
 
     /// Looks at the clocks now, and calls the handlers if the machine slept since the last look.
     public func check() {
-        guard let slept = detector.slept(until: reading()) else { return }
+        if let slept = detector.slept(until: reading()) { tell(slept) }
+    }
+
+    /// The machine is about to sleep, somebody says who puts it to sleep.
+    public func sleepWasAnnounced() {
+        check()
+        isSleepAnnounced = true
+    }
+
+    /// The machine is awake again, says who announced its sleep.
+    ///
+    /// A resume that the clocks told of since then is not told again. But processes stand still, and links go down,
+    /// before the clocks stop and where they never do.
+    public func wakeWasAnnounced() {
+        check()
+        if isSleepAnnounced { tell(.zero) }
+    }
+
+    private func tell(_ slept: Duration) {
+        isSleepAnnounced = false
         for handler in handlers { handler(slept) }
     }
 

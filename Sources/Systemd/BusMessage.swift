@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import CSystemd
+internal import Glibc
+internal import Platform
 
 /// A message that arrived, read from its front; sd_bus_message_read_basic(3). For the length of the callback only.
 ///
@@ -32,6 +34,19 @@ struct BusMessage {
     func uint32() -> UInt32? {
         var number: UInt32 = 0
         return sd_bus_message_read_basic(message, CChar(UInt8(ascii: "u")), &number) > 0 ? number : nil
+    }
+
+    func boolean() -> Bool? {
+        var value: CInt = 0
+        return sd_bus_message_read_basic(message, CChar(UInt8(ascii: "b")), &value) > 0 ? value != 0 : nil
+    }
+
+    /// A descriptor that rode along; a duplicate, since the message closes its own.
+    func descriptor() -> OwnedDescriptor? {
+        var number: CInt = -1
+        guard sd_bus_message_read_basic(message, CChar(UInt8(ascii: "h")), &number) > 0 else { return nil }
+        let copy = fcntl(number, F_DUPFD_CLOEXEC, 0)
+        return copy < 0 ? nil : OwnedDescriptor(copy)
     }
 
     /// Calls `body` for each element of an array, at whose beginning it stands, until `body` returns false.

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Glibc
 public import Platform
 
 /// Follows what NetworkManager says of the cost of each interface, its devices' `Metered` property.
@@ -51,8 +50,7 @@ public final class NetworkManagerWatch {
     ///   usual place.
     public init(address: String? = nil, _ handler: @escaping @AgentQueue ([String: Metered]) -> Void) {
         self.handler = handler
-        let environment = getenv("DBUS_SYSTEM_BUS_ADDRESS").map { String(cString: $0) }
-        bus = SystemBus(address: address ?? environment ?? SystemBus.standardAddress) { [weak self] in
+        bus = SystemBus(address: address ?? SystemBus.address) { [weak self] in
             self?.subscribe()
         } lost: { [weak self] in
             self?.forgetAll()
@@ -61,13 +59,9 @@ public final class NetworkManagerWatch {
 
     private func subscribe() {
         let from = "type='signal',sender='\(Self.service)'"
-        bus?.subscribe(
-            "type='signal',sender='org.freedesktop.DBus',interface='org.freedesktop.DBus',member='NameOwnerChanged',"
-                + "arg0='\(Self.service)'"
-        ) { [weak self] message in
-            guard message.string() != nil, message.string() != nil, let owner = message.string() else { return }
+        bus?.followOwner(of: Self.service) { [weak self] isThere in
             self?.forgetAll()
-            if !owner.isEmpty { self?.askForAll() }
+            if isThere { self?.askForAll() }
         }
         bus?.subscribe(
             "\(from),interface='\(Self.properties)',member='PropertiesChanged',path_namespace='\(Self.root)/Devices',"

@@ -11,7 +11,12 @@ internal import Platform
 @AgentQueue
 final class SystemBus {
     /// Where the bus is, unless somebody says otherwise (D-Bus specification, "Well-known Message Bus Instances").
-    nonisolated static let standardAddress = "unix:path=/run/dbus/system_bus_socket"
+    nonisolated private static let standardAddress = "unix:path=/run/dbus/system_bus_socket"
+
+    /// Where the bus is for this process.
+    nonisolated static var address: String {
+        getenv("DBUS_SYSTEM_BUS_ADDRESS").map { String(cString: $0) } ?? standardAddress
+    }
 
     /// The waits before a new connection after one was lost. A bus that restarts is back at once; one that takes
     /// connections and drops them must not be asked in a loop.
@@ -66,6 +71,17 @@ final class SystemBus {
         // No callback for the subscription itself: where the bus refuses one, it ends the connection.
         sd_bus_add_match_async(bus, nil, rule, busMessageArrived, nil, keep(Handler(isOnce: false, handler)))
         update()
+    }
+
+    /// Calls `handler` each time that `service` is started or ends, with whether it is there.
+    func followOwner(of service: String, _ handler: @escaping @AgentQueue (Bool) -> Void) {
+        subscribe(
+            "type='signal',sender='org.freedesktop.DBus',interface='org.freedesktop.DBus',member='NameOwnerChanged',"
+                + "arg0='\(service)'"
+        ) { message in
+            guard message.string() != nil, message.string() != nil, let owner = message.string() else { return }
+            handler(!owner.isEmpty)
+        }
     }
 
     /// Calls a method of `service` and `handler` with its answer, which may be an error: always once, unless the

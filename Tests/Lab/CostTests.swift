@@ -64,60 +64,6 @@ struct CostTests {
     }
 }
 
-/// A system bus of a test's own.
-private final class Bus: Sendable {
-    static let isThere = ["/usr/bin", "/bin", "/usr/local/bin"].contains { access("\($0)/dbus-daemon", X_OK) == 0 }
-
-    private let directory: String
-
-    /// Where the daemon finds it.
-    var environment: [String: String] { ["DBUS_SYSTEM_BUS_ADDRESS": "unix:path=\(directory)/bus"] }
-
-    init() throws {
-        var template = Array("/tmp/dialtone-bus-XXXXXX".utf8CString)
-        guard mkdtemp(&template) != nil else { throw CocoaError(.fileWriteUnknown) }
-        directory = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
-        try Data(
-            """
-            <!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
-              "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
-            <busconfig>
-              <listen>unix:path=\(directory)/bus</listen>
-              <policy context="default">
-                <allow send_destination="*" eavesdrop="true"/><allow eavesdrop="true"/><allow own="*"/>
-              </policy>
-            </busconfig>
-            """.utf8
-        ).write(to: URL(filePath: "\(directory)/bus.conf"))
-    }
-
-    deinit { try? FileManager.default.removeItem(atPath: directory) }
-
-    func start(on machine: Namespace) async throws -> LabProcess {
-        unlink("\(directory)/bus")
-        let process = try await machine.spawn([
-            "dbus-daemon", "--config-file=\(directory)/bus.conf", "--nofork", "--nopidfile", "--print-address",
-        ])
-        _ = try await process.line(containing: "unix:path")
-        return process
-    }
-
-    func manager(on machine: Namespace, _ devices: String...) async throws -> Manager {
-        let process = try await machine.spawn(
-            [LabAgent.program("lab-network-manager")] + devices, environment: environment)
-        _ = try await process.line(containing: "ready")
-        return Manager(process: process)
-    }
-
-    struct Manager {
-        let process: LabProcess
-
-        func tell(_ commands: String...) throws {
-            for command in commands { try process.send("\(command)\n") }
-        }
-    }
-}
-
 /// The network's path as the daemon tells it.
 private final class PathStream: Sendable {
     private let changes = ChangeSignal()

@@ -36,6 +36,37 @@ struct ResumeWatchTests {
         #expect(heard.allSatisfy { $0.1 == .seconds(3500) })
     }
 
+    @Test func `a sleep that was announced ends with one resume, by the clocks or by the announcer's word`() {
+        let clocks = Clocks()
+        let watch = ResumeWatch { clocks.read() }
+        var heard: [Duration] = []
+        watch.onResume { heard.append($0) }
+        // The clocks told of it first, as they do with the event that brings the word.
+        watch.sleepWasAnnounced()
+        clocks.boot += .seconds(3600)
+        clocks.asleep += .seconds(3600)
+        watch.check()
+        watch.wakeWasAnnounced()
+        #expect(heard == [.seconds(3600)])
+        // The word was the first to have them looked at.
+        watch.sleepWasAnnounced()
+        clocks.boot += .seconds(60)
+        clocks.asleep += .seconds(60)
+        watch.wakeWasAnnounced()
+        #expect(heard == [.seconds(3600), .seconds(60)])
+        // They know of no sleep.
+        watch.sleepWasAnnounced()
+        watch.wakeWasAnnounced()
+        watch.wakeWasAnnounced()
+        #expect(heard == [.seconds(3600), .seconds(60), .zero])
+        // A sleep before the announced one is told at once, and the announced one is still to come.
+        clocks.boot += .seconds(5)
+        clocks.asleep += .seconds(5)
+        watch.sleepWasAnnounced()
+        watch.wakeWasAnnounced()
+        #expect(heard.dropFirst(3) == [.seconds(5), .zero])
+    }
+
     @Test(.mayStepTheClock) func `kernel.md 21: a step of the wall clock is heard each time, and is no resume`()
         async throws
     {
