@@ -60,6 +60,11 @@ final class Agent {
                 ResumeWatch.shared.wakeWasAnnounced()
             }
         }
+        context.onAlarmRefused { [logger] failure in
+            logger.warning(
+                "keepalives with wake_machine do not wake this machine: that takes CAP_WAKE_ALARM",
+                metadata: ["error": "\(failure)"])
+        }
         networkManager = NetworkManagerWatch { [weak self] metered in
             self?.costs.metered = metered.mapValues { Metering($0) }
             self?.applyCosts()

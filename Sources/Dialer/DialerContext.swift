@@ -50,6 +50,12 @@ public final class DialerContext {
         self.paths = paths
         self.names = names
     }
+
+    /// Calls `handler`, once, when the machine was to be woken for a keepalive and the kernel does not let this process
+    /// do so. The keepalive is sent on resume then.
+    public func onAlarmRefused(_ handler: @escaping @AgentQueue (SystemError) -> Void) {
+        wakes.onAlarmRefused = handler
+    }
 }
 
 /// Who hears what happens to connections.

@@ -61,7 +61,9 @@ final class FlowKeeper {
         var kept = self.kept[epoch] ?? Kept(flow: flow)
         kept.heartbeat = heartbeat
         kept.dialogue = KeepaliveDialogue(heartbeat.kind)
-        kept.wake = wakes.add(heartbeat.cadence) { [weak self] in self?.beat(epoch) }
+        kept.wake = wakes.add(heartbeat.cadence, wakesMachine: heartbeat.wakesMachine) { [weak self] in
+            self?.beat(epoch)
+        }
         self.kept[epoch] = kept
     }
 

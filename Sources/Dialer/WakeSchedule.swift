@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Glibc
 internal import Platform
 internal import Supervisor
 
@@ -9,6 +10,11 @@ final class WakeSchedule {
     private var planner = WakePlanner()
     private var handlers: [WakePlanner.Token: @AgentQueue () -> Void] = [:]
     private var timer: Timers.Timer?
+    /// What wakes a sleeping machine; made when it is first to do so.
+    private var alarm: AlarmTimer?
+    private var isAlarmRefused = false
+    /// Told once, when there is no such timer to be had.
+    var onAlarmRefused: (@AgentQueue (SystemError) -> Void)?
     /// Whether handlers are being called, after which the timer is set anyway.
     private var isRinging = false
 
@@ -17,9 +23,16 @@ final class WakeSchedule {
     /// How many entries there are.
     var count: Int { planner.count }
 
+    /// When the machine is woken if it sleeps; `nil` for not at all.
+    var nextAlarm: Duration? { alarm?.deadline }
+
     /// Calls `handler` as often as `cadence` says, counted from now.
-    func add(_ cadence: Cadence, _ handler: @escaping @AgentQueue () -> Void) -> WakePlanner.Token {
-        let token = planner.add(cadence, after: BootClock.now())
+    ///
+    /// - Parameter wakesMachine: whether a machine that sleeps is to be woken for it.
+    func add(
+        _ cadence: Cadence, wakesMachine: Bool = false, _ handler: @escaping @AgentQueue () -> Void
+    ) -> WakePlanner.Token {
+        let token = planner.add(cadence, after: BootClock.now(), wakesMachine: wakesMachine)
         handlers[token] = handler
         setTimer()
         return token
@@ -45,6 +58,7 @@ final class WakeSchedule {
     }
 
     private func ring() {
+        timer?.cancel()
         timer = nil
         isRinging = true
         for token in planner.take(at: BootClock.now()) { handlers[token]?() }
@@ -53,8 +67,28 @@ final class WakeSchedule {
     }
 
     private func setTimer() {
-        guard !isRinging, timer?.deadline != planner.nextWake else { return }
+        guard !isRinging else { return }
+        setAlarm()
+        guard timer?.deadline != planner.nextWake else { return }
         timer?.cancel()
         timer = planner.nextWake.map { Timers.shared.schedule(at: $0) { [weak self] in self?.ring() } }
+    }
+
+    private func setAlarm() {
+        let next = planner.nextAlarm
+        if next != nil, alarm == nil { makeAlarm() }
+        alarm?.set(to: next)
+    }
+
+    private func makeAlarm() {
+        guard !isAlarmRefused else { return }
+        do throws(SystemError) {
+            alarm = try AlarmTimer { [weak self] in self?.ring() }
+        } catch {
+            // Out of descriptors, it is tried again with the next change.
+            guard error.code == EPERM else { return }
+            isAlarmRefused = true
+            onAlarmRefused?(error)
+        }
     }
 }
