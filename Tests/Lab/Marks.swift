@@ -2,8 +2,8 @@
 
 import LabSupport
 
-/// Counts packets on a machine by how they are marked, with nft(8): those marked `cs5`, the `syn` among them, and those
-/// marked `other`wise or not at all.
+/// Counts packets on a machine by how they are marked, with nft(8): those of `signaling` (CS5), the `first` of each
+/// connection among them, and all `other`.
 struct Marks {
     let machine: Namespace
     /// Of the packet filter: `input`, `output`.
@@ -15,15 +15,17 @@ struct Marks {
     ///
     /// - Parameter verdict: what becomes of the packets.
     func count(_ verdict: String = "accept") async throws {
+        let counters = ["signaling", "first", "other"].map { "add counter inet marks \($0)" }
+        let first = "\(packets) tcp flags & (syn | ack) == syn"
+        let rules =
+            ["ip", "ip6"].flatMap { family in
+                (packets.hasPrefix("tcp") ? ["\(first) \(family) dscp cs5 counter name first"] : [])
+                    + ["\(packets) \(family) dscp cs5 counter name signaling \(verdict)"]
+            } + ["\(packets) counter name other \(verdict)"]
         try await machine.nft(
-            ["add table inet marks"] + ["cs5", "syn", "other"].map { "add counter inet marks \($0)" } + [
-                "add chain inet marks chain { type filter hook \(hook) priority filter; }",
-                "add rule inet marks chain \(packets) ip dscp cs5 tcp flags & (syn | ack) == syn counter name syn",
-                "add rule inet marks chain \(packets) ip6 dscp cs5 tcp flags & (syn | ack) == syn counter name syn",
-                "add rule inet marks chain \(packets) ip dscp cs5 counter name cs5 \(verdict)",
-                "add rule inet marks chain \(packets) ip6 dscp cs5 counter name cs5 \(verdict)",
-                "add rule inet marks chain \(packets) counter name other \(verdict)",
-            ])
+            ["add table inet marks"] + counters
+                + ["add chain inet marks \(hook) { type filter hook \(hook) priority filter; }"]
+                + rules.map { "add rule inet marks \(hook) \($0)" })
     }
 
     /// How many packets a counter counted.

@@ -209,13 +209,13 @@ struct SecuredStories {
             try await open(remote, on: agent, .init(verify: false))
             try await events.state(.ready, of: "office")
             // The SYN, the acknowledgement of the answer to it, and the client's two flights of TLS 1.3.
-            #expect(try await marks.packets("cs5") >= 4)
+            #expect(try await marks.packets("signaling") >= 4)
             #expect(try await marks.packets("other") == 0)
-            #expect(try await marks.packets("syn") == 1)
+            #expect(try await marks.packets("first") == 1)
 
             _ = try await agent.client.open(.init(remote: "tcp://sip.lab.example:1", name: "named"))
             try await eventually("a question") { try await questions.packets("other") > 0 }
-            #expect(try await questions.packets("cs5") == 0)
+            #expect(try await questions.packets("signaling") == 0)
         }
     }
 

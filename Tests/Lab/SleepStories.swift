@@ -27,14 +27,14 @@ struct SleepStories {
                 let letGo = try await logind.line(after: locked, "\(count) locks let go") { _ in
                     logind.lines.count { $0.text == "let go" } == count
                 }
-                #expect(daemon.lines.count { $0.text.contains("the machine goes to sleep") } == count)
+                try await daemon.prints("the machine goes to sleep", times: count)
                 #expect(events.events.count == before)
                 try logind.send("wake\n")
                 let verifying = try await events.state(.verifying, of: "office", after: before)
                 #expect(verifying.connection.epoch == 1)
                 try await events.state(.ready, of: "office", after: before)
                 _ = try await logind.line(after: letGo, containing: "locked sleep delay")
-                #expect(daemon.lines.count { $0.text.contains("the machine woke from suspend") } == count)
+                try await daemon.prints("the machine woke from suspend", times: count)
             }
         }
     }
@@ -51,5 +51,13 @@ struct SleepStories {
         let locked = try await logind.line(containing: "locked sleep")
         try await daemon.terminate()
         _ = try await logind.line(after: locked, containing: "let go")
+    }
+}
+
+extension LabProcess {
+    /// Waits until it has printed so many lines with `text`, and holds that they are no more.
+    fileprivate func prints(_ text: String, times count: Int) async throws {
+        _ = try await line("\(count) lines with \"\(text)\"") { _ in lines.count { $0.text.contains(text) } >= count }
+        #expect(lines.count { $0.text.contains(text) } == count)
     }
 }
