@@ -159,6 +159,8 @@ extension ConnectionPolicy {
         guard let heartbeat else { return }
         try check("keepalive.interval", heartbeat.cadence.interval, in: heartbeat.kind.figures.intervals)
         try check("keepalive.tolerance", heartbeat.cadence.tolerance, in: .zero...heartbeat.cadence.interval)
+        // Below a second one repeated segment would pass for silence; nobody waits two minutes for a call.
+        try check("keepalive.answerDeadline", heartbeat.answerDeadline, in: .seconds(1)...(.seconds(120)))
         if case .custom(let send, let expect) = heartbeat.kind {
             let longest = KeepaliveProtocol.longestCustom
             guard (1...longest).contains(send.count) else {

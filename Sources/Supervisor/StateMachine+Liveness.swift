@@ -106,5 +106,5 @@ extension ConnectionStateMachine {
 
 extension ConnectionPolicy {
     /// What keepalives are judged by.
-    var livenessFigures: KeepaliveFigures { (heartbeat?.kind ?? .kernel).figures }
+    var livenessFigures: KeepaliveFigures { heartbeat?.figures ?? KeepaliveProtocol.kernel.figures }
 }

@@ -138,6 +138,13 @@ import Testing
             ("keepalive.idle", { $0.keepalive?.idle = .milliseconds(1500) }),
             ("keepalive.interval", { $0.keepalive?.interval = .zero }),
             ("keepalive.count", { $0.keepalive?.count = 128 }),
+            (
+                "keepalive.answerDeadline",
+                {
+                    $0.heartbeat = Heartbeat(.crlf)
+                    $0.heartbeat?.answerDeadline = .milliseconds(999)
+                }
+            ),
             ("connectTimeout", { $0.connectTimeout = .milliseconds(999) }),
             ("userTimeout", { $0.userTimeout = .zero }),
             ("stableAfter", { $0.stableAfter = .seconds(9) }),

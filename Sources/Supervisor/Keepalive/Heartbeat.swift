@@ -8,6 +8,8 @@ public struct Heartbeat: Hashable, Sendable {
     public var cadence: Cadence
     /// Whether a machine that sleeps is to be woken for it.
     public var wakesMachine: Bool
+    /// How long its answer may take; at first, as the protocol has it.
+    public var answerDeadline: Duration
 
     /// A heartbeat; what is left out is as the protocol has it (``KeepaliveProtocol/figures``).
     ///
@@ -22,11 +24,13 @@ public struct Heartbeat: Hashable, Sendable {
         let usual = kind.figures.cadence
         self.kind = kind
         self.wakesMachine = wakesMachine
+        answerDeadline = kind.figures.answerDeadline
         let interval = interval ?? usual.interval
         // A shorter interval keeps the protocol's share of it.
         let share = usual.tolerance * (interval / usual.interval)
         cadence = Cadence(interval: interval, tolerance: tolerance ?? min(share, interval))
     }
+
     /// The kernel's keepalive beside it: `usual`, but a second later than the heartbeat.
     ///
     /// The kernel counts from the last segment that arrived (`keepalive_time_elapsed` in include/net/tcp.h), so while
@@ -38,5 +42,12 @@ public struct Heartbeat: Hashable, Sendable {
         let (seconds, rest) = cadence.interval.components
         keepalive.idle = .seconds(seconds + (rest > 0 ? 2 : 1))
         return keepalive
+    }
+
+    /// What its answers are judged by: the protocol's figures, but for what was chosen.
+    var figures: KeepaliveFigures {
+        var figures = kind.figures
+        figures.answerDeadline = answerDeadline
+        return figures
     }
 }

@@ -34,7 +34,7 @@ public struct KeepaliveFigures: Hashable, Sendable {
     /// The intervals that a user or a network may choose.
     public let intervals: ClosedRange<Duration>
     /// How long the answer may take.
-    public let answerDeadline: Duration
+    public internal(set) var answerDeadline: Duration
     /// What proves that it arrived.
     public let answer: KeepaliveAnswer
     /// Whether a server that does not answer is dead although it never answered one before. Only where the protocol
