@@ -27,6 +27,8 @@ final class FlowKeeper {
         let flow: Flow
         var heartbeat: Heartbeat?
         var dialogue: KeepaliveDialogue?
+        /// When the last keepalive was sent.
+        var sentAt = Duration.zero
         var wake: WakePlanner.Token?
         var probe: KernelProbe?
     }
@@ -128,11 +130,17 @@ final class FlowKeeper {
             // acknowledged, the line shows by them whether it is alive, or the user timeout ends it.
             return false
         }
+        let now = BootClock.now()
+        if now >= kept.sentAt + heartbeat.answerDeadline {
+            // A server that never answers one lives all the same, and the next one is due.
+            _ = dialogue.giveUp()
+        }
         var random = SystemRandomNumberGenerator()
         guard let bytes = try? dialogue.ping(.parked, isVerification: isVerification, using: &random),
             kept.flow.send(bytes)
         else { return false }
         self.kept[epoch]?.dialogue = dialogue
+        self.kept[epoch]?.sentAt = now
         guard heartbeat.kind.figures.answer == .message else { return false }
         kept.flow.awaitInput { [weak self] in self?.readAnswers(epoch) }
         owner.flowKeeper(heard: .probeSent(epoch: epoch))

@@ -44,6 +44,7 @@ struct LoopbackServer: ~Copyable {
 }
 
 /// The server's end of a connection.
+@AgentQueue
 final class Peer {
     enum End: Equatable {
         case closed
@@ -52,8 +53,9 @@ final class Peer {
     }
 
     private var descriptor: OwnedDescriptor?
+    private var registration: Poller.Registration?
 
-    init(descriptor: consuming OwnedDescriptor) {
+    nonisolated init(descriptor: consuming OwnedDescriptor) {
         self.descriptor = consume descriptor
     }
 
@@ -90,8 +92,42 @@ final class Peer {
         return Array(headers.prefix(Int(length)))
     }
 
+    /// Writes down what the other side sends from now on, each time as much as has come, while the test does something
+    /// else.
+    func listen() throws -> Inbox<String> {
+        let heard = Inbox<String>()
+        registration = try Poller.shared.register(number, [.readable, .edgeTriggered]) { [weak self] _ in
+            guard let text = self?.read(), !text.isEmpty else { return }
+            heard.put(text)
+        }
+        return heard
+    }
+
+    /// What has come by now.
+    func read() -> String {
+        var buffer = [UInt8](repeating: 0, count: 1024)
+        let count = recv(number, &buffer, buffer.count, CInt(MSG_DONTWAIT))
+        return String(decoding: buffer.prefix(max(count, 0)), as: UTF8.self)
+    }
+
+    /// Loses every packet for this end from now on, as a line that is cut in the middle does: nothing is acknowledged.
+    func loseEverything() throws {
+        // A filter of one instruction (socket(7), SO_ATTACH_FILTER): BPF_RET of 0 bytes. By the layout of
+        // linux/filter.h: code, jt, jf, k; and the length and the address of the program.
+        var instruction: (UInt16, UInt8, UInt8, UInt32) = (0x06, 0, 0, 0)
+        let number = number
+        let result = withUnsafeMutablePointer(to: &instruction) { start in
+            var program: (UInt16, UnsafeMutableRawPointer) = (1, UnsafeMutableRawPointer(start))
+            let size = socklen_t(MemoryLayout.size(ofValue: program))
+            return setsockopt(number, SOL_SOCKET, SO_ATTACH_FILTER, &program, size)
+        }
+        if result != 0 { throw SystemError.last("attaching a filter") }
+    }
+
     /// Closes in order.
     func close() {
+        registration?.cancel()
+        registration = nil
         descriptor = nil
     }
 

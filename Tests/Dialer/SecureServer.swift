@@ -18,7 +18,9 @@ final class SecureServer {
     struct Manners: Sendable {
         /// What it does with the session when the handshake is over.
         var whenOpen: @Sendable (TestServer.Session) -> Void = { _ in }
-        /// Whether it closes the socket after that.
+        /// What it does when there is something new in `received`.
+        var whenHeard: @Sendable (TestServer.Session) -> Void = { _ in }
+        /// Whether it closes the socket after the handshake.
         var hangsUp = false
         /// Whether it never answers.
         var isSilent = false
@@ -86,6 +88,7 @@ private func serve(
     client socket: CInt, _ session: TestServer.Session, _ manners: SecureServer.Manners
 ) -> SecureServer.Ending {
     var wasOpen = false
+    var heard = 0
     var buffer = [UInt8](repeating: 0, count: 16_384)
     while true {
         let count = recv(socket, &buffer, buffer.count, 0)
@@ -95,6 +98,10 @@ private func serve(
         if session.isOpen, !wasOpen, session.error == nil {
             wasOpen = true
             manners.whenOpen(session)
+        }
+        if session.received.count > heard {
+            heard = session.received.count
+            manners.whenHeard(session)
         }
         let output = session.takeOutput()
         _ = send(socket, output, output.count, CInt(MSG_NOSIGNAL))

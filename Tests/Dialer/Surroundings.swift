@@ -75,11 +75,15 @@ final class Surroundings: PathSource, NameSource, ConnectionObserver {
     func connection(_ connection: ConnectionDriver, did event: ConnectionEvent) { events.put(event) }
 
     /// A connection in these surroundings, begun.
-    func connection(to remote: String, _ adjust: (inout ConnectionPolicy) -> Void = { _ in }) throws -> ConnectionDriver
-    {
+    ///
+    /// - Parameter heartbeat: one whose figures may be shorter than a user may choose, so that no test takes minutes.
+    func connection(
+        to remote: String, heartbeat: Heartbeat? = nil, _ adjust: (inout ConnectionPolicy) -> Void = { _ in }
+    ) throws -> ConnectionDriver {
         var policy = ConnectionPolicy(remote: try Remote(remote))
         adjust(&policy)
         try policy.validate()
+        if let heartbeat { policy.heartbeat = heartbeat }
         let driver = ConnectionDriver(
             policy: policy, context: DialerContext(paths: self, names: self), observer: self)
         driver.open()
@@ -92,14 +96,25 @@ final class Surroundings: PathSource, NameSource, ConnectionObserver {
     }
 }
 
+extension Heartbeat {
+    /// One whose answer has as long as the test says.
+    init(_ kind: KeepaliveProtocol, interval: Duration, answerDeadline: Duration) {
+        self.init(kind, interval: interval)
+        self.answerDeadline = answerDeadline
+    }
+}
+
 extension Path {
     /// The way to this machine itself.
-    static func loopback(source: IPAddress = .loopback, supportsDNS: Bool = true) -> Path {
+    static func loopback(
+        source: IPAddress = .loopback, gateway: IPAddress? = nil, supportsDNS: Bool = true
+    ) -> Path {
         Path(
             status: .satisfied,
             interface: Interface(
                 index: 1, name: "lo", kind: .loopback, addresses: [InterfaceAddress(source, prefixLength: 8)]),
-            source: source, destination: .loopback, isLocalAddress: true, supportsIPv4: true, supportsDNS: supportsDNS)
+            gateway: gateway, source: source, destination: .loopback, isLocalAddress: true, supportsIPv4: true,
+            supportsDNS: supportsDNS)
     }
 
     static let none = Path(status: .unsatisfied, reason: .noRoute, destination: .loopback)

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NetworkPath
+import Platform
+import Supervisor
+import Testing
+
+@testable import Dialer
+
+/// What a connection makes of answers and of silence, on real sockets.
+@AgentQueue
+@Suite(.timeLimit(.minutes(1))) struct LivenessTests {
+    private static let ping = "\r\n\r\n"
+    private static let pong = "\r\n"
+
+    let surroundings = Surroundings(.loopback())
+
+    @Test func aServerThatStopsAnsweringLosesTheFlowAtTheDeadline() async throws {
+        let server = try LoopbackServer()
+        let heartbeat = Heartbeat(.crlf, interval: .milliseconds(100), answerDeadline: .milliseconds(200))
+        let connection = try surroundings.connection(to: "tcp://\(server.endpoint)", heartbeat: heartbeat)
+        let peer = try server.accept()
+        let heard = try peer.listen()
+        _ = await surroundings.entered(.ready)
+        #expect(await heard.next() == Self.ping)
+        peer.send(Self.pong)
+        #expect(await heard.next() == Self.ping)
+        let lost = await surroundings.entered(.backingOff)
+        #expect(lost?.reason == .unanswered)
+        #expect(lost?.previousState == .ready)
+        #expect(connection.unreadBytes == nil)
+        connection.close()
+    }
+
+    @Test func aServerThatNeverAnsweredOneIsNotDeadForThat() async throws {
+        let server = try LoopbackServer()
+        let heartbeat = Heartbeat(.crlf, interval: .milliseconds(200), answerDeadline: .milliseconds(100))
+        let connection = try surroundings.connection(to: "tcp://\(server.endpoint)", heartbeat: heartbeat)
+        let peer = try server.accept()
+        let heard = try peer.listen()
+        _ = await surroundings.entered(.ready)
+        // The deadline of each but the last has passed when the next one comes.
+        for _ in 1...3 { #expect(await heard.next() == Self.ping) }
+        #expect(connection.status.state == .ready)
+        #expect(connection.status.epoch == 1)
+        connection.close()
+        peer.close()
+    }
+
+    @Test func anAnswerIsTheProofThatTheStatusShows() async throws {
+        let server = try LoopbackServer()
+        let connection = try surroundings.connection(
+            to: "tcp://\(server.endpoint)", heartbeat: Heartbeat(.crlf, interval: .milliseconds(100)))
+        let peer = try server.accept()
+        let heard = try peer.listen()
+        _ = await surroundings.entered(.ready)
+        #expect(await heard.next() == Self.ping)
+        let sent = BootClock.now()
+        peer.send(Self.pong)
+        // The next one is sent when the answer was read.
+        #expect(await heard.next() == Self.ping)
+        #expect(try #require(connection.status.lastProof) >= sent - Flow.acknowledgementGranularity)
+        connection.close()
+    }
+
+    @Test func afterAResumeTheKeepaliveIsSentAtOnceAndItsAnswerVerifies() async throws {
+        let server = try LoopbackServer()
+        // In two minutes, but for the resume.
+        let connection = try surroundings.connection(to: "tcp://\(server.endpoint)", heartbeat: Heartbeat(.crlf))
+        let peer = try server.accept()
+        let heard = try peer.listen()
+        _ = await surroundings.entered(.ready)
+        connection.resumed()
+        #expect(await surroundings.entered(.verifying)?.reason == .resumed)
+        #expect(await heard.next() == Self.ping)
+        #expect(connection.status.state == .verifying)
+        peer.send(Self.pong)
+        let verified = await surroundings.entered(.ready)
+        #expect(verified?.reason == .verified)
+        #expect(verified?.status.epoch == 1)
+        connection.close()
+    }
+
+    @Test func whatWasSentBeforeTheResumeProvesNothing() async throws {
+        let server = try LoopbackServer()
+        let connection = try surroundings.connection(
+            to: "tcp://\(server.endpoint)", heartbeat: Heartbeat(.crlf, interval: .milliseconds(100)))
+        let peer = try server.accept()
+        let heard = try peer.listen()
+        _ = await surroundings.entered(.ready)
+        #expect(await heard.next() == Self.ping)
+        connection.resumed()
+        #expect(await heard.next() == Self.ping)
+        // The first ping's answer, which lay in some queue while the machine slept.
+        peer.send(Self.pong)
+        _ = await surroundings.entered(.verifying)
+        while connection.unreadBytes != 0 { await Task.yield() }
+        #expect(connection.status.state == .verifying)
+        peer.send(Self.pong)
+        #expect(await surroundings.entered(.ready)?.reason == .verified)
+        connection.close()
+    }
+
+    @Test func aSilentLineIsVerifiedByTheKernelsProbe() async throws {
+        let server = try LoopbackServer()
+        let connection = try surroundings.connection(to: "tcp://\(server.endpoint)")
+        let peer = try server.accept()
+        _ = await surroundings.entered(.ready)
+        surroundings.path = .loopback(gateway: .nobodys)
+        #expect(await surroundings.entered(.verifying)?.reason == .pathMoved)
+        let verified = await surroundings.entered(.ready)
+        #expect(verified?.reason == .verified)
+        #expect(verified?.status.epoch == 1)
+        // Not a byte of the stream.
+        #expect(peer.read() == "")
+        connection.close()
+    }
+
+    @Test func aLineThatLosesEverythingIsGivenUpAndDialledAnew() async throws {
+        let server = try LoopbackServer()
+        let connection = try surroundings.connection(to: "tcp://\(server.endpoint)")
+        let peer = try server.accept()
+        _ = await surroundings.entered(.ready)
+        try peer.loseEverything()
+        connection.resumed()
+        #expect(await surroundings.entered(.verifying)?.status.epoch == 1)
+        let lost = await surroundings.entered(.connecting)
+        #expect(lost?.reason == .unverified)
+        #expect(lost?.previousState == .verifying)
+        #expect(await surroundings.entered(.ready)?.status.epoch == 2)
+        _ = try server.accept()
+        connection.close()
+    }
+}
