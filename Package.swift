@@ -153,9 +153,9 @@ let package = Package(
         tests(
             "Lab",
             [
-                "CNetlink", "DialtoneAPI", "DialtoneClient", "LabSupport", "Netlink", "NetworkPath", "Platform",
-                "Reachability", "Resolver", "TLSTestSupport", "TestSupport", "dialtone", "dialtoned", "lab-launch",
-                "lab-logind", "lab-network-manager",
+                "CNetlink", "Dialer", "DialtoneAPI", "DialtoneClient", "LabSupport", "Netlink", "NetworkPath",
+                "Platform", "Reachability", "Resolver", "Supervisor", "TLSTestSupport", "TestSupport", "dialtone",
+                "dialtoned", "lab-launch", "lab-logind", "lab-network-manager",
             ],
             resources: [.copy("agent.py")]),
         tests("Soak", ["LabSupport", "Netlink", "NetworkPath", "Platform", "Reachability", "Resolver", "TestSupport"]),

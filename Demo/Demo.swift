@@ -45,7 +45,7 @@ struct Demo: AsyncParsableCommand {
         try await LabNetwork.with { lab in
             // As a network manager would have it: a link without a carrier is not routed over.
             try await lab.host.sysctl([("net.ipv4.conf.all.ignore_routes_with_linkdown", "1")])
-            let broker = try await Broker.start(on: lab.server)
+            let broker = try await LabServer.start(.mosquitto(), on: lab.server)
             let agent = try await LabAgent.start(on: lab.host)
             let stage = Stage(lab: lab, broker: broker, agent: agent)
             try await stage.open()

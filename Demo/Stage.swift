@@ -13,7 +13,7 @@ final class Stage: Sendable {
     static let connection = "office"
 
     let lab: LabNetwork
-    let broker: Broker
+    let broker: LabServer
     let agent: LabAgent
 
     private struct Performance {
@@ -37,7 +37,7 @@ final class Stage: Sendable {
         isTerminal: isatty(STDOUT_FILENO) == 1,
         environment: getenv("NO_COLOR").map { ["NO_COLOR": String(cString: $0)] } ?? [:])
 
-    init(lab: LabNetwork, broker: Broker, agent: LabAgent) {
+    init(lab: LabNetwork, broker: LabServer, agent: LabAgent) {
         self.lab = lab
         self.broker = broker
         self.agent = agent

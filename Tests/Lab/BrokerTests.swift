@@ -9,7 +9,7 @@ struct BrokerTests {
     @Test(arguments: Family.allCases)
     func `mosquitto carries a message from the server's side to the host`(family: Family) async throws {
         try await LabNetwork.with { lab in
-            let broker = try await Broker.start(on: lab.server)
+            let broker = try await LabServer.start(.mosquitto(), on: lab.server)
             let subscriber = try await lab.host.spawn(
                 ["mosquitto_sub", "-h", LabNetwork.serverAddress(family), "-t", "bell", "-i", "door"])
             _ = try await broker.log.line(containing: "Sending SUBACK to door")
@@ -22,7 +22,7 @@ struct BrokerTests {
 
     @Test func `a broker that was stopped, killed and started again accepts again`() async throws {
         try await LabNetwork.with { lab in
-            let broker = try await Broker.start(on: lab.server)
+            let broker = try await LabServer.start(.mosquitto(), on: lab.server)
             let first = broker.log
             try await broker.restart()
             #expect(try await first.exit() == .status(0))
@@ -41,7 +41,7 @@ struct BrokerTests {
 
 extension LabNetwork {
     /// A connection from the host to the broker.
-    fileprivate func connection(to broker: Broker) async throws -> TCPSocket {
+    fileprivate func connection(to broker: LabServer) async throws -> TCPSocket {
         try await host.run { [port = broker.port] in
             try TCPSocket.connected(to: LabNetwork.serverAddress(.v4), port)
         }

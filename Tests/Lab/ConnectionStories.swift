@@ -93,13 +93,13 @@ struct ConnectionStories {
     @Test func `the server restarts: back off, then ready again`() async throws {
         try await Story.tell { story in
             let before = story.now
-            try await story.broker.kill()
+            try await story.server.kill()
             let backingOff = try await story.becomes(.backingOff, after: before)
             #expect(backingOff.previousState == .ready)
             #expect(backingOff.connection.nextAttemptAt != nil)
             _ = try await story.events.event("a refusal", after: before) { $0.reason?.contains("refused") == true }
 
-            try await story.broker.restart()
+            try await story.server.restart()
             try await story.isReady(from: .wan0, after: before)
         }
     }
@@ -160,7 +160,7 @@ struct ConnectionStories {
 extension Story {
     /// As ``isReady(from:at:after:)`` for wan0, where the server may still hold the flow from the address that is gone:
     /// nothing the host could send from it would arrive.
-    fileprivate func isReadyFromTheNewAddress(_ address: String, after count: Int) async throws {
+    func isReadyFromTheNewAddress(_ address: String, after count: Int) async throws {
         let event = try await events.event("office to be ready from \(address)", after: count) {
             $0.connection.state == .ready && $0.connection.localAddress?.hasPrefix("\(address):") == true
         }

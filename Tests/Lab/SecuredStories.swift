@@ -56,7 +56,7 @@ struct SecuredStories {
             _ = try await agent.process.line(containing: "the server needs a new certificate")
 
             issue()
-            try await broker.terminate()
+            try await broker.stop()
             _ = try await startBroker(on: lab.server)
             let before = events.events.count
             try await lab.preferDefaultRoute(via: .wan1)
@@ -243,7 +243,7 @@ struct SecuredStories {
     }
 
     /// Starts mosquitto with the certificate that was issued last. It knows no newest version; OpenSSL does.
-    private func startBroker(on machine: Namespace, version: String = "1.3") async throws -> LabProcess {
+    private func startBroker(on machine: Namespace, version: String = "1.3") async throws -> LabServer {
         let library = files.write(
             """
             openssl_conf = all
@@ -254,21 +254,9 @@ struct SecuredStories {
             [versions]
             MaxProtocol = TLSv\(version)
             """, to: "openssl.cnf")
-        let configuration = """
-            listener 8883
-            certfile \(files.directory)/server.pem
-            keyfile \(files.directory)/server.key
-            allow_anonymous true
-            user root
-            persistence false
-            log_dest stderr
-            log_type all
-            """
-        let broker = try await machine.spawn([
-            "env", "OPENSSL_CONF=\(library)", "sh", "-c", "exec mosquitto -c /dev/fd/3 3<<END\n\(configuration)\nEND",
-        ])
-        _ = try await broker.line(containing: "running")
-        return broker
+        let certificate = ["certfile \(files.directory)/server.pem", "keyfile \(files.directory)/server.key"]
+        return try await .start(
+            .mosquitto(port: 8883, settings: certificate, environment: ["OPENSSL_CONF": library]), on: machine)
     }
 
     private func startServer(on machine: Namespace, _ options: String...) async throws -> LabProcess {

@@ -5,30 +5,36 @@ import DialtoneClient
 import LabSupport
 import Testing
 
-/// A host with an agent, a server with a broker, and a connection between them: where each story begins.
+/// A host with an agent, a real server, and a connection between them: where each story begins.
 struct Story {
     static let connection = "office"
 
     let lab: LabNetwork
-    let broker: Broker
+    let server: LabServer
     let agent: LabAgent
     let events: EventRecorder
 
     /// Runs `body` with a connection that stands, and holds at the end that the events came in order without a gap.
+    ///
+    /// - Parameters:
+    ///   - recipe: of the server.
+    ///   - remote: what leads to it; by default its address with MQTT's scheme.
+    ///   - parameters: adjusts how the connection is opened.
     static func tell(
+        by recipe: LabServer.Recipe = .mosquitto(), to remote: String? = nil,
         _ parameters: (inout ConnectionsAPI.Open.Parameters) -> Void = { _ in }, _ body: (Story) async throws -> Void
     ) async throws {
         try await LabNetwork.with { lab in
-            let broker = try await Broker.start(on: lab.server)
+            let server = try await LabServer.start(recipe, on: lab.server)
             let agent = try await LabAgent.start(on: lab.host)
             let events = try await EventRecorder.start(on: agent)
             var connection = ConnectionsAPI.Open.Parameters(
-                remote: "mqtt://\(LabNetwork.serverAddress(.v4))", name: connection)
+                remote: remote ?? "mqtt://\(LabNetwork.serverAddress(.v4))", name: connection)
             // The shortest waits there are, so that a story does not take minutes.
             connection.backoff = .init(baseMilliseconds: 100, maximumMilliseconds: 200)
             parameters(&connection)
             _ = try await agent.client.open(connection)
-            let story = Story(lab: lab, broker: broker, agent: agent, events: events)
+            let story = Story(lab: lab, server: server, agent: agent, events: events)
             try await story.isReady(from: .wan0, after: 0)
             try await body(story)
             #expect(events.disorder == nil)
@@ -71,17 +77,17 @@ struct Story {
         try await isReady(from: uplink, after: count)
     }
 
-    /// The host's ends of its own connections to the broker.
+    /// The host's ends of its own connections to the server.
     func hostSees() async throws -> [String] {
         try await lab.host.connections()
-            .filter { $0.peerPort == broker.port && $0.state == "ESTAB" }
+            .filter { $0.peerPort == server.port && $0.state == "ESTAB" }
             .map { "\($0.address):\($0.port)" }
     }
 
     /// The host's ends of the connections that the server holds for established.
     func serverSees() async throws -> [String] {
         try await lab.server.connections()
-            .filter { $0.port == broker.port && $0.state == "ESTAB" && $0.peerAddress != "127.0.0.1" }
+            .filter { $0.port == server.port && $0.state == "ESTAB" && $0.peerAddress != "127.0.0.1" }
             .map { "\($0.peerAddress):\($0.peerPort)" }
     }
 }

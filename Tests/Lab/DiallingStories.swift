@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DialtoneAPI
+import DialtoneClient
+import Foundation
+import LabSupport
+import NetworkPath
+import Synchronization
+import TestSupport
+import Testing
+
+/// From a name to a flow: what name servers answer and which addresses are dead, with kamailio at the end of the way.
+@Suite("From a name to a server", .lab, .server("kamailio"))
+struct DiallingStories {
+    private static let domain = "lab.example"
+    private static let alive = IPAddress(LabNetwork.serverAddress(.v4))
+    /// An address of the server's network that nobody has: no answer, and no word of that for seconds.
+    private static let nobody = IPAddress("203.0.113.66")
+
+    @Test(arguments: [(alive, UInt16(5099), "refused"), (nobody, 5060, "silent")])
+    func `the first host of an SRV record is dead, and the second is taken`(
+        dead: IPAddress?, port: UInt16, manner: String
+    ) async throws {
+        let stub = try await DiallingBench.run { question in
+            switch (question.name, question.type) {
+            case ("_sip._tcp.lab.example", 33):
+                .records([.service(20, 0, 5060, "second.lab.example"), .service(10, 0, port, "first.lab.example")])
+            case ("first.lab.example", 1): .addresses([dead].compactMap(\.self), ttl: 60)
+            case ("second.lab.example", 1): .addresses([Self.alive].compactMap(\.self), ttl: 60)
+            default: .empty
+            }
+        } body: { bench in
+            try await bench.open("sip://\(Self.domain)")
+            let ready = try await bench.isReady()
+            #expect(ready.connection.epoch == 2)
+            let first = try #require(bench.events.events.first { $0.connection.state == .connecting })
+            #expect(first.connection.remoteAddress == "\(dead.map(\.description) ?? ""):\(port)")
+        }
+        #expect(stub.questions.contains { $0.description == "_sip._tcp.lab.example SRV" })
+    }
+
+    @Test func `a NAPTR record leads to another service name, and that to the server`() async throws {
+        let stub = try await DiallingBench.run { question in
+            switch (question.name, question.type) {
+            case ("lab.example", 35):
+                .records([
+                    .rule(10, 0, "s", "SIP+D2U", "", "_sip._udp.lab.example"),
+                    .rule(20, 0, "s", "SIP+D2T", "", "_sip._tcp.phones.lab.example"),
+                ])
+            case ("_sip._tcp.phones.lab.example", 33): .records([.service(10, 0, 5060, "exchange.lab.example")])
+            // Where it would lead without the rule: nobody listens there.
+            case ("_sip._tcp.lab.example", 33): .records([.service(10, 0, 5099, "exchange.lab.example")])
+            case ("exchange.lab.example", 1): .addresses([Self.alive].compactMap(\.self), ttl: 60)
+            default: .empty
+            }
+        } body: { bench in
+            try await bench.open("sip://\(Self.domain)")
+            try await bench.isReady()
+        }
+        #expect(stub.questions.contains { $0.description == "_sip._tcp.phones.lab.example SRV" })
+    }
+
+    @Test func `IPv6 is a black hole: IPv4 is tried beside it, and is what stands`() async throws {
+        try await DiallingBench.run { question in
+            guard question.name == "exchange.lab.example" else { return .empty }
+            let address = question.isForV4 ? Self.alive : IPAddress(LabNetwork.serverAddress(.v6))
+            return .addresses([address].compactMap(\.self), ttl: 60)
+        } body: { bench in
+            try await bench.lab.router.nft(["add rule inet lab forward meta nfproto ipv6 drop"])
+            try await bench.open("sip://exchange.lab.example:5060")
+            let ready = try await bench.isReady()
+            let attempts = bench.events.events.filter { $0.connection.state == .connecting }
+            #expect(attempts.map(\.connection.epoch) == [1, 2])
+            #expect(attempts.first?.connection.remoteAddress == "[\(LabNetwork.serverAddress(.v6))]:5060")
+            #expect(attempts.last?.kind == .attemptBegan)
+            #expect(ready.connection.epoch == 2)
+        }
+    }
+
+    @Test(arguments: [
+        (NameServerStub.Reply.code(2), "the name server gives no answer"), (.silence, "the name has no address"),
+    ])
+    func `no name server has an answer, and then there is one`(failure: NameServerStub.Reply, word: String)
+        async throws
+    {
+        let works = Mutex(false)
+        try await DiallingBench.run { question in
+            guard works.withLock({ $0 }) else { return failure }
+            guard question.name == "exchange.lab.example", question.isForV4 else { return .empty }
+            return .addresses([Self.alive].compactMap(\.self), ttl: 60)
+        } body: { bench in
+            try await bench.open("sip://exchange.lab.example:5060")
+            // After seven seconds of silence nobody dials any more: the way to an answer is what is waited for.
+            let failed = try await bench.events.event("“\(word)”") { $0.reason == word }
+            #expect(failed.connection.epoch == 0)
+            works.withLock { $0 = true }
+            try await bench.isReady()
+            // No dial in between has had an address.
+            #expect(bench.events.events.filter { $0.connection.state == .connecting }.count == 1)
+        }
+    }
+}
+
+/// A host whose names come from a name server on the Lab's server, where kamailio is too.
+private struct DiallingBench {
+    let lab: LabNetwork
+    let server: LabServer
+    let agent: LabAgent
+    let events: EventRecorder
+
+    /// - Returns: the name server, when all is over.
+    @discardableResult
+    static func run(
+        answering reply: @escaping @Sendable (NameServerStub.Question) -> NameServerStub.Reply,
+        body: (DiallingBench) async throws -> Void
+    ) async throws -> NameServerStub {
+        try await LabNetwork.with { lab in
+            let stub = try await lab.server.run {
+                NameServerStub(LabNetwork.serverAddress(.v4), port: 53, reply: reply)
+            }
+            let server = try await LabServer.start(.kamailio(), on: lab.server)
+            let file = FileManager.default.temporaryDirectory.appending(path: "resolv-\(UUID().uuidString).conf")
+            defer { try? FileManager.default.removeItem(at: file) }
+            try Data("nameserver \(LabNetwork.serverAddress(.v4))\n".utf8).write(to: file)
+            // Seen by this machine alone.
+            try await lab.host.command(["mount", "--bind", file.path, "/etc/resolv.conf"])
+            let agent = try await LabAgent.start(on: lab.host)
+            let events = try await EventRecorder.start(on: agent)
+            try await body(DiallingBench(lab: lab, server: server, agent: agent, events: events))
+            #expect(events.disorder == nil)
+            stub.stop()
+            return stub
+        }
+    }
+
+    func open(_ remote: String) async throws {
+        _ = try await agent.client.open(
+            .init(remote: remote, name: "office", backoff: .init(baseMilliseconds: 100, maximumMilliseconds: 200)))
+    }
+
+    /// Waits for the connection to stand over IPv4, and holds that the daemon's list and both sides agree.
+    @discardableResult
+    func isReady() async throws -> ConnectionsAPI.Event {
+        let ready = try await events.state(.ready, of: "office")
+        #expect(ready.connection.remoteAddress == "\(LabNetwork.serverAddress(.v4)):\(server.port)")
+        let listed = try #require(try await agent.client.connections().first)
+        #expect(listed.state == .ready && listed.epoch == ready.connection.epoch)
+        let hosts = try await lab.host.connections().filter { $0.state != "TIME-WAIT" && $0.peerPort != 53 }
+        #expect(hosts.map { "\($0.address):\($0.port)" } == [listed.localAddress])
+        let servers = try await lab.server.connections().filter { $0.port == server.port && $0.state == "ESTAB" }
+        #expect(servers.map { "\($0.peerAddress):\($0.peerPort)" } == [listed.localAddress])
+        return ready
+    }
+}

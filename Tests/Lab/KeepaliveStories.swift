@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Dialer
+import LabSupport
+import Netlink
+import NetworkPath
+import Platform
+import Reachability
+import Supervisor
+import TestSupport
+import Testing
+
+/// Keepalives to real servers, and silence on the way to them. The connection is in this process, on a host of the Lab,
+/// and has figures shorter than a user may choose.
+@Suite("Is it alive?", .lab)
+struct KeepaliveStories {
+    private static let address = LabNetwork.serverAddress(.v4)
+
+    /// Five keepalives a second, whose answers have one.
+    private static var brisk: Heartbeat {
+        var heartbeat = Heartbeat(.crlf, interval: .milliseconds(200))
+        heartbeat.answerDeadline = .seconds(1)
+        return heartbeat
+    }
+
+    @Test(.server("kamailio")) func `kamailio answers one keepalive after the other, and nothing else happens`()
+        async throws
+    {
+        try await KeepaliveBench.run(.kamailio(), "sip://\(Self.address)", Self.brisk) { bench in
+            let ready = try await bench.isReady()
+            // By what the server's kernel counts: two bytes out for each four in. Of the last few the answer may be on
+            // its way.
+            try await eventually("the answers to four keepalives") { try await bench.serverCounts().sent >= 8 }
+            try await eventually("an answer to each") {
+                let counts = try await bench.serverCounts()
+                return counts.received == 2 * counts.sent
+            }
+            #expect(await bench.unreadBytes == 0)
+            #expect(await bench.events.last == ready)
+        }
+    }
+
+    @Test(.server("kamailio"), arguments: [Drop.established, .fromHost, .toHost])
+    func `the line goes silent in the middle: the next keepalive finds out, and a new flow stands`(drop: Drop)
+        async throws
+    {
+        try await KeepaliveBench.run(.kamailio(), "sip://\(Self.address)", Self.brisk) { bench in
+            try await bench.isReady()
+            try await eventually("an answer") { try await bench.serverCounts().sent >= 2 }
+            let before = await bench.events.count
+            try await bench.lab.drop(drop, on: .wan0)
+            let lost = try await bench.event("the silence to be noticed", after: before) { $0.previousState == .ready }
+            // By the answer's deadline; the kernel's own, which also waits for the next keepalive, comes later.
+            #expect(lost.reason == .unanswered)
+            try await bench.lab.restore(.wan0)
+            try await bench.isReady(after: before)
+        }
+    }
+
+    @Test(.server("prosody")) func `after a resume the kernel's probe shows that the server is there`() async throws {
+        try await KeepaliveBench.run(.prosody(), "xmpp://\(Self.address)") { bench in
+            try await bench.isReady()
+            let before = await bench.events.count
+            await bench.resume()
+            let verified = try await bench.event("the proof", after: before) { $0.status.state == .ready }
+            #expect(verified.previousState == .verifying)
+            #expect(verified.reason == .verified)
+            // The probe was no byte of the stream.
+            #expect(try await bench.serverCounts().received == 0)
+            try await bench.isReady(after: before)
+        }
+    }
+
+    @Test(.server("prosody")) func `after a resume a line that is dead is given up, and dialled anew`() async throws {
+        try await KeepaliveBench.run(.prosody(), "xmpp://\(Self.address)") { bench in
+            try await bench.isReady()
+            let before = await bench.events.count
+            try await bench.lab.drop(.established, on: .wan0)
+            await bench.resume()
+            let states = [ConnectionStatus.State.verifying, .connecting, .ready]
+            let ready = try await bench.isReady(after: before)
+            let told = await bench.events.dropFirst(before)
+            #expect(told.map(\.status.state) == states)
+            #expect(told.map(\.reason) == [.resumed, .unverified, .connected])
+            #expect(ready.status.epoch == 2)
+        }
+    }
+
+    @Test(.server("kamailio")) func `the default route moves on the same source: the flow proves itself and stays`()
+        async throws
+    {
+        try await KeepaliveBench.run(.kamailio(), "sip://\(Self.address)") { bench in
+            try await bench.isReady()
+            let before = await bench.events.count
+            // Another gateway of the same network, which is the same router.
+            try await bench.lab.router.ip("address add 192.0.2.254/24 dev wan0")
+            try await bench.lab.host.ip("route replace default via 192.0.2.254 dev wan0 metric 50 src 192.0.2.2")
+            let verified = try await bench.event("the proof", after: before) { $0.reason == .verified }
+            #expect(verified.previousState == .verifying)
+            #expect(verified.status.epoch == 1)
+            try await bench.isReady(after: before)
+        }
+    }
+}
+
+/// A connection of this process to a real server.
+private final class KeepaliveBench: Sendable {
+    let lab: LabNetwork
+    let server: LabServer
+    private let changes = ChangeSignal()
+    private let core: Core
+
+    static func run(
+        _ recipe: LabServer.Recipe, _ remote: String, _ heartbeat: Heartbeat? = nil,
+        _ body: (KeepaliveBench) async throws -> Void
+    ) async throws {
+        try await LabNetwork.withThisProcessAsHost { lab in
+            let server = try await LabServer.start(recipe, on: lab.server)
+            var policy = ConnectionPolicy(remote: try Remote(remote))
+            policy.backoff = BackoffPolicy(
+                base: .milliseconds(100), multiplier: 1, ceiling: .milliseconds(200), jitter: .half)
+            if let heartbeat { policy.heartbeat = heartbeat }
+            let bench = try await KeepaliveBench(lab, server, policy)
+            await bench.core.connection.open()
+            let result: Result<Void, any Error>
+            do {
+                result = .success(try await body(bench))
+            } catch {
+                result = .failure(error)
+            }
+            await bench.core.connection.close()
+            try result.get()
+        }
+    }
+
+    private init(_ lab: LabNetwork, _ server: LabServer, _ policy: ConnectionPolicy) async throws {
+        (self.lab, self.server) = (lab, server)
+        let sockets = try await lab.host.run { try KernelSockets() }
+        core = await Core(policy, NetworkState(sockets), changes)
+    }
+
+    /// What the connection has told so far.
+    var events: [ConnectionEvent] { get async { await core.events } }
+
+    var status: ConnectionStatus { get async { await core.connection.status } }
+
+    var unreadBytes: Int? { get async { await core.connection.unreadBytes } }
+
+    /// Tells the connection that the machine woke from suspend.
+    func resume() async { await core.connection.resumed() }
+
+    /// Waits for an event after the `count` first that `matches`.
+    func event(
+        _ awaited: String, after count: Int, where matches: (ConnectionEvent) -> Bool
+    ) async throws -> ConnectionEvent {
+        var told: [ConnectionEvent] = []
+        return try await changes.wait(
+            for: awaited, describe: { told.map { "\($0.status.state): \($0.reason)" }.joined(separator: "\n") }
+        ) {
+            told = await core.events
+            return told.dropFirst(count).first(where: matches)
+        }
+    }
+
+    /// Waits for the connection to be ready, and holds that its status and the sockets of both sides agree.
+    @discardableResult
+    func isReady(after count: Int = 0) async throws -> ConnectionEvent {
+        let ready = try await event("the connection to be ready", after: count) { $0.status.state == .ready }
+        let local = try #require(await status.localAddress)
+        #expect(local == ready.status.localAddress)
+        let sockets = try await lab.host.connections().filter { $0.peerPort == server.port && $0.state == "ESTAB" }
+        #expect(sockets.map { "\($0.address):\($0.port)" } == ["\(local)"])
+        let peers = try await lab.server.connections().filter { $0.port == server.port && $0.state == "ESTAB" }
+        #expect(peers.contains { "\($0.peerAddress):\($0.peerPort)" == "\(local)" })
+        return ready
+    }
+
+    /// How many bytes the server's kernel has received on the connection, and sent.
+    func serverCounts() async throws -> (received: Int, sent: Int) {
+        let port = try #require(await status.localAddress).port
+        let text = try await lab.server.command(["ss", "-Htni", "dport", "= :\(port)"])
+        let count = { (name: Regex<(Substring, Substring)>) in
+            text.firstMatch(of: name).flatMap { Int($0.output.1) } ?? 0
+        }
+        return (count(/bytes_received:(\d+)/), count(/bytes_sent:(\d+)/))
+    }
+
+    @AgentQueue
+    private final class Core: ConnectionObserver {
+        private(set) var events: [ConnectionEvent] = []
+        private(set) lazy var connection = ConnectionDriver(policy: policy, context: context, observer: self)
+        private let policy: ConnectionPolicy
+        private let context: DialerContext
+        private let changes: ChangeSignal
+
+        init(_ policy: ConnectionPolicy, _ engine: NetworkState, _ changes: ChangeSignal) {
+            (self.policy, self.changes) = (policy, changes)
+            let network = SystemNetwork(engine)
+            context = DialerContext(paths: network, names: network)
+            engine.onLostAddresses { [weak self] addresses in
+                for address in addresses { self?.connection.localAddressRemoved(address) }
+            }
+        }
+
+        func connection(_ connection: ConnectionDriver, did event: ConnectionEvent) {
+            events.append(event)
+            changes.notify()
+        }
+    }
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import LabSupport
+import Testing
+
+extension LabServer.Recipe {
+    /// mosquitto with TLS, or with a listener for WebSocket.
+    static func mosquitto(port: UInt16, tls certificate: ServerCertificate) -> LabServer.Recipe {
+        .mosquitto(port: port, settings: ["certfile \(certificate.chain)", "keyfile \(certificate.key)"])
+    }
+
+    /// mosquitto that speaks WebSocket.
+    static func mosquittoOverWebSocket(port: UInt16) -> LabServer.Recipe {
+        // Debian 12's counts no listener for WebSocket as one, and ends if there is no other.
+        .mosquitto(port: port, settings: ["protocol websockets", "listener 1883"])
+    }
+
+    /// kamailio, which speaks SIP: over TCP, or over TLS where there is a certificate.
+    ///
+    /// - Parameter settings: more lines of its configuration.
+    static func kamailio(
+        port: UInt16 = 5060, tls certificate: ServerCertificate? = nil, settings: [String] = []
+    ) -> LabServer.Recipe {
+        var lines = [
+            "#!KAMAILIO", "log_stderror=yes", "debug=1", "children=1", "tcp_children=1",
+            // Nobody answers questions about names there.
+            "auto_aliases=no", "dns=no", "rev_dns=no",
+            "listen=\(certificate == nil ? "tcp" : "tls"):0.0.0.0:\(port)", "loadmodule \"xlog.so\"",
+        ]
+        if let certificate {
+            lines += [
+                "enable_tls=yes", "loadmodule \"tls.so\"", "modparam(\"tls\", \"tls_method\", \"TLSv1.2+\")",
+                "modparam(\"tls\", \"certificate\", \"\(certificate.chain)\")",
+                "modparam(\"tls\", \"private_key\", \"\(certificate.key)\")",
+            ]
+        }
+        // Its workers begin when the sockets listen. Blank lines are answered before any route is asked.
+        lines += settings
+        lines += ["request_route { exit; }", "event_route[core:worker-one-init] { xlog(\"L_ALERT\", \"open\\n\"); }"]
+        let home = ServerHome { _ in lines.joined(separator: "\n") + "\n" }
+        return LabServer.Recipe(port: port) { machine in
+            let options = ["-DD", "-E", "-f", home.file, "-Y", home.directory, "-m", "64", "-M", "4"]
+            let process = try await machine.spawn(keptTogether(["kamailio"] + options))
+            _ = try await process.line(containing: "<script>: open")
+            return process
+        }
+    }
+
+    /// prosody, which speaks XMPP, for anybody who asks for it by an address or a name.
+    static func prosody(port: UInt16 = 5222) -> LabServer.Recipe {
+        let home = ServerHome { directory in
+            """
+            run_as_root = true
+            data_path = "\(directory)"
+            certificates = "\(directory)"
+            modules_enabled = { "saslauth", "ping" }
+            modules_disabled = { "s2s", "tls" }
+            c2s_require_encryption = false
+            c2s_ports = { \(port) }
+            c2s_direct_tls_ports = {}
+            log = { { levels = { min = "info" }, to = "console" } }
+            VirtualHost "lab.example"
+
+            """
+        }
+        return LabServer.Recipe(port: port) { machine in
+            let process = try await machine.spawn(["prosody", "-F", "--config", home.file])
+            _ = try await process.line(containing: "Activated service 'c2s' on")
+            return process
+        }
+    }
+
+    /// A program of many processes, of which one that is killed leaves the others: together with all of them it ends
+    /// when it is asked to, is killed, or the test is. The first is the init of a process namespace; with that goes
+    /// everything in it.
+    private static func keptTogether(_ command: [String]) -> [String] {
+        let script = """
+            trap 'kill $(cat /proc/$main/task/$main/children)' TERM
+            setpriv --pdeathsig KILL unshare --pid --fork --kill-child "$@" &
+            main=$!
+            wait $main
+            wait $main
+            """
+        return ["sh", "-c", script, "sh"] + command
+    }
+}
+
+/// Where the files are that a server shows itself by.
+struct ServerCertificate: Sendable {
+    let chain: String
+    let key: String
+}
+
+/// The configuration of a server and its directory, which go with the last who may start it.
+private final class ServerHome: Sendable {
+    let directory: String
+    /// Named as prosody wants it.
+    var file: String { "\(directory)/configuration.lua" }
+
+    init(_ configuration: (_ directory: String) -> String) {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "dialtone-server-\(UUID().uuidString)")
+        directory = folder.path
+        do {
+            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+            try Data(configuration(directory).utf8).write(to: URL(filePath: file))
+        } catch {
+            preconditionFailure("no directory for a server: \(error)")
+        }
+    }
+
+    deinit { try? FileManager.default.removeItem(atPath: directory) }
+}
+
+extension Trait where Self == ConditionTrait {
+    /// Skips a test where a program is not installed, and says which.
+    static func server(_ program: String) -> Self {
+        let path = ProcessInfo.processInfo.environment["PATH"] ?? ""
+        let isThere = path.split(separator: ":").contains {
+            FileManager.default.isExecutableFile(atPath: "\($0)/\(program)")
+        }
+        return .enabled(if: isThere, "\(program) is not installed")
+    }
+}

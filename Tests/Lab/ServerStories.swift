@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DialtoneAPI
+import DialtoneClient
+import LabSupport
+import TLSTestSupport
+import Testing
+
+/// What befalls a connection to each of the servers that it is meant for, one thing after the other.
+@Suite("A day with each server", .lab)
+struct ServerStories {
+    private static let address = LabNetwork.serverAddress(.v4)
+
+    private let files = TestFiles()
+
+    @Test(.server("kamailio")) func `kamailio: SIP over TCP`() async throws {
+        try await Story.tell(by: .kamailio(), to: "sip://\(Self.address)") { try await $0.day() }
+    }
+
+    @Test(.server("kamailio")) func `kamailio: SIP over TLS`() async throws {
+        let (certificate, trust) = issue()
+        let recipe = LabServer.Recipe.kamailio(port: 5061, tls: certificate)
+        try await Story.tell(by: recipe, to: "sips://\(Self.address)", { $0.tls = trust }) { story in
+            try await story.day()
+            #expect(try await story.agent.client.connections().first?.security?.assurance == .verified)
+        }
+    }
+
+    @Test(.server("prosody")) func `prosody: XMPP, kept alive by the kernel while there is no session`() async throws {
+        try await Story.tell(by: .prosody(), to: "xmpp://\(Self.address)") { story in
+            try await story.day()
+            #expect(
+                try await story.lab.host.command(["ss", "-Htno", "dport", "= :5222"]).contains("timer:(keepalive,"))
+            // Not a byte was sent, which prosody would have taken for the beginning of a stream.
+            #expect(!story.server.log.lines.contains { $0.text.contains("stream") })
+        }
+    }
+
+    @Test(.server("mosquitto")) func `mosquitto: MQTT over TLS`() async throws {
+        let (certificate, trust) = issue()
+        let recipe = LabServer.Recipe.mosquitto(port: 8883, tls: certificate)
+        try await Story.tell(by: recipe, to: "mqtts://\(Self.address)", { $0.tls = trust }) { try await $0.day() }
+    }
+
+    @Test(.server("mosquitto")) func `mosquitto: a listener for WebSocket`() async throws {
+        let recipe = LabServer.Recipe.mosquittoOverWebSocket(port: 9001)
+        try await Story.tell(by: recipe, to: "ws://\(Self.address):9001/mqtt") { try await $0.day() }
+    }
+
+    @Test(.server("kamailio")) func `a server that accepts and kicks is dialled ever more rarely`() async throws {
+        let recipe = LabServer.Recipe.kamailio(settings: ["tcp_max_connections=1"])
+        try await LabNetwork.with { lab in
+            let server = try await LabServer.start(recipe, on: lab.server)
+            // Whoever was first has the one connection that there is; all others are accepted and closed.
+            let first = try await lab.server.run { try TCPSocket.connected(to: "127.0.0.1", 5060) }
+            let agent = try await LabAgent.start(on: lab.host)
+            let events = try await EventRecorder.start(on: agent)
+            let remote = "sip://\(Self.address)"
+            _ = try await agent.client.open(
+                .init(
+                    remote: remote, name: "office", backoff: .init(baseMilliseconds: 100, maximumMilliseconds: 60_000)))
+            let fourth = try await events.event("the fourth kick") {
+                $0.connection.state == .backingOff && $0.connection.attempt == 5
+            }
+            let kicks = events.events.filter {
+                $0.sequence <= fourth.sequence && $0.kind == .state && $0.connection.state == .backingOff
+            }
+            #expect(kicks.map(\.connection.attempt) == [2, 3, 4, 5])
+            for (kick, least) in zip(kicks, [100, 200, 400, 800]) {
+                let next = try #require(kick.connection.nextAttemptAt)
+                // By RFC 5626 half of the bound at least, which doubles; a millisecond is for what rounding takes.
+                #expect(next.milliseconds - kick.time.milliseconds >= Int64(least) - 1)
+                let dial = events.events.first { $0.sequence > kick.sequence && $0.connection.state == .connecting }
+                if let dial { #expect(dial.time.milliseconds >= next.milliseconds - 1) }
+            }
+            // The server has counted no more.
+            _ = try await server.log.line(containing: "maximum number of connections exceeded")
+            let counted = server.log.lines.count { $0.text.contains("maximum number of connections exceeded") }
+            #expect(counted <= 4)
+            #expect(events.disorder == nil)
+            first.close()
+        }
+    }
+
+    /// A certificate for the server, and what a connection needs to trust it.
+    private func issue() -> (ServerCertificate, ConnectionsAPI.TLS) {
+        let authority = TestCertificate(.authority("Lab Authority"))
+        let certificate = TestCertificate(
+            .init("lab server", alternatives: "IP:\(Self.address)"), issuer: authority)
+        let onDisk = ServerCertificate(
+            chain: files.write(certificate.chain, to: "server.pem"),
+            key: files.write(certificate.keyText(), to: "server.key"))
+        return (onDisk, .init(authoritiesFile: files.write(authority.pem, to: "authority.pem")))
+    }
+}
+
+extension Story {
+    /// An outage, a roam, another address, another default route, a restart of the server. After each the daemon's
+    /// list, its events and the sockets of both sides agree.
+    fileprivate func day() async throws {
+        var before = now
+        try await lab.takeDown(.wan0)
+        try await isReady(from: .wan1, after: before)
+
+        before = now
+        try await lab.bringUp(.wan0)
+        try await movesWithoutAGap(to: .wan0, after: before)
+
+        before = now
+        try await lab.replaceAddress(.v4, on: .wan0, with: "192.0.2.77/24")
+        try await isReadyFromTheNewAddress("192.0.2.77", after: before)
+
+        before = now
+        try await lab.preferDefaultRoute(via: .wan1)
+        try await movesWithoutAGap(to: .wan1, after: before)
+
+        before = now
+        try await server.kill()
+        let lost = try await events.event("the server's end", after: before) {
+            $0.previousState == .ready && !$0.connection.state.hasFlow
+        }
+        #expect(lost.connection.state == .backingOff)
+        try await server.restart()
+        try await isReady(from: .wan1, after: before)
+    }
+}
