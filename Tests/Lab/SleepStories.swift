@@ -13,7 +13,7 @@ struct SleepStories {
             let (home, bus) = (try DaemonHome(), try Bus())
             _ = try await bus.start(on: lab.host)
             let logind = try await bus.logind(on: lab.host)
-            _ = try await Broker.start(on: lab.server)
+            _ = try await LabServer.start(.mosquitto(), on: lab.server)
             let daemon = try await home.start(on: lab.host, environment: bus.environment)
             let locked = try await logind.line(containing: "locked sleep delay Dialtone")
             let events = try await home.recorder()
