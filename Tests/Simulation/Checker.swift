@@ -58,6 +58,8 @@ final class Checker {
         var tried: Set<Endpoint> = []
         var lastStart: Duration?
         var isServiceRefused = false
+        /// How long an attempt has, by the policy that the dial began with.
+        var patience = Duration.zero
         /// What its addresses have failed of.
         var misses: [FlowFailure] = []
         /// What its questions for addresses have failed of.
@@ -172,7 +174,11 @@ final class Checker {
     private func noteAttempt(_ input: ConnectionInput, _ now: Duration) {
         switch input {
         case .handshakeBegan(let epoch, let local) where known.attempts[epoch] != nil:
-            if known.sockets[epoch]?.local == nil { known.sockets[epoch]?.local = local }
+            // A handshake has as long as the connect had.
+            if known.sockets[epoch]?.local == nil {
+                known.sockets[epoch]?.local = local
+                known.begun[epoch] = now
+            }
         case .dialSucceeded(let epoch, let local, _, _) where known.attempts[epoch] != nil:
             known.sockets[epoch]?.local = local
             known.sockets[epoch]?.connectedAt = now
@@ -186,7 +192,7 @@ final class Checker {
     }
 
     private func noteOverdue(_ now: Duration) {
-        let allowed = known.policy.connectTimeout
+        let allowed = dial?.patience ?? known.policy.connectTimeout
         for (epoch, socket) in known.attempts.sorted(by: { $0.key < $1.key }) {
             let begun = known.begun[epoch] ?? now
             if begun + allowed <= now { dial?.misses.append(socket.local == nil ? .timedOut : .tls(.timedOut)) }
@@ -281,7 +287,7 @@ final class Checker {
     private func beginDial(on input: ConnectionInput, _ now: Duration) throws {
         if beganDialInThisTurn || Self.continuesDial(input) { return }
         beganDialInThisTurn = true
-        dial = Dial()
+        dial = Dial(patience: known.policy.connectTimeout)
         dials.removeAll { now - $0 > .seconds(60) }
         dials.append(now)
         let allowed = DialBudget.burst + Int(.seconds(60) / DialBudget.interval)
