@@ -93,7 +93,7 @@ import Testing
         witness.keeper.keepAlive(witness.flow, Self.brisk)
         for _ in 1...2 { #expect(await witness.heard.next() == Self.ping) }
         // Their windows end together, so they share a wake.
-        #expect(quiet.peer.read() == "")
+        #expect(quiet.peer.everything() == "")
         #expect(quiet.unread == "INVITE")
         quiet.close()
         witness.close()
@@ -104,7 +104,7 @@ import Testing
         for bench in [forgotten, witness] { bench.keeper.keepAlive(bench.flow, Self.brisk) }
         forgotten.keeper.forget(1)
         #expect(await witness.heard.next() == Self.ping)
-        #expect(forgotten.peer.read() == "")
+        #expect(forgotten.peer.everything() == "")
         forgotten.close()
         witness.close()
     }
@@ -143,7 +143,7 @@ import Testing
         #expect(wakes.count == 0)
         witness.keeper.keepAlive(witness.flow, Self.brisk)
         for _ in 1...2 { #expect(await witness.heard.next() == Self.ping) }
-        #expect(bare.peer.read() == "")
+        #expect(bare.peer.everything() == "")
         bare.close()
         witness.close()
     }
@@ -181,7 +181,7 @@ import Testing
         }
         #expect(asked >= begun)
         #expect(bench.kernelIdleTime == 120)
-        #expect(bench.peer.read() == "")
+        #expect(bench.peer.everything() == "")
         bench.close()
     }
 

@@ -112,7 +112,7 @@ import Testing
         #expect(verified?.reason == .verified)
         #expect(verified?.status.epoch == 1)
         // Not a byte of the stream.
-        #expect(peer.read() == "")
+        #expect(peer.everything() == "")
         connection.close()
     }
 

@@ -54,6 +54,7 @@ final class Peer {
 
     private var descriptor: OwnedDescriptor?
     private var registration: Poller.Registration?
+    private var heard = ""
 
     nonisolated init(descriptor: consuming OwnedDescriptor) {
         self.descriptor = consume descriptor
@@ -95,19 +96,26 @@ final class Peer {
     /// Writes down what the other side sends from now on, each time as much as has come, while the test does something
     /// else.
     func listen() throws -> Inbox<String> {
-        let heard = Inbox<String>()
+        let inbox = Inbox<String>()
         registration = try Poller.shared.register(number, [.readable, .edgeTriggered]) { [weak self] _ in
             guard let text = self?.read(), !text.isEmpty else { return }
-            heard.put(text)
+            inbox.put(text)
         }
+        return inbox
+    }
+
+    /// All that the other side has sent by now.
+    func everything() -> String {
+        _ = read()
         return heard
     }
 
-    /// What has come by now.
-    func read() -> String {
+    private func read() -> String {
         var buffer = [UInt8](repeating: 0, count: 1024)
         let count = recv(number, &buffer, buffer.count, CInt(MSG_DONTWAIT))
-        return String(decoding: buffer.prefix(max(count, 0)), as: UTF8.self)
+        let text = String(decoding: buffer.prefix(max(count, 0)), as: UTF8.self)
+        heard += text
+        return text
     }
 
     /// Loses every packet for this end from now on, as a line that is cut in the middle does: nothing is acknowledged.

@@ -2,6 +2,7 @@
 
 import Foundation
 import LabSupport
+import TLSTestSupport
 import Testing
 
 extension LabServer.Recipe {
@@ -90,6 +91,24 @@ extension LabServer.Recipe {
 struct ServerCertificate: Sendable {
     let chain: String
     let key: String
+}
+
+/// A certificate for the Lab's server by its address, and the authority that vouches for it.
+final class LabCertificate {
+    let files: ServerCertificate
+    /// The file with the authority's certificate.
+    let authority: String
+    private let folder = TestFiles()
+
+    init() {
+        let issuer = TestCertificate(.authority("Lab Authority"))
+        let address = LabNetwork.serverAddress(.v4)
+        let certificate = TestCertificate(.init("lab server", alternatives: "IP:\(address)"), issuer: issuer)
+        authority = folder.write(issuer.pem, to: "authority.pem")
+        files = ServerCertificate(
+            chain: folder.write(certificate.chain, to: "server.pem"),
+            key: folder.write(certificate.keyText(), to: "server.key"))
+    }
 }
 
 /// The configuration of a server and its directory, which go with the last who may start it.

@@ -3,7 +3,6 @@
 import DialtoneAPI
 import DialtoneClient
 import LabSupport
-import TLSTestSupport
 import Testing
 
 /// What befalls a connection to each of the servers that it is meant for, one thing after the other.
@@ -11,15 +10,15 @@ import Testing
 struct ServerStories {
     private static let address = LabNetwork.serverAddress(.v4)
 
-    private let files = TestFiles()
+    private let certificate = LabCertificate()
+    private var trust: ConnectionsAPI.TLS { .init(authoritiesFile: certificate.authority) }
 
     @Test(.server("kamailio")) func `kamailio: SIP over TCP`() async throws {
         try await Story.tell(by: .kamailio(), to: "sip://\(Self.address)") { try await $0.day() }
     }
 
     @Test(.server("kamailio")) func `kamailio: SIP over TLS`() async throws {
-        let (certificate, trust) = issue()
-        let recipe = LabServer.Recipe.kamailio(port: 5061, tls: certificate)
+        let recipe = LabServer.Recipe.kamailio(port: 5061, tls: certificate.files)
         try await Story.tell(by: recipe, to: "sips://\(Self.address)", { $0.tls = trust }) { story in
             try await story.day()
             #expect(try await story.agent.client.connections().first?.security?.assurance == .verified)
@@ -37,8 +36,7 @@ struct ServerStories {
     }
 
     @Test(.server("mosquitto")) func `mosquitto: MQTT over TLS`() async throws {
-        let (certificate, trust) = issue()
-        let recipe = LabServer.Recipe.mosquitto(port: 8883, tls: certificate)
+        let recipe = LabServer.Recipe.mosquitto(port: 8883, tls: certificate.files)
         try await Story.tell(by: recipe, to: "mqtts://\(Self.address)", { $0.tls = trust }) { try await $0.day() }
     }
 
@@ -81,25 +79,23 @@ struct ServerStories {
             first.close()
         }
     }
-
-    /// A certificate for the server, and what a connection needs to trust it.
-    private func issue() -> (ServerCertificate, ConnectionsAPI.TLS) {
-        let authority = TestCertificate(.authority("Lab Authority"))
-        let certificate = TestCertificate(
-            .init("lab server", alternatives: "IP:\(Self.address)"), issuer: authority)
-        let onDisk = ServerCertificate(
-            chain: files.write(certificate.chain, to: "server.pem"),
-            key: files.write(certificate.keyText(), to: "server.key"))
-        return (onDisk, .init(authoritiesFile: files.write(authority.pem, to: "authority.pem")))
-    }
 }
 
 extension Story {
-    /// An outage, a roam, another address, another default route, a restart of the server. After each the daemon's
-    /// list, its events and the sockets of both sides agree.
+    /// A roam, an outage, the better uplink's return, another address, another default route, a restart of the server.
+    /// After each the daemon's list, its events and the sockets of both sides agree.
     fileprivate func day() async throws {
         var before = now
         try await lab.takeDown(.wan0)
+        try await isReady(from: .wan1, after: before)
+
+        before = now
+        try await lab.takeDown(.wan1)
+        let waiting = try await becomes(.waiting, after: before)
+        #expect(waiting.connection.nextAttemptAt == nil)
+        #expect(try await hostSees() == [])
+        before = now
+        try await lab.bringUp(.wan1)
         try await isReady(from: .wan1, after: before)
 
         before = now

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Platform
+import Supervisor
+import Testing
+
+@testable import Dialer
+
+@AgentQueue
+@Suite(.timeLimit(.minutes(1))) struct SharedWakeTests {
+    private let wakes = WakeSchedule()
+    private let calls = Inbox<String>()
+
+    /// Adds an entry that tells its name, and then, in the next turn, that its turn is over.
+    private func add(_ name: String, _ interval: Duration, tolerance: Duration) -> WakePlanner.Token {
+        let calls = calls
+        return wakes.add(Cadence(interval: interval, tolerance: tolerance)) {
+            calls.put(name)
+            AgentQueue.async { calls.put("over") }
+        }
+    }
+
+    @Test func windowsThatOverlapShareAWake() async {
+        let tokens = [
+            add("early", .milliseconds(100), tolerance: .milliseconds(50)),
+            add("late", .milliseconds(140), tolerance: .milliseconds(100)),
+        ]
+        // One turn for both, or it would be over in between.
+        let first = [await calls.next(), await calls.next()]
+        #expect(Set(first) == ["early", "late"])
+        #expect(await calls.next() == "over")
+        for token in tokens { wakes.remove(token) }
+    }
+
+    @Test func windowsThatDoNotOverlapHaveTheirOwn() async {
+        let tokens = [
+            add("first", .milliseconds(50), tolerance: .zero), add("second", .milliseconds(500), tolerance: .zero),
+        ]
+        #expect(await calls.next() == "first")
+        #expect(await calls.next() == "over")
+        for token in tokens { wakes.remove(token) }
+    }
+
+    @Test func anEntryThatIsRemovedIsNotCalledEvenInTheSameWake() async {
+        let gone = add("gone", .milliseconds(100), tolerance: .zero)
+        let stays = add("stays", .milliseconds(100), tolerance: .milliseconds(50))
+        wakes.remove(gone)
+        #expect(await calls.next() == "stays")
+        #expect(await calls.next() == "over")
+        wakes.remove(stays)
+    }
+
+    @Test func whatHappenedInAnotherWayIsDueAnIntervalLater() async {
+        let put = add("put off", .milliseconds(150), tolerance: .zero)
+        let steady = add("steady", .milliseconds(100), tolerance: .zero)
+        #expect(await calls.next() == "steady")
+        #expect(await calls.next() == "over")
+        // Due in 50 ms by its old window, in 150 ms by the new one; the other comes in between.
+        wakes.restart(put)
+        #expect(await calls.next() == "steady")
+        for token in [put, steady] { wakes.remove(token) }
+    }
+}
