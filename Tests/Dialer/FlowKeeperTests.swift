@@ -15,7 +15,7 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct FlowKeeperTests {
     private static let ping = "\r\n\r\n"
     private static let pong = "\r\n"
-    /// Shorter than any that a user may choose.
+    /// For servers that answer none: the next one goes out all the same. Shorter than any that a user may choose.
     private static let brisk = Heartbeat(.crlf, interval: .milliseconds(100), answerDeadline: .milliseconds(50))
 
     private let wakes = WakeSchedule()
@@ -24,7 +24,7 @@ import Testing
 
     @Test func theAnswerIsReadAndNothingBehindIt() async throws {
         let bench = try await Bench(wakes)
-        bench.keeper.keepAlive(bench.flow, Self.brisk)
+        bench.keeper.keepAlive(bench.flow, Heartbeat(.crlf, interval: .milliseconds(100)))
         #expect(await bench.heard.next() == Self.ping)
         bench.peer.send(Self.pong + "INVITE")
         #expect(await bench.words.next() == .probeSent(epoch: 1))
