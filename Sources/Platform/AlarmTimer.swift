@@ -44,7 +44,7 @@ public final class AlarmTimer {
         self.deadline = deadline
         var setting = itimerspec()
         // An all-zero value disarms.
-        if let deadline { setting.it_value = max(deadline, .nanoseconds(1)).timespec }
+        if let deadline { setting.it_value = max(deadline, .nanoseconds(1)).kernelTime }
         timerfd_settime(number, CInt(TFD_TIMER_ABSTIME), &setting, nil)
     }
 

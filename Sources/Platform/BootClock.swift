@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import Glibc
+// `timespec` belongs to whichever C module the compiler reads first.
+internal import CPlatform
+internal import Glibc
 
 /// The clock that deadlines are kept on: `CLOCK_BOOTTIME`, nanoseconds since boot, time asleep included.
 ///
@@ -18,9 +20,9 @@ public enum BootClock {
 
 extension Duration {
     /// This duration as the kernel takes it.
-    public var timespec: timespec {
+    var kernelTime: timespec {
         let (seconds, attoseconds) = components
-        return Glibc.timespec(tv_sec: Int(seconds), tv_nsec: Int(attoseconds / 1_000_000_000))
+        return timespec(tv_sec: Int(seconds), tv_nsec: Int(attoseconds / 1_000_000_000))
     }
 
     /// Whole milliseconds, rounded toward zero.

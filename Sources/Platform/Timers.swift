@@ -165,7 +165,7 @@ public final class Timers {
         armedFor = deadline
         // An all-zero value disarms, so a deadline at or before the epoch is set one nanosecond after it.
         var setting = itimerspec()
-        if let deadline { setting.it_value = max(deadline, .nanoseconds(1)).timespec }
+        if let deadline { setting.it_value = max(deadline, .nanoseconds(1)).kernelTime }
         timerfd_settime(descriptor, CInt(TFD_TIMER_ABSTIME), &setting, nil)
     }
 }
