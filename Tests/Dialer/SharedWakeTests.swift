@@ -41,7 +41,7 @@ import Testing
         for token in tokens { wakes.remove(token) }
     }
 
-    @Test func anEntryThatIsRemovedIsNotCalledEvenInTheSameWake() async {
+    @Test func anEntryThatIsRemovedIsNotCalled() async {
         let gone = add("gone", .milliseconds(100), tolerance: .zero)
         let stays = add("stays", .milliseconds(100), tolerance: .milliseconds(50))
         wakes.remove(gone)
