@@ -37,7 +37,9 @@ struct DiallingStories {
             let attempts = bench.events.events.filter { $0.connection.state == .connecting }
             #expect(attempts.map(\.connection.epoch) == [1, 2])
             #expect(attempts.first?.connection.remoteAddress == "\(dead.map(\.description) ?? ""):\(port)")
-            #expect(attempts.last?.kind == turn)
+            // Where the refusal is faster than the second host's address, that is asked for in between.
+            let turns: [ConnectionsAPI.Event.Kind] = turn == .addressFailed ? [turn, .state] : [turn]
+            #expect(attempts.last.map { turns.contains($0.kind) } == true)
         }
         #expect(stub.questions.contains { $0.description == "_sip._tcp.lab.example SRV" })
     }

@@ -48,7 +48,8 @@ struct KeepaliveStories {
         try await KeepaliveBench.run(recipe, "sips://\(Self.address)", heartbeat, trusting: server.authority) { bench in
             let ready = try await bench.isReady()
             let before = try await bench.serverCounts()
-            // One that is not answered is not followed by another for ten seconds. Four bytes are a record of 25 or more.
+            // One that is not answered is not followed by another for ten seconds. Four bytes are a record of 25 or
+            // more.
             try await eventually("five keepalives") { try await bench.serverCounts().received >= before.received + 125 }
             try await eventually("the answers to four") { try await bench.serverCounts().sent >= before.sent + 92 }
             #expect(await bench.unreadBytes == 0)
