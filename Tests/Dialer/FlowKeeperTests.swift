@@ -110,7 +110,7 @@ import Testing
     }
 
     @Test func aPairOfOnesOwnIsSpoken() async throws {
-        let bench = try await Bench(wakes)
+        let bench = try await Bench(wakes, length: 5)
         let pair = KeepaliveProtocol.custom(send: Array("NOOP\n".utf8), expect: Array("250 OK\n".utf8))
         bench.keeper.keepAlive(bench.flow, Heartbeat(pair, interval: .milliseconds(100)))
         #expect(await bench.heard.next() == "NOOP\n")
@@ -123,7 +123,7 @@ import Testing
     }
 
     @Test func whatNothingAnswersIsSentAndAwaitsNothing() async throws {
-        let bench = try await Bench(wakes)
+        let bench = try await Bench(wakes, length: 5)
         let hello = KeepaliveProtocol.custom(send: Array("NOOP\n".utf8), expect: [])
         bench.keeper.keepAlive(bench.flow, Heartbeat(hello, interval: .milliseconds(100)))
         for _ in 1...2 { #expect(await bench.heard.next() == "NOOP\n") }
@@ -205,13 +205,14 @@ private final class Bench: FlowKeeperOwner {
     private(set) lazy var keeper = FlowKeeper(wakes, owner: self)
     private let wakes: WakeSchedule
 
-    init(_ wakes: WakeSchedule, options: SocketOptions = .usual) async throws {
+    /// - Parameter length: of a keepalive.
+    init(_ wakes: WakeSchedule, length: Int = 4, options: SocketOptions = .usual) async throws {
         self.wakes = wakes
         let server = try LoopbackServer()
         let listener = Listener()
         flow = try Flow(.to(server.endpoint, options: options), owner: listener)
         peer = try server.accept()
-        heard = try peer.listen()
+        heard = try peer.listen(toMessagesOf: length)
         _ = await listener.next()
     }
 

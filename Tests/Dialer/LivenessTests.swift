@@ -21,7 +21,7 @@ import Testing
         let heartbeat = Heartbeat(.crlf, interval: .milliseconds(100), answerDeadline: .seconds(2))
         let connection = try surroundings.connection(to: "tcp://\(server.endpoint)", heartbeat: heartbeat)
         let peer = try server.accept()
-        let heard = try peer.listen()
+        let heard = try peer.listen(toMessagesOf: 4)
         _ = await surroundings.entered(.ready)
         #expect(await heard.next() == Self.ping)
         peer.send(Self.pong)
@@ -38,7 +38,7 @@ import Testing
         let heartbeat = Heartbeat(.crlf, interval: .milliseconds(200), answerDeadline: .milliseconds(100))
         let connection = try surroundings.connection(to: "tcp://\(server.endpoint)", heartbeat: heartbeat)
         let peer = try server.accept()
-        let heard = try peer.listen()
+        let heard = try peer.listen(toMessagesOf: 4)
         _ = await surroundings.entered(.ready)
         // The deadline of each but the last has passed when the next one comes.
         for _ in 1...3 { #expect(await heard.next() == Self.ping) }
@@ -53,7 +53,7 @@ import Testing
         let connection = try surroundings.connection(
             to: "tcp://\(server.endpoint)", heartbeat: Heartbeat(.crlf, interval: .milliseconds(100)))
         let peer = try server.accept()
-        let heard = try peer.listen()
+        let heard = try peer.listen(toMessagesOf: 4)
         _ = await surroundings.entered(.ready)
         #expect(await heard.next() == Self.ping)
         let sent = BootClock.now()
@@ -69,7 +69,7 @@ import Testing
         // In two minutes, but for the resume.
         let connection = try surroundings.connection(to: "tcp://\(server.endpoint)", heartbeat: Heartbeat(.crlf))
         let peer = try server.accept()
-        let heard = try peer.listen()
+        let heard = try peer.listen(toMessagesOf: 4)
         _ = await surroundings.entered(.ready)
         connection.resumed()
         #expect(await surroundings.entered(.verifying)?.reason == .resumed)
@@ -87,7 +87,7 @@ import Testing
         let connection = try surroundings.connection(
             to: "tcp://\(server.endpoint)", heartbeat: Heartbeat(.crlf, interval: .milliseconds(100)))
         let peer = try server.accept()
-        let heard = try peer.listen()
+        let heard = try peer.listen(toMessagesOf: 4)
         _ = await surroundings.entered(.ready)
         #expect(await heard.next() == Self.ping)
         connection.resumed()
