@@ -21,7 +21,37 @@ enum KeepaliveFigures {
         ("two that do not fit: 100 s, 10 s and 130 s, 13 s", [cadence(100, 10), cadence(130, 13)]),
     ]
 
-    static func tables() -> String {
+    static func tables() -> String { "\(wakes())\n\(learning())" }
+
+    /// What learning each of some networks costs and brings, within five hours and within thirty days.
+    private static func learning() -> String {
+        var lines = [
+            "| the network forgets after | interval after 5 h | of what is possible | flows lost until then "
+                + "| the last after | flows lost in 30 days | keepalives an hour | with 120 s |",
+            "| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+        ]
+        let figures = KeepaliveProtocol.crlf.figures
+        guard let network = NetworkIdentity(kind: .wifi, gateway: [2, 0, 0, 0, 0, 1]) else { return "" }
+        for seconds in [35, 60, 90, 120, 180, 300, 600, 900, 1800, nil] {
+            let holds = seconds.map { Duration.seconds($0) }
+            var quiet = NATLife(holds: holds)
+            (quiet.chancePer10000, quiet.resetPerMille) = (0, 20)
+            var learner = AdaptiveInterval()
+            let first = quiet.run(&learner, on: network, figures, for: .seconds(5 * 3600), seed: 1)
+            learner = AdaptiveInterval()
+            let month = NATLife(holds: holds).run(&learner, on: network, figures, for: .seconds(30 * 86_400), seed: 1)
+            let possible = min(holds ?? figures.intervals.upperBound, figures.intervals.upperBound)
+            let fixed = holds.map { $0 < figures.cadence.interval } ?? false ? "every flow lost" : "30"
+            lines.append(
+                "| \(seconds.map { "\($0) s" } ?? "never") | \(Int(first.interval / .seconds(1))) s "
+                    + "| \(Int(first.interval / possible * 100)) % | \(first.lost) "
+                    + "| \(Int(first.lastLoss / .seconds(60))) min | \(month.lost) "
+                    + "| \(month.keepalives / 720) | \(fixed) |")
+        }
+        return lines.joined(separator: "\n") + "\n"
+    }
+
+    private static func wakes() -> String {
         var lines = [
             "| load of 1,000 keepalives | each for itself | each wake at the last moment | planned | lower bound |",
             "| --- | ---: | ---: | ---: | ---: |",
