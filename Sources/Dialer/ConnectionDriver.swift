@@ -20,7 +20,7 @@ public final class ConnectionDriver {
     private var timers = TimerTable()
     private var observation: (any Ongoing)?
     private var queries: [UInt64: any Ongoing] = [:]
-    private lazy var keeper = FlowKeeper(context.wakes, owner: self)
+    private(set) lazy var keeper = FlowKeeper(context.wakes, context.intervals, owner: self)
     /// TLS sessions that the next flow may take up again. Only a connection with TLS makes it.
     private lazy var resumption = TLSResumption()
     /// What happened while the actions of an earlier input ran.
@@ -129,6 +129,7 @@ public final class ConnectionDriver {
         case .cancelTimer(let timer):
             timers.cancel(timer)
         case .emit(let event):
+            if machine.policy.heartbeat?.adapts == true { keeper.heard(event, on: network(of: event.status)) }
             observer.connection(self, did: event)
         }
     }
@@ -136,6 +137,14 @@ public final class ConnectionDriver {
     private func ring(_ timer: ConnectionTimer) {
         if timer == .proof { keeper.lookForProof() }
         process(.timerFired(timer))
+    }
+
+    /// The network that the flow goes through, for a heartbeat that adapts to it.
+    private func network(of status: ConnectionStatus) -> NetworkIdentity? {
+        guard status.state.hasFlow, let path = status.path, path.source == status.localAddress?.address else {
+            return nil
+        }
+        return context.paths.network(of: path)
     }
 
     private func ask(_ question: NameQuestion, _ number: UInt64) {

@@ -18,6 +18,10 @@ public protocol PathSource: AnyObject {
     /// Calls `handler` with the path to `target` as it is now, within this call or soon after, and with each later one,
     /// until what is returned is cancelled.
     func observePath(to target: Target, _ handler: @escaping @AgentQueue (Path) -> Void) -> any Ongoing
+
+    /// The network that a path leads through; `nil` for one that could not be known again. Meant for now and then: it
+    /// may ask the kernel.
+    func network(of path: Path) -> NetworkIdentity?
 }
 
 /// Where connections learn what stands behind a name.
@@ -40,15 +44,20 @@ public final class DialerContext {
     public let paths: any PathSource
     /// Where they learn the addresses of a name.
     public let names: any NameSource
+    /// What their keepalives have learned of the networks.
+    public let intervals: IntervalLearner
     /// When the keepalives of all of them are sent.
     let wakes = WakeSchedule()
     /// The trust and the certificates that connections with TLS share.
     let tls = TLSContexts()
 
     /// The surroundings of connections.
-    public init(paths: any PathSource, names: any NameSource) {
+    public init(
+        paths: any PathSource, names: any NameSource, intervals: IntervalLearner = IntervalLearner()
+    ) {
         self.paths = paths
         self.names = names
+        self.intervals = intervals
     }
 
     /// Calls `handler`, once, when the machine was to be woken for a keepalive and the kernel does not let this process

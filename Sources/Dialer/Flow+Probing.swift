@@ -56,6 +56,29 @@ extension Flow {
         }
     }
 
+    /// How long nothing has passed on the flow in either direction, acknowledgements included. The kernel counts it
+    /// without the time asleep.
+    var silence: Duration? {
+        information.map {
+            .milliseconds(Int64(min($0.tcpi_last_data_sent, $0.tcpi_last_data_recv, $0.tcpi_last_ack_recv)))
+        }
+    }
+
+    /// The same by data alone: the end of a stream acknowledges what came before.
+    var dataSilence: Duration? {
+        information.map { .milliseconds(Int64(min($0.tcpi_last_data_sent, $0.tcpi_last_data_recv))) }
+    }
+
+    /// Has the kernel's keepalive, if there is one, wait longer than the heartbeat that the agent sends each
+    /// `interval`: the kernel probes only where the agent may not send.
+    func probeByKernel(afterSilence interval: Duration) {
+        guard var keepalive = options.keepalive else { return }
+        var options = options
+        keepalive.idle = .seconds(interval.components.seconds + 2)
+        options.keepalive = keepalive
+        try? configure(options)
+    }
+
     /// Has the kernel send a probe as soon as the line has been silent for a second, and each second from then on.
     ///
     /// Setting `TCP_KEEPIDLE` starts the kernel's timer anew with what is left of it (`tcp_sock_set_keepidle_locked` in

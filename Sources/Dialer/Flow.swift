@@ -217,14 +217,20 @@ final class Flow {
 
     /// The same, where `withData` is true also of a segment with data.
     func lastAcknowledgement(withData: Bool) -> Duration? {
-        guard isConnected, let number = number else { return nil }
-        var information = tcp_info()
-        var length = socklen_t(MemoryLayout<tcp_info>.size)
-        guard getsockopt(number, CInt(IPPROTO_TCP), TCP_INFO, &information, &length) == 0 else { return nil }
+        guard let information else { return nil }
         let age = Duration.milliseconds(Int64(information.tcpi_last_ack_recv))
         let sinceData = Duration.milliseconds(Int64(information.tcpi_last_data_recv))
         if !withData, sinceData <= age + Self.acknowledgementGranularity { return nil }
         return BootClock.now() - age
+    }
+
+    /// What the kernel says of a flow that is connected.
+    var information: tcp_info? {
+        guard isConnected, let number = number else { return nil }
+        var information = tcp_info()
+        var length = socklen_t(MemoryLayout<tcp_info>.size)
+        guard getsockopt(number, CInt(IPPROTO_TCP), TCP_INFO, &information, &length) == 0 else { return nil }
+        return information
     }
 
     /// The socket's descriptor; `nil` for a flow that is closed.

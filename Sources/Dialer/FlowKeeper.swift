@@ -12,8 +12,9 @@ protocol FlowKeeperOwner: AnyObject {
 
 /// Sends the keepalives of one connection, looks for their answers, and has the kernel probe where nothing may be sent.
 ///
-/// It decides neither how often (``WakeSchedule``) nor what is to be made of silence (``ConnectionStateMachine``). What
-/// it reads is an answer that it awaits and nothing else; the client's bytes are looked at and left where they are.
+/// It decides neither when (``WakeSchedule``) nor what is to be made of silence (``ConnectionStateMachine``). What it
+/// reads is an answer that it awaits and nothing else; the client's bytes are looked at and left where they are. How
+/// often follows, for a heartbeat that is adaptive, from what became of those before (``IntervalLearner``).
 @AgentQueue
 final class FlowKeeper {
     /// How long after it was asked for the kernel's probe is looked for. The kernel sends one on a line that was silent
@@ -30,6 +31,13 @@ final class FlowKeeper {
         /// When the last keepalive was sent.
         var sentAt = Duration.zero
         var wake: WakePlanner.Token?
+        /// How often ``wake`` comes, and since when it is counted.
+        var cadence: Cadence?
+        var lastBeat = Duration.zero
+        /// The network that the flow goes through, where it is known.
+        var network: NetworkIdentity?
+        /// The heartbeat that is not known to have arrived, and how long the flow had carried nothing before it.
+        var outstanding: (silence: Duration, sentAt: Duration)?
         var probe: KernelProbe?
     }
 
@@ -42,12 +50,19 @@ final class FlowKeeper {
     }
 
     private let wakes: WakeSchedule
+    private let learner: IntervalLearner
     private unowned let owner: any FlowKeeperOwner
     private var kept: [UInt64: Kept] = [:]
+    private var loss = SilentLoss()
+    private var patience = ServerPatience()
+    /// How long the flow had carried nothing that ended last, and what is usual for its protocol, until it is known how
+    /// it ended.
+    private var lastSilence: (silence: Duration, usual: Duration)?
 
     /// A keeper of no flow yet.
-    init(_ wakes: WakeSchedule, owner: any FlowKeeperOwner) {
+    init(_ wakes: WakeSchedule, _ learner: IntervalLearner, owner: any FlowKeeperOwner) {
         self.wakes = wakes
+        self.learner = learner
         self.owner = owner
     }
 
@@ -63,10 +78,15 @@ final class FlowKeeper {
         var kept = self.kept[epoch] ?? Kept(flow: flow)
         kept.heartbeat = heartbeat
         kept.dialogue = KeepaliveDialogue(heartbeat.kind)
+        kept.cadence = heartbeat.cadence
+        kept.lastBeat = BootClock.now()
         kept.wake = wakes.add(heartbeat.cadence, wakesMachine: heartbeat.wakesMachine) { [weak self] in
             self?.beat(epoch)
         }
         self.kept[epoch] = kept
+        guard heartbeat.bounds != nil else { return }
+        learner.join(id(of: epoch), self)
+        adapt(epoch)
     }
 
     /// Finds out at once whether the other end is there.
@@ -74,6 +94,7 @@ final class FlowKeeper {
         if kept[flow.epoch] == nil { kept[flow.epoch] = Kept(flow: flow) }
         if send(on: flow.epoch, isVerification: true) {
             if let wake = kept[flow.epoch]?.wake { wakes.restart(wake) }
+            kept[flow.epoch]?.lastBeat = BootClock.now()
             // Of a program that answers no keepalive, the kernel acknowledges it.
             awaitAcknowledgement(of: flow, before: nil)
         } else {
@@ -98,25 +119,58 @@ final class FlowKeeper {
         for epoch in kept.keys.sorted() { look(epoch) }
     }
 
-    /// Sends nothing any more on a flow, and awaits nothing.
+    /// Sends nothing any more on a flow that is about to be closed, and awaits nothing. Why it ended comes with the
+    /// next event (``heard(_:on:)``).
     func forget(_ epoch: UInt64) {
+        if let kept = kept[epoch], let heartbeat = kept.heartbeat, heartbeat.bounds != nil {
+            lastSilence = kept.flow.dataSilence.map { ($0, heartbeat.kind.figures.cadence.interval) }
+            if let beat = kept.outstanding, let network = kept.network, !kept.flow.isDrained {
+                loss.suspect(
+                    .init(silence: beat.silence, sentAt: beat.sentAt, network: network), at: BootClock.now())
+            }
+        }
         forgetHeartbeat(of: epoch)
         endProbe(of: epoch)
         kept[epoch] = nil
     }
 
+    /// Something happened to the connection.
+    ///
+    /// - Parameter network: the one that its flow goes through, where it has one that could be known again.
+    func heard(_ event: ConnectionEvent, on network: NetworkIdentity?) {
+        if let (silence, usual) = lastSilence.take(), event.reason.isServersEnding {
+            patience.ended(after: silence, usual: usual)
+        }
+        let epoch = event.status.epoch
+        let death = loss.heard(event, on: network, at: BootClock.now())
+        if let death, let heartbeat = kept[epoch]?.heartbeat { learner.died(death, heartbeat.kind.figures) }
+        guard event.status.state.hasFlow, let before = kept[epoch], before.network != network else { return }
+        kept[epoch]?.network = network
+        // What is on its way went through the other one.
+        kept[epoch]?.outstanding = nil
+        learner.leave(id(of: epoch))
+        guard before.heartbeat?.bounds != nil else { return }
+        learner.join(id(of: epoch), self)
+        adapt(epoch)
+    }
+
     private func forgetHeartbeat(of epoch: UInt64) {
         guard let wake = kept[epoch]?.wake else { return }
         wakes.remove(wake)
+        learner.leave(id(of: epoch))
         kept[epoch]?.wake = nil
         kept[epoch]?.dialogue = nil
+        kept[epoch]?.outstanding = nil
         kept[epoch]?.flow.stopAwaitingInput()
     }
 
     // MARK: - The protocol's keepalive
 
-    private func beat(_ epoch: UInt64) {
+    /// The time for a flow's heartbeat has come.
+    func beat(_ epoch: UInt64) {
         _ = send(on: epoch, isVerification: false)
+        kept[epoch]?.lastBeat = BootClock.now()
+        adapt(epoch)
     }
 
     /// Sends a keepalive, if one may be sent now.
@@ -135,12 +189,15 @@ final class FlowKeeper {
             // A server that never answers one lives all the same, and the next one is due.
             _ = dialogue.giveUp()
         }
+        settle(epoch)
+        let silence = kept.flow.silence
         var random = SystemRandomNumberGenerator()
         guard let bytes = try? dialogue.ping(.parked, isVerification: isVerification, using: &random),
             kept.flow.send(bytes)
         else { return false }
         self.kept[epoch]?.dialogue = dialogue
         self.kept[epoch]?.sentAt = now
+        if !isVerification { self.kept[epoch]?.outstanding = silence.map { ($0, now) } }
         guard heartbeat.kind.figures.answer == .message else { return false }
         kept.flow.awaitInput { [weak self] in self?.readAnswers(epoch) }
         owner.flowKeeper(heard: .probeSent(epoch: epoch))
@@ -166,10 +223,40 @@ final class FlowKeeper {
         }
         kept[epoch]?.dialogue = dialogue
         if !dialogue.isAwaitingAnswer { flow.stopAwaitingInput() }
-        if count > 0 { owner.flowKeeper(heard: .answered(epoch: epoch, count: count)) }
+        if count > 0 {
+            settle(epoch)
+            owner.flowKeeper(heard: .answered(epoch: epoch, count: count))
+        }
         guard isHidden, kept[epoch] != nil else { return }
         owner.flowKeeper(heard: .answerHidden(epoch: epoch))
         if kept[epoch] != nil { probeByKernel(flow) }
+    }
+
+    // MARK: - How often
+
+    /// Puts the interval of a flow's heartbeat to what is known by now. The silence that runs counts.
+    func adapt(_ epoch: UInt64) {
+        guard let kept = kept[epoch], let wake = kept.wake, let heartbeat = kept.heartbeat, heartbeat.bounds != nil
+        else { return }
+        let cadence = learner.cadence(
+            of: heartbeat, on: kept.network, atMost: patience.limit, for: id(of: epoch))
+        guard cadence != kept.cadence else { return }
+        self.kept[epoch]?.cadence = cadence
+        wakes.change(wake, to: cadence, after: kept.lastBeat)
+        kept.flow.probeByKernel(afterSilence: cadence.interval)
+    }
+
+    /// What was sent last has arrived.
+    private func settle(_ epoch: UInt64) {
+        guard let kept = kept[epoch], let beat = kept.outstanding, let heartbeat = kept.heartbeat else { return }
+        self.kept[epoch]?.outstanding = nil
+        patience.survived()
+        guard let network = kept.network, heartbeat.bounds != nil else { return }
+        learner.survived(beat.silence, on: network, heartbeat.kind.figures)
+    }
+
+    private func id(of epoch: UInt64) -> IntervalLearner.FlowID {
+        .init(keeper: ObjectIdentifier(self), epoch: epoch)
     }
 
     // MARK: - The kernel's probe
@@ -213,5 +300,18 @@ final class FlowKeeper {
         for timer in probe.timers { timer.cancel() }
         if probe.before != nil { kept.flow.endProbing() }
         self.kept[epoch]?.probe = nil
+    }
+}
+
+extension StatusReason {
+    /// Whether it was the server, or somebody in its name, who ended a flow.
+    fileprivate var isServersEnding: Bool {
+        switch self {
+        case .remoteClosed, .flowFailed(.reset): true
+        case .opened, .noPath, .pathAvailable, .pathMoved, .retryDue, .dialledTooOften, .serverAsked, .resolutionFailed,
+            .dialFailed, .connected, .replaced, .resumed, .unanswered, .unverified, .verified, .flowFailed,
+            .localAddressRemoved, .redialRequested, .policyChanged, .closeRequested:
+            false
+        }
     }
 }

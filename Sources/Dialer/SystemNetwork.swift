@@ -10,6 +10,15 @@ package import Supervisor
 @AgentQueue
 package final class SystemNetwork {
     private let engine: NetworkState
+    /// The networks that were asked for since the last change of the network: a thousand connections go through one.
+    private var networks: (generation: UInt64, byFooting: [Footing: NetworkIdentity]) = (0, [:])
+
+    /// What tells the paths of one generation apart, as far as it matters here.
+    private struct Footing: Hashable {
+        let interfaceIndex: Int
+        let gateway: IPAddress?
+        let source: IPAddress
+    }
 
     /// What `engine` knows.
     package init(_ engine: NetworkState) {
@@ -23,6 +32,20 @@ extension SystemNetwork: PathSource {
         to target: Target, _ handler: @escaping @AgentQueue (Path) -> Void
     ) -> any Ongoing {
         engine.observe(.host(target)) { path, _ in handler(path) }
+    }
+
+    /// The network by its gateway's entry in the kernel's neighbour table.
+    package func network(of path: Path) -> NetworkIdentity? {
+        guard let interface = path.interface, let source = path.source else { return nil }
+        let footing = Footing(interfaceIndex: interface.index, gateway: path.gateway, source: source)
+        if networks.generation != path.generation { networks = (path.generation, [:]) }
+        if let known = networks.byFooting[footing] { return known }
+        let address = path.gateway.flatMap {
+            engine.linkAddress(of: .init(interfaceIndex: interface.index, address: $0))
+        }
+        let network = NetworkIdentity(path, gatewayLinkAddress: address ?? [])
+        networks.byFooting[footing] = network
+        return network
     }
 }
 

@@ -44,9 +44,9 @@ final class WakeSchedule {
         setTimer()
     }
 
-    /// Gives an entry another cadence, counted from now.
-    func change(_ token: WakePlanner.Token, to cadence: Cadence) {
-        planner.change(token, to: cadence, after: BootClock.now())
+    /// Gives an entry another cadence, counted from when it happened last. What is overdue by that happens at once.
+    func change(_ token: WakePlanner.Token, to cadence: Cadence, after last: Duration) {
+        planner.change(token, to: cadence, after: last)
         setTimer()
     }
 

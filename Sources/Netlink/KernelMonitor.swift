@@ -153,6 +153,11 @@ public final class KernelMonitor {
         for gateway in snapshot.failedNeighbours { _ = verifyFailure(of: gateway) }
     }
 
+    /// The link-layer address of a neighbour; `nil` for one that the kernel has none of. Two system calls.
+    public func linkAddress(of neighbour: NetworkSnapshot.Neighbour) -> [UInt8]? {
+        neighbours.linkAddress(of: neighbour)
+    }
+
     /// Has the kernel ask for a neighbour whether it is there.
     ///
     /// - Returns: whether it does; it takes `CAP_NET_ADMIN`.

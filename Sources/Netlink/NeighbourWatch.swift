@@ -102,6 +102,17 @@ final class NeighbourWatch {
             ?? .neighbourForgotten(neighbour)
     }
 
+    /// The link-layer address of `neighbour` (`NDA_LLADDR`); `nil` for one that the kernel has none of.
+    func linkAddress(of neighbour: NetworkSnapshot.Neighbour) -> [UInt8]? {
+        let address = try? requests.ask(NetlinkRequest(neighbour)) { message -> [UInt8]? in
+            guard message.type == RTM_NEWNEIGH else { return nil }
+            let attribute = message.attributes(after: ndmsg.self).first { $0.type == Int(NDA_LLADDR) }
+            return attribute.map { Array($0.bytes) }
+        }
+        // A link without such addresses has one of zeros.
+        return address.flatMap { $0 }.flatMap { $0.allSatisfy { $0 == 0 } ? nil : $0 }
+    }
+
     /// Has the kernel ask for `neighbour` now, as if a packet were to be sent to it (`ip neighbour add … use`).
     ///
     /// - Returns: whether it does; without `CAP_NET_ADMIN` it refuses.

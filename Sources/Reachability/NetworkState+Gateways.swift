@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Netlink
-internal import NetworkPath
+package import NetworkPath
 
 /// The gateways that paths lead over: which are watched, and which are asked for.
 extension NetworkState {
+    /// The link-layer address of a gateway, which tells its network from another; `nil` where the kernel has none.
+    package func linkAddress(of gateway: NetworkSnapshot.Neighbour) -> [UInt8]? { kernel?.linkAddress(of: gateway) }
+
     /// Drops the gateways that no path leads over any more, once there are many, and probes the dead ones of the rest.
     func tendGateways() {
         guard let kernel else { return }

@@ -39,6 +39,8 @@ final class FakeNetwork: PathSource, NameSource {
         return observation
     }
 
+    func network(of path: Path) -> NetworkIdentity? { nil }
+
     func ask(
         _ question: NameQuestion, for target: Target,
         _ completion: @escaping @AgentQueue (Result<NameAnswer, ResolutionFailure>) -> Void

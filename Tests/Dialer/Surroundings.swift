@@ -20,6 +20,9 @@ final class Surroundings: PathSource, NameSource, ConnectionObserver {
     }
     /// What names are answered with; `nil` leaves questions open.
     var answer: Result<[IPAddress], ResolutionFailure>? = .success([.loopback])
+    /// Which network every path leads through.
+    var network: NetworkIdentity?
+    let intervals = IntervalLearner()
     private(set) var targets: [Target] = []
     private(set) var questions: [NameQuestion] = []
     private(set) var openQuestions = 0
@@ -43,6 +46,8 @@ final class Surroundings: PathSource, NameSource, ConnectionObserver {
         handler(path)
         return watch
     }
+
+    func network(of path: Path) -> NetworkIdentity? { network }
 
     func ask(
         _ question: NameQuestion, for target: Target,
@@ -85,7 +90,7 @@ final class Surroundings: PathSource, NameSource, ConnectionObserver {
         try policy.validate()
         if let heartbeat { policy.heartbeat = heartbeat }
         let driver = ConnectionDriver(
-            policy: policy, context: DialerContext(paths: self, names: self), observer: self)
+            policy: policy, context: DialerContext(paths: self, names: self, intervals: intervals), observer: self)
         driver.open()
         return driver
     }

@@ -4,8 +4,11 @@
 public struct Heartbeat: Hashable, Sendable {
     /// What is sent, and what answers it.
     public var kind: KeepaliveProtocol
-    /// How often.
+    /// How often; where ``bounds`` are given, as long as nothing is known of the network.
     public var cadence: Cadence
+    /// The intervals from which the agent chooses by what it has learned of the network (``AdaptiveInterval``); `nil`
+    /// for the same one everywhere.
+    public var bounds: ClosedRange<Duration>?
     /// Whether a machine that sleeps is to be woken for it.
     public var wakesMachine: Bool
     /// How long its answer may take; at first, as the protocol has it.
@@ -15,20 +18,33 @@ public struct Heartbeat: Hashable, Sendable {
     ///
     /// - Parameters:
     ///   - kind: anything but ``KeepaliveProtocol/kernel``, which takes no sending.
-    ///   - interval: the longest time between two.
+    ///   - interval: the longest time between two. That of an adaptive heartbeat begins at the protocol's own, if that
+    ///     is shorter.
     ///   - tolerance: how much earlier one may be sent, so that it shares a wake with others.
     ///   - wakesMachine: whether a machine that sleeps is to be woken for it.
+    ///   - isAdaptive: whether the interval follows what is learned of the network; left out, it does where `interval`
+    ///     is left out.
     public init(
-        _ kind: KeepaliveProtocol, interval: Duration? = nil, tolerance: Duration? = nil, wakesMachine: Bool = false
+        _ kind: KeepaliveProtocol, interval: Duration? = nil, tolerance: Duration? = nil, wakesMachine: Bool = false,
+        isAdaptive: Bool? = nil
     ) {
-        let usual = kind.figures.cadence
+        let figures = kind.figures
+        let usual = figures.cadence
+        let adapts = isAdaptive ?? (interval == nil)
+        let longest = interval ?? figures.intervals.upperBound
+        let first = adapts ? min(usual.interval, longest) : interval ?? usual.interval
         self.kind = kind
         self.wakesMachine = wakesMachine
-        answerDeadline = kind.figures.answerDeadline
-        let interval = interval ?? usual.interval
+        answerDeadline = figures.answerDeadline
         // A shorter interval keeps the protocol's share of it.
-        let share = usual.tolerance * (interval / usual.interval)
-        cadence = Cadence(interval: interval, tolerance: tolerance ?? min(share, interval))
+        let share = usual.tolerance * (first / usual.interval)
+        cadence = Cadence(interval: first, tolerance: tolerance ?? min(share, first))
+        bounds = adapts ? min(figures.intervals.lowerBound, longest)...longest : nil
+    }
+
+    /// The same heartbeat at another interval, of which the tolerance has the same share.
+    public func cadence(each interval: Duration) -> Cadence {
+        Cadence(interval: interval, tolerance: cadence.tolerance * (interval / cadence.interval))
     }
 
     /// The kernel's keepalive beside it: `usual`, but a second later than the heartbeat.
@@ -43,6 +59,9 @@ public struct Heartbeat: Hashable, Sendable {
         keepalive.idle = .seconds(seconds + (rest > 0 ? 2 : 1))
         return keepalive
     }
+
+    /// Whether its interval is learned. One that waits for a session is not sent, and the kernel's stands in.
+    public var adapts: Bool { bounds != nil && !kind.needsSession }
 
     /// What its answers are judged by: the protocol's figures, but for what was chosen.
     var figures: KeepaliveFigures {

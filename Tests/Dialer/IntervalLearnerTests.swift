@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NetworkPath
+import Platform
+import Supervisor
+import Testing
+
+@testable import Dialer
+
+/// What heartbeats teach of a network, and who learns it.
+@AgentQueue
+@Suite(.timeLimit(.minutes(1))) struct IntervalLearnerTests {
+    private let learner = IntervalLearner()
+    private let heartbeat = Heartbeat(.crlf)
+    private let home: NetworkIdentity
+
+    init() throws {
+        home = try #require(NetworkIdentity(kind: .wifi, gateway: [2, 0, 0, 0, 0, 1]))
+    }
+
+    private func id(_ epoch: UInt64) -> IntervalLearner.FlowID {
+        .init(keeper: ObjectIdentifier(learner), epoch: epoch)
+    }
+
+    private func interval(_ epoch: UInt64, atMost limit: Duration? = nil) -> Duration {
+        learner.cadence(of: heartbeat, on: home, atMost: limit, for: id(epoch)).interval
+    }
+
+    private func beat(_ silence: Duration) {
+        for _ in 0..<3 { learner.survived(silence, on: home, heartbeat.kind.figures) }
+    }
+
+    @Test func oneFlowOfANetworkTriesALongerIntervalForAll() {
+        #expect(interval(1) == .seconds(120))
+        beat(.seconds(120))
+        #expect(
+            learner.cadence(of: heartbeat, on: home, atMost: nil, for: id(1))
+                == Cadence(interval: .seconds(150), tolerance: .zero))
+        #expect(learner.cadence(of: heartbeat, on: home, atMost: nil, for: id(2)) == heartbeat.cadence)
+        beat(.seconds(150))
+        #expect(interval(2) == .seconds(150))
+        #expect(interval(1) > .seconds(150))
+    }
+
+    @Test func anotherFlowTriesWhereTheFirstIsGone() {
+        let keeper = FlowKeeper(WakeSchedule(), learner, owner: Nobody())
+        learner.join(id(1), keeper)
+        beat(.seconds(120))
+        #expect(interval(1) == .seconds(150))
+        #expect(interval(2) == .seconds(120))
+        learner.leave(id(1))
+        #expect(interval(2) == .seconds(150))
+    }
+
+    @Test func aServersAndAUsersWordHoldOnEveryNetwork() {
+        beat(.seconds(900))
+        #expect(interval(1, atMost: .seconds(54)) == .seconds(54))
+        #expect(interval(1, atMost: nil) > .seconds(120))
+        let fixed = Heartbeat(.crlf, interval: .seconds(90))
+        #expect(learner.cadence(of: fixed, on: home, atMost: nil, for: id(2)) == fixed.cadence)
+        let bounded = Heartbeat(.crlf, interval: .seconds(140), isAdaptive: true)
+        #expect(learner.cadence(of: bounded, on: home, atMost: nil, for: id(3)).interval == .seconds(140))
+        #expect(learner.cadence(of: bounded, on: nil, atMost: nil, for: id(4)).interval == .seconds(120))
+    }
+
+    @Test func whatWasLearnedIsToldOnceAndKept() {
+        var lessons = 0
+        learner.onLesson = { lessons += 1 }
+        learner.survived(.seconds(120), on: home, heartbeat.kind.figures)
+        #expect(lessons == 1)
+        learner.survived(.seconds(120), on: home, heartbeat.kind.figures)
+        #expect(lessons == 1)
+        learner.died(.init(silence: .seconds(150), sentAt: .seconds(1000), network: home), heartbeat.kind.figures)
+        #expect(lessons == 2)
+        let again = IntervalLearner(text: learner.text)
+        #expect(again.cadence(of: heartbeat, on: home, atMost: nil, for: id(1)).interval == .seconds(108))
+    }
+
+    @Test func aHeartbeatThatArrivedTeachesHowLongTheSilenceWas() async throws {
+        let server = try LoopbackServer()
+        let surroundings = Surroundings(.loopback())
+        surroundings.network = home
+        let connection = try surroundings.connection(to: "tcp://\(server.endpoint)") {
+            $0.heartbeat = Heartbeat(.custom(send: Array("ping".utf8), expect: Array("pong".utf8)))
+        }
+        let peer = try server.accept()
+        _ = await surroundings.entered(.ready)
+        #expect(!surroundings.intervals.text.contains("wifi"))
+        // A heartbeat that follows another shows by the kernel's word that the first arrived.
+        connection.keeper.beat(1)
+        #expect(try peer.receive() == .bytes(4))
+        connection.keeper.beat(1)
+        #expect(surroundings.intervals.text.contains("wifi 020000000001"))
+        connection.close()
+    }
+
+    @Test func aServerThatEndsASilentFlowIsNotTheNetworksDoing() async throws {
+        let server = try LoopbackServer()
+        let surroundings = Surroundings(.loopback())
+        surroundings.network = home
+        let connection = try surroundings.connection(to: "tcp://\(server.endpoint)") {
+            $0.heartbeat = Heartbeat(.custom(send: Array("ping".utf8), expect: Array("pong".utf8)))
+            $0.backoff = BackoffPolicy(
+                base: .milliseconds(100), multiplier: 1, ceiling: .milliseconds(100), jitter: .half)
+        }
+        let peer = try server.accept()
+        _ = await surroundings.entered(.ready)
+        connection.keeper.beat(1)
+        peer.reset()
+        _ = await surroundings.entered(.ready)
+        #expect(!surroundings.intervals.text.contains("wifi"))
+        connection.close()
+    }
+}
+
+@AgentQueue
+private final class Nobody: FlowKeeperOwner {
+    nonisolated init() {}
+    func flowKeeper(heard word: ConnectionInput) {}
+}
