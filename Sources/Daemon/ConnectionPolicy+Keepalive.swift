@@ -31,6 +31,7 @@ extension KeepaliveSettings {
         }
         interval = wire.intervalMilliseconds.map { .milliseconds($0) }
         tolerance = wire.toleranceMilliseconds.map { .milliseconds($0) }
+        isAdaptive = wire.adaptive
         send = try bytes(wire.send, "send")
         expect = try bytes(wire.expect, "expect")
         wakesMachine = wire.wakeMachine ?? false
@@ -60,7 +61,8 @@ extension ConnectionPolicy {
         } else {
             keepalive = KeepalivePolicy()
             heartbeat = Heartbeat(
-                kind, interval: settings.interval, tolerance: settings.tolerance, wakesMachine: settings.wakesMachine)
+                kind, interval: settings.interval, tolerance: settings.tolerance, wakesMachine: settings.wakesMachine,
+                isAdaptive: settings.isAdaptive)
         }
     }
 }

@@ -72,10 +72,10 @@ extension Flow {
     /// Has the kernel's keepalive, if there is one, wait longer than the heartbeat that the agent sends each
     /// `interval`: the kernel probes only where the agent may not send.
     func probeByKernel(afterSilence interval: Duration) {
-        guard var keepalive = options.keepalive else { return }
+        let idle = Duration.seconds(interval.components.seconds + 2)
+        guard let keepalive = options.keepalive, keepalive.idle != idle else { return }
         var options = options
-        keepalive.idle = .seconds(interval.components.seconds + 2)
-        options.keepalive = keepalive
+        options.keepalive?.idle = idle
         try? configure(options)
     }
 

@@ -110,8 +110,11 @@ final class FlowKeeper {
 
     /// The options of a flow's socket were set anew: a probe that is on its way goes on.
     func configured(_ epoch: UInt64) {
-        guard let kept = kept[epoch], let probe = kept.probe, probe.before != nil else { return }
-        kept.flow.beginProbing()
+        guard let kept = kept[epoch] else { return }
+        if kept.wake != nil, let cadence = kept.cadence, kept.heartbeat?.bounds != nil {
+            kept.flow.probeByKernel(afterSilence: cadence.interval)
+        }
+        if kept.probe?.before != nil { kept.flow.beginProbing() }
     }
 
     /// Tells what the kernel has heard since it was asked to probe.
@@ -122,7 +125,7 @@ final class FlowKeeper {
     /// Sends nothing any more on a flow that is about to be closed, and awaits nothing. Why it ended comes with the
     /// next event (``heard(_:on:)``).
     func forget(_ epoch: UInt64) {
-        if let kept = kept[epoch], let heartbeat = kept.heartbeat, heartbeat.bounds != nil {
+        if let kept = kept[epoch], kept.wake != nil, let heartbeat = kept.heartbeat, heartbeat.bounds != nil {
             lastSilence = kept.flow.dataSilence.map { ($0, heartbeat.kind.figures.cadence.interval) }
             if let beat = kept.outstanding, let network = kept.network, !kept.flow.isDrained {
                 loss.suspect(
@@ -149,7 +152,7 @@ final class FlowKeeper {
         // What is on its way went through the other one.
         kept[epoch]?.outstanding = nil
         learner.leave(id(of: epoch))
-        guard before.heartbeat?.bounds != nil else { return }
+        guard before.wake != nil, before.heartbeat?.bounds != nil else { return }
         learner.join(id(of: epoch), self)
         adapt(epoch)
     }
@@ -243,7 +246,7 @@ final class FlowKeeper {
         guard cadence != kept.cadence else { return }
         self.kept[epoch]?.cadence = cadence
         wakes.change(wake, to: cadence, after: kept.lastBeat)
-        kept.flow.probeByKernel(afterSilence: cadence.interval)
+        configured(epoch)
     }
 
     /// What was sent last has arrived.

@@ -17,6 +17,8 @@ public enum ConnectionsAPI {
         public var intervalMilliseconds: Int?
         /// How much earlier it may be sent to share a wake-up with others.
         public var toleranceMilliseconds: Int?
+        /// Whether the interval follows what is learned of the network.
+        public var adaptive: Bool?
         /// What a custom one sends, with the escapes of the interface's definition.
         public var send: String?
         /// What answers a custom one, written likewise.
@@ -27,17 +29,18 @@ public enum ConnectionsAPI {
         /// The fields.
         public enum CodingKeys: String, CodingKey, CaseIterable {
             /// Named as the properties.
-            case `protocol`, intervalMilliseconds, toleranceMilliseconds, send, expect, wakeMachine
+            case `protocol`, intervalMilliseconds, toleranceMilliseconds, adaptive, send, expect, wakeMachine
         }
 
         /// A keepalive; what is left out is the default of the remote's scheme.
         public init(
             protocol: String? = nil, intervalMilliseconds: Int? = nil, toleranceMilliseconds: Int? = nil,
-            send: String? = nil, expect: String? = nil, wakeMachine: Bool? = nil
+            adaptive: Bool? = nil, send: String? = nil, expect: String? = nil, wakeMachine: Bool? = nil
         ) {
             self.protocol = `protocol`
             self.intervalMilliseconds = intervalMilliseconds
             self.toleranceMilliseconds = toleranceMilliseconds
+            self.adaptive = adaptive
             self.send = send
             self.expect = expect
             self.wakeMachine = wakeMachine

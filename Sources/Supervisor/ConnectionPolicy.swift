@@ -157,7 +157,8 @@ extension ConnectionPolicy {
 
     private func validateHeartbeat() throws(PolicyError) {
         guard let heartbeat else { return }
-        try check("keepalive.interval", heartbeat.cadence.interval, in: heartbeat.kind.figures.intervals)
+        let longest = heartbeat.bounds?.upperBound ?? heartbeat.cadence.interval
+        try check("keepalive.interval", longest, in: heartbeat.kind.figures.intervals)
         try check("keepalive.tolerance", heartbeat.cadence.tolerance, in: .zero...heartbeat.cadence.interval)
         // Below a second one repeated segment would pass for silence; nobody waits two minutes for a call.
         try check("keepalive.answerDeadline", heartbeat.answerDeadline, in: .seconds(1)...(.seconds(120)))

@@ -17,6 +17,11 @@ struct KeepaliveOptions: ParsableArguments {
     @Option(help: "How many seconds earlier a keepalive may be sent, to share a wake-up with others.")
     var keepaliveTolerance: Int?
 
+    @Flag(
+        inversion: .prefixedNo,
+        help: "Whether the interval follows what the network turns out to bear, up to the one given; else it does.")
+    var keepaliveAdaptive: Bool?
+
     @Option(
         help: ArgumentHelp(
             #"What a custom keepalive sends; with \r, \n, \t, \0, \\ and \xNN."#, valueName: "text"))
@@ -46,8 +51,8 @@ struct KeepaliveOptions: ParsableArguments {
         let wire = ConnectionsAPI.Keepalive(
             protocol: isOff ? "none" : keepaliveProtocol,
             intervalMilliseconds: isOff ? nil : keepalive.map { $0 * 1000 },
-            toleranceMilliseconds: keepaliveTolerance.map { $0 * 1000 }, send: keepaliveSend, expect: keepaliveExpect,
-            wakeMachine: wakeMachine ? true : nil)
+            toleranceMilliseconds: keepaliveTolerance.map { $0 * 1000 }, adaptive: keepaliveAdaptive,
+            send: keepaliveSend, expect: keepaliveExpect, wakeMachine: wakeMachine ? true : nil)
         return wire == ConnectionsAPI.Keepalive() ? nil : wire
     }
 }

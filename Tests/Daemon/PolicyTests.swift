@@ -32,6 +32,11 @@ struct PolicyTests {
             Heartbeat(.crlf, interval: .seconds(90), tolerance: .seconds(5), wakesMachine: true)
         ),
         (
+            "sip://h", "{ interval = '90s', adaptive = true }",
+            Heartbeat(.crlf, interval: .seconds(90), isAdaptive: true)
+        ),
+        ("sip://h", "{ adaptive = false }", Heartbeat(.crlf, isAdaptive: false)),
+        (
             "tcp://h:1", #"{ protocol = 'custom', send = 'PING\r\n', expect = "PONG\r\n" }"#,
             Heartbeat(.custom(send: Array("PING\r\n".utf8), expect: Array("PONG\r\n".utf8)))
         ),
@@ -65,6 +70,7 @@ struct PolicyTests {
 
     @Test(arguments: [
         ("tcp://h:1", "{ wake_machine = true }", ["connection.keepalive.wake_machine"]),
+        ("tcp://h:1", "{ adaptive = true }", ["connection.keepalive.adaptive"]),
         ("sip://h", "{ wake_machine = true }", []),
         ("sip://h", "{ protocol = 'client' }", ["connection.keepalive.protocol"]),
         ("tcp://h:1", "{ protocol = 'mqtt' }", []),

@@ -202,7 +202,7 @@ private final class Bench: FlowKeeperOwner {
     let peer: Peer
     let heard: Inbox<String>
     let words = Inbox<ConnectionInput>()
-    private(set) lazy var keeper = FlowKeeper(wakes, owner: self)
+    private(set) lazy var keeper = FlowKeeper(wakes, IntervalLearner(), owner: self)
     private let wakes: WakeSchedule
 
     /// - Parameter length: of a keepalive.

@@ -94,6 +94,36 @@ import Testing
         connection.close()
     }
 
+    @Test func aFlowThatTheNetworkForgotIsLearnedFromWhenTheNextOneStands() async throws {
+        let server = try LoopbackServer()
+        let surroundings = Surroundings(.loopback())
+        surroundings.network = home
+        let connection = try surroundings.connection(to: "tcp://\(server.endpoint)") {
+            $0.heartbeat = Heartbeat(.custom(send: Array("ping".utf8), expect: Array("pong".utf8)))
+            $0.stableAfter = .seconds(10)
+        }
+        let peer = try server.accept()
+        _ = await surroundings.entered(.ready)
+        connection.keeper.beat(1)
+        #expect(try peer.receive() == .bytes(4))
+        peer.send("pong")
+        while !surroundings.intervals.text.contains("wifi") { await Task.yield() }
+        // A silence longer than the one that was survived.
+        await withCheckedContinuation { done in
+            _ = Timers.shared.schedule(after: .milliseconds(200)) { done.resume() }
+        }
+        try peer.loseEverything()
+        connection.keeper.beat(1)
+        // The answer's deadline, ten seconds.
+        let next = await surroundings.events.next { $0.reason == .unanswered }
+        #expect(next?.status.state == .connecting)
+        _ = await surroundings.entered(.ready)
+        let line = try #require(surroundings.intervals.text.split(separator: "\n").last)
+        #expect(line.hasPrefix("wifi 020000000001"))
+        #expect(line.hasSuffix(" 0 1"), "one death")
+        connection.close()
+    }
+
     @Test func aServerThatEndsASilentFlowIsNotTheNetworksDoing() async throws {
         let server = try LoopbackServer()
         let surroundings = Surroundings(.loopback())

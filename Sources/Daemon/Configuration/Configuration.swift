@@ -97,6 +97,8 @@ public struct KeepaliveSettings: Hashable, Sendable {
     public var interval: Duration?
     /// How much earlier than ``interval`` one may go out, to share a wake with others.
     public var tolerance: Duration?
+    /// Whether the interval follows what is learned of the network; without it, where no interval is given.
+    public var isAdaptive: Bool?
     /// What a custom one sends.
     public var send: [UInt8] = []
     /// What answers a custom one; empty where nothing does.

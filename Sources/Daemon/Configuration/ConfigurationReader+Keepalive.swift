@@ -13,6 +13,10 @@ extension ConfigurationReader {
         readCustom(&settings, &table)
         let kind = settings.kind(for: scheme)
         readCadence(&settings, &table, of: kind)
+        settings.isAdaptive = table.boolean("adaptive")
+        if settings.isAdaptive == true, kind == .kernel, let node = table.any("adaptive") {
+            table.notice("adaptive", node.position, "without effect: the kernel's keepalive keeps its interval")
+        }
         settings.wakesMachine = table.boolean("wake_machine") ?? false
         if settings.wakesMachine, kind == .kernel, let node = table.any("wake_machine") {
             table.notice("wake_machine", node.position, "without effect: the kernel's keepalive wakes no machine")

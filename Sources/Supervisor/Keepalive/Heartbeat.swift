@@ -38,7 +38,8 @@ public struct Heartbeat: Hashable, Sendable {
         answerDeadline = figures.answerDeadline
         // A shorter interval keeps the protocol's share of it.
         let share = usual.tolerance * (first / usual.interval)
-        cadence = Cadence(interval: first, tolerance: tolerance ?? min(share, first))
+        cadence = Cadence(
+            interval: first, tolerance: tolerance.map { $0 * (first / (interval ?? first)) } ?? min(share, first))
         bounds = adapts ? min(figures.intervals.lowerBound, longest)...longest : nil
     }
 
