@@ -23,6 +23,9 @@ extern int pthread_setname_np(pthread_t thread, const char *name);
 // accept4(2): accepts with close-on-exec and non-blocking set from the start.
 extern int accept4(int socket, struct sockaddr *address, socklen_t *length, int flags);
 
+// memfd_create(2): a file in memory that nobody can open by a name.
+extern int memfd_create(const char *name, unsigned int flags);
+
 // struct ucred, what SO_PEERCRED fills in (unix(7)).
 struct platform_credentials {
     int pid;
@@ -31,6 +34,10 @@ struct platform_credentials {
 };
 
 enum {
+#ifndef MFD_CLOEXEC
+    // Of <linux/memfd.h>, which <sys/mman.h> brings along behind _GNU_SOURCE.
+    MFD_CLOEXEC = 1,
+#endif
     // The most descriptors the kernel lets ride on one message (SCM_MAX_FD in the kernel's include/net/scm.h).
     platform_descriptors_max = 253,
     // The room for a control message with that many.

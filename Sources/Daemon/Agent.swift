@@ -17,6 +17,9 @@ final class Agent {
     private let registry: ConnectionRegistry
     private let network: NetworkService
     private let connections: ConnectionsService
+    private let intervals: KeptIntervals
+    private let history: History
+    private let past: HistoryService
     private let server: VarlinkServer
     private let decisions: DecisionLog
     private let logger: Logger
@@ -25,27 +28,34 @@ final class Agent {
     private var sleep: SleepWatch?
 
     /// The parts under the limits of `configuration`, at work on nothing yet.
-    init(_ configuration: Configuration, engine: NetworkState, logger: Logger) {
+    init(_ configuration: Configuration, engine: NetworkState, state: KeptState, logger: Logger) {
         self.engine = engine
         self.logger = logger
         let system = SystemNetwork(engine)
-        let context = DialerContext(paths: system, names: system)
+        intervals = KeptIntervals(state, logger)
+        history = History(state, logger)
+        let context = DialerContext(paths: system, names: system, intervals: intervals.learner)
         registry = ConnectionRegistry(
             context, connectionsPerUser: configuration.limits.connectionsPerUser)
         decisions = DecisionLog(engine, registry, logger)
         let subscriptions = configuration.limits.subscriptionsPerUser
         network = NetworkService(engine, subscriptionsPerUser: subscriptions)
         connections = ConnectionsService(registry, subscriptionsPerUser: subscriptions)
+        past = HistoryService(history, subscriptionsPerUser: subscriptions)
         let service = VarlinkService(
             vendor: "Dialtone", product: "dialtoned", version: Product.version, url: "https://dialtone.example.org")
         network.register(in: service)
         connections.register(in: service)
+        past.register(in: service)
         server = VarlinkServer(service)
         server.onIncident = { [logger] incident in
             logger.warning("a client was turned away", metadata: ["incident": "\(incident)"])
         }
+        history.follow(engine)
+        registry.onEvent { [history, unowned registry] in history.heard($0, sequence: registry.journal.latest) }
         engine.onLostAddresses { [registry] in registry.addressesLost($0) }
-        engine.onResume { [registry, logger] slept in
+        engine.onResume { [registry, history, logger] slept in
+            history.resumed(after: slept)
             registry.resumed()
             logger.notice(
                 "the machine woke from suspend: everything is looked at anew", metadata: ["asleep": "\(slept)"])
@@ -95,6 +105,7 @@ final class Agent {
         registry.connectionsPerUser = configuration.limits.connectionsPerUser
         network.subscriptionsPerUser = configuration.limits.subscriptionsPerUser
         connections.subscriptionsPerUser = configuration.limits.subscriptionsPerUser
+        past.subscriptionsPerUser = configuration.limits.subscriptionsPerUser
         costs.expensive = configuration.network.expensive
         costs.inexpensive = configuration.network.inexpensive
         costs.constrained = configuration.network.constrained
@@ -124,6 +135,8 @@ final class Agent {
     /// Ends everything: connections first, so that their last events reach the subscribers. Then calls `completion`.
     func stop(_ completion: @escaping @AgentQueue () -> Void) {
         registry.closeAll()
+        history.end()
+        intervals.save()
         let finish: @AgentQueue () -> Void = { [server] in
             server.close()
             completion()

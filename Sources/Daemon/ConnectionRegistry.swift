@@ -97,6 +97,9 @@ struct RecordedEvent {
         event.status.path = nil
         self.event = event
     }
+
+    /// The remote without what follows a question mark: a token there, of a WebSocket, is not for a log or a file.
+    var remoteWithoutQuery: String { remote.split(separator: "?", maxSplits: 1).first.map { "\($0)" } ?? remote }
 }
 
 /// A connection that the configuration names.

@@ -196,16 +196,7 @@ private final class ConnectionSubscription: VarlinkSubscription {
 
 extension ConnectionsAPI.Monitor.Reply {
     fileprivate init(_ entry: EventJournal<RecordedEvent>.Entry) {
-        let recorded = entry.event
-        let event = recorded.event
-        let connection = ConnectionsAPI.Connection(
-            recorded.name, remote: recorded.remote, event.status, unreadBytes: nil, at: recorded.clocks)
-        self.init(
-            sequence: Int(clamping: entry.sequence), kind: .change, connections: [connection],
-            event: .init(
-                sequence: Int(clamping: entry.sequence), time: recorded.clocks.wall, kind: event.wireKind,
-                connection: connection, reason: event.reason.description,
-                previousState: .init(event.previousState),
-                previousDurationMilliseconds: Int(clamping: event.previousDuration.milliseconds)))
+        let event = ConnectionsAPI.Event(entry.event, sequence: entry.sequence)
+        self.init(sequence: event.sequence, kind: .change, connections: [event.connection], event: event)
     }
 }

@@ -39,7 +39,7 @@ final class DecisionLog {
         guard logger.logLevel <= level else { return }
         var metadata: Logger.Metadata = [
             "connection": "\(recorded.name)",
-            "remote": "\(recorded.remote)",
+            "remote": "\(recorded.remoteWithoutQuery)",
             "from": "\(event.previousState.rawValue)",
             "to": "\(event.status.state.rawValue)",
             "epoch": "\(event.status.epoch)",

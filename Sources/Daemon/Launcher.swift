@@ -155,7 +155,7 @@ private final class Running {
         self.logger = logger
         // The first snapshot of the network is in when the engine is made.
         engine = try Self.engine(recordingTo: options.recording, logger)
-        agent = Agent(configuration, engine: engine, logger: logger)
+        agent = Agent(configuration, engine: engine, state: KeptState(logger), logger: logger)
         do throws(SystemError) {
             signalWatch = try SignalWatch(Launcher.signals) { [weak self] in self?.take($0) }
         } catch {

@@ -79,6 +79,19 @@ extension ConnectionsAPI.Connection {
     }
 }
 
+extension ConnectionsAPI.Event {
+    /// An event as the journal keeps it.
+    init(_ recorded: RecordedEvent, sequence: UInt64) {
+        let event = recorded.event
+        self.init(
+            sequence: Int(clamping: sequence), time: recorded.clocks.wall, kind: event.wireKind,
+            connection: .init(
+                recorded.name, remote: recorded.remote, event.status, unreadBytes: nil, at: recorded.clocks),
+            reason: event.reason.description, previousState: .init(event.previousState),
+            previousDurationMilliseconds: Int(clamping: event.previousDuration.milliseconds))
+    }
+}
+
 extension ConnectionsAPI.Connection.State {
     init(_ state: ConnectionStatus.State) {
         self =

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import CPlatform
 internal import Glibc
 
 /// A file descriptor that is closed exactly once: when its owner lets go of it, or earlier by ``close()``.
@@ -25,6 +26,15 @@ public struct OwnedDescriptor: ~Copyable, Sendable {
         let number = number
         discard self
         return number
+    }
+
+    /// An empty file in memory, with close-on-exec.
+    ///
+    /// - Parameter name: what `/proc/PID/fd` shows.
+    public static func fileInMemory(_ name: String) throws(SystemError) -> OwnedDescriptor {
+        let number = memfd_create(name, CUnsignedInt(MFD_CLOEXEC))
+        if number < 0 { throw .last("making a file in memory") }
+        return OwnedDescriptor(number)
     }
 
     /// A second descriptor for the same open file description, with close-on-exec.

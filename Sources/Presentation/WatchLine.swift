@@ -42,8 +42,50 @@ public struct WatchLine: Hashable, Sendable {
         tone = ConnectionText.tone(connection)
     }
 
+    /// A change of the network's path as the history has it.
+    init(_ change: ConnectionsAPI.NetworkChange) {
+        let interface = change.interface.map { name in
+            NetworkAPI.Interface(
+                index: 0, name: name, kind: change.kind ?? .other, up: true, carrier: true, addresses: [],
+                expensive: change.expensive, constrained: change.constrained)
+        }
+        let path = NetworkAPI.Path(
+            generation: 0, status: change.status, reason: change.reason, coherent: true, interface: interface,
+            gateway: change.gateway, source: change.source, isDirect: false, isLocalAddress: false,
+            supportsIPv4: change.supportsIPv4, supportsIPv6: change.supportsIPv6, supportsDNS: change.supportsDNS,
+            expensive: change.expensive, constrained: change.constrained)
+        time = change.time
+        subject = "network"
+        detail = change.changes.joined(separator: ", ")
+        tone = PathText.tone(path)
+        var text = PathText.network(path)
+        if let previous = change.previousStatus, previous != change.status,
+            let lasting = change.previousDurationMilliseconds
+        {
+            text += "   \(previous.rawValue) for \(DurationText.short(milliseconds: Int64(lasting)))"
+        }
+        self.text = text
+    }
+
+    /// Something that happened to the agent.
+    init(_ change: ConnectionsAPI.AgentChange) {
+        time = change.time
+        subject = "agent"
+        detail = ""
+        switch change.kind {
+        case .started: (text, tone) = ("started", .faint)
+        case .ended: (text, tone) = ("ended", .faint)
+        case .resumed:
+            let slept = change.sleptMilliseconds.map { " after \(DurationText.short(milliseconds: Int64($0)))" }
+            (text, tone) = ("the machine woke\(slept ?? "")", .faint)
+        }
+    }
+
     /// An event of a connection.
-    public init(_ event: ConnectionsAPI.Event) {
+    public init(_ event: ConnectionsAPI.Event) { self.init(event, adding: nil) }
+
+    /// An event of a connection, and what else is to be said of it.
+    init(_ event: ConnectionsAPI.Event, adding addition: String?) {
         let connection = event.connection
         time = event.time
         subject = connection.name
@@ -53,7 +95,7 @@ public struct WatchLine: Hashable, Sendable {
         if let previous = event.previousState, previous != connection.state {
             text = "\(ConnectionText.state(previous)) -> \(text)"
         }
-        let remark = Self.remark(event)
+        let remark = [Self.remark(event), addition ?? ""].filter { !$0.isEmpty }.joined(separator: ", ")
         self.text = remark.isEmpty ? text : "\(text)   \(remark)"
     }
 

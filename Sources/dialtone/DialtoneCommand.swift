@@ -20,7 +20,7 @@ struct DialtoneCommand: AsyncParsableCommand {
         version: Product.version,
         subcommands: [
             Status.self, Watch.self, Check.self, Wait.self, List.self, Open.self, Close.self, Redial.self,
-            Replay.self,
+            History.self, Replay.self,
         ])
 
     /// Runs the command. The daemon's refusals end it with their own words and exit status.

@@ -57,12 +57,44 @@ enum Output {
         }
     }
 
-    /// The local time of day, as in `14:02:11.042`.
-    static func localTime(_ time: Timestamp) -> String {
+    /// The local date and time.
+    private static func local(_ time: Timestamp) -> tm {
         var seconds = time_t(time.milliseconds / 1000)
         var parts = tm()
         localtime_r(&seconds, &parts)
-        func two(_ number: CInt) -> String { number < 10 ? "0\(number)" : "\(number)" }
+        return parts
+    }
+
+    private static func two(_ number: CInt) -> String { number < 10 ? "0\(number)" : "\(number)" }
+
+    /// The local date.
+    static func localDate(_ time: Timestamp) -> SinceText.Local {
+        let parts = local(time)
+        return .init(year: Int(parts.tm_year) + 1900, month: Int(parts.tm_mon) + 1, day: Int(parts.tm_mday))
+    }
+
+    /// The local day, as in `Sunday 2026-11-22`.
+    static func localDay(_ time: Timestamp) -> String {
+        let parts = local(time)
+        let days = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"]
+        return "\(days[Int(parts.tm_wday)]) \(parts.tm_year + 1900)-\(two(parts.tm_mon + 1))-\(two(parts.tm_mday))"
+    }
+
+    /// When the clock on the wall shows this.
+    static func instant(_ local: SinceText.Local) -> Timestamp? {
+        var parts = tm()
+        (parts.tm_year, parts.tm_mon, parts.tm_mday) = (
+            CInt(local.year - 1900), CInt(local.month - 1), CInt(local.day)
+        )
+        (parts.tm_hour, parts.tm_min, parts.tm_sec) = (CInt(local.hour), CInt(local.minute), CInt(local.second))
+        parts.tm_isdst = -1
+        let seconds = mktime(&parts)
+        return seconds == -1 ? nil : Timestamp(milliseconds: Int64(seconds) * 1000)
+    }
+
+    /// The local time of day, as in `14:02:11.042`.
+    static func localTime(_ time: Timestamp) -> String {
+        let parts = local(time)
         let milliseconds = String(1000 + time.milliseconds % 1000).dropFirst()
         return "\(two(parts.tm_hour)):\(two(parts.tm_min)):\(two(parts.tm_sec)).\(milliseconds)"
     }

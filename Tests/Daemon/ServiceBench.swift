@@ -4,6 +4,7 @@ import CLabSupport
 import Dialer
 import DialtoneAPI
 import Glibc
+import Logging
 import Platform
 import Reachability
 import Testing
@@ -62,15 +63,21 @@ final class ServiceBench {
     let connections: ConnectionsService
     let paths: NetworkService
     let server: VarlinkServer
+    let history: History
+    private let past: HistoryService
 
-    init(connectionsPerUser: Int = 100, subscriptionsPerUser: Int = 64) {
+    init(connectionsPerUser: Int = 100, subscriptionsPerUser: Int = 64, state: KeptState = KeptState()) {
         registry = ConnectionRegistry(
             DialerContext(paths: network, names: network), connectionsPerUser: connectionsPerUser)
         connections = ConnectionsService(registry, subscriptionsPerUser: subscriptionsPerUser)
         paths = NetworkService(.shared, subscriptionsPerUser: subscriptionsPerUser)
+        history = History(state, Logger(label: "test"))
+        past = HistoryService(history, subscriptionsPerUser: subscriptionsPerUser)
+        registry.onEvent { [history, unowned registry] in history.heard($0, sequence: registry.journal.latest) }
         let service = VarlinkService(vendor: "Dialtone", product: "test", version: "0", url: "https://example.org")
         connections.register(in: service)
         paths.register(in: service)
+        past.register(in: service)
         server = VarlinkServer(service)
     }
 

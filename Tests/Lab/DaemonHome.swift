@@ -12,6 +12,8 @@ final class DaemonHome: Sendable {
 
     var socket: String { "\(directory)/dialtone.sock" }
     var file: String { "\(directory)/dialtone.toml" }
+    /// Where its daemons keep what outlives them.
+    var state: String { "\(directory)/state" }
 
     init(_ configuration: String = "") throws {
         var template = Array("/tmp/dialtone-home-XXXXXX".utf8CString)
@@ -42,6 +44,7 @@ final class DaemonHome: Sendable {
     ) async throws -> LabProcess {
         let arguments = arguments ?? ["--socket", socket, "--config", file]
         let environment = environment.merging(Self.quietCrashes) { mine, _ in mine }
+            .merging(["STATE_DIRECTORY": state]) { mine, _ in mine }
         return try await machine.spawn(
             launcher + [LabAgent.program("dialtoned"), "--log-level", "debug"] + arguments, environment: environment)
     }

@@ -39,9 +39,9 @@ public final class LabAgent: Sendable {
         // A file of its own in any case: the machine's configuration is none of the test's.
         try Data((configuration ?? "").utf8).write(to: URL(filePath: file))
         chmod(file, 0o600)
-        let process = try await machine.spawn([
-            program("dialtoned"), "--socket", socket, "--config", file, "--log-level", "debug",
-        ])
+        let process = try await machine.spawn(
+            [program("dialtoned"), "--socket", socket, "--config", file, "--log-level", "debug"],
+            environment: ["STATE_DIRECTORY": "\(directory)/state"])
         _ = try await process.line(containing: "listening")
         return LabAgent(process: process, socket: socket, directory: directory)
     }

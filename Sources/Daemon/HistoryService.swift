@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import DialtoneAPI
+internal import FoundationEssentials
+internal import Platform
+internal import Varlink
+
+/// Answers `History` of `org.dialtone.Connections`: to each user about that user's connections, to root about all, and
+/// to everybody about the network.
+@AgentQueue
+final class HistoryService {
+    private let history: History
+    private var subscriptions: Quota
+
+    init(_ history: History, subscriptionsPerUser: Int) {
+        self.history = history
+        subscriptions = Quota(limit: subscriptionsPerUser)
+    }
+
+    /// How many histories one user may read at a time.
+    var subscriptionsPerUser: Int {
+        get { subscriptions.limit }
+        set { subscriptions.limit = newValue }
+    }
+
+    /// Adds the method to `service`, which has the interface.
+    func register(in service: VarlinkService) {
+        service.handleStream(ConnectionsAPI.History.self) {
+            [unowned self] parameters, stream throws(VarlinkFailure) in
+            let user = stream.peer.uid
+            guard subscriptions.take(for: user) else {
+                throw VarlinkFailure(ConnectionsAPI.QuotaExceeded(limit: subscriptions.limit))
+            }
+            return HistoryReading(history.reader(), parameters, stream) { [unowned self] in
+                subscriptions.giveBack(for: user)
+            }
+        }
+    }
+}
+
+/// One reading of the history: a place in a file, nothing else.
+@AgentQueue
+private final class HistoryReading: VarlinkSubscription {
+    /// So many lines of others are passed over in a turn: a millisecond.
+    private static let linesPerTurn = 32
+
+    private let reader: LineReader?
+    private let names: Set<String>?
+    private let since: Timestamp?
+    private let stream: VarlinkStream
+    private let onEnd: @AgentQueue () -> Void
+    private let decoder = JSONDecoder()
+
+    init(
+        _ reader: LineReader?, _ parameters: ConnectionsAPI.History.Parameters, _ stream: VarlinkStream,
+        onEnd: @escaping @AgentQueue () -> Void
+    ) {
+        self.reader = reader
+        names = parameters.names.map { Set($0) }
+        since = parameters.since
+        self.stream = stream
+        self.onEnd = onEnd
+    }
+
+    func next() -> VarlinkMessage? {
+        for _ in 0..<Self.linesPerTurn {
+            guard let line = reader?.next() else { return .reply(ConnectionsAPI.History.Reply()) }
+            // One that was damaged is left out.
+            guard let line = try? decoder.decode(History.Line.self, from: Data(line)), isWanted(line) else { continue }
+            return .reply(line.entry, continues: true)
+        }
+        AgentQueue.async { [stream] in stream.wake() }
+        return nil
+    }
+
+    func ended() { onEnd() }
+
+    private func isWanted(_ line: History.Line) -> Bool {
+        guard let time = line.entry.time, since.map({ time >= $0 }) ?? true else { return false }
+        guard let event = line.entry.event else { return names == nil || line.entry.agent != nil }
+        guard let owner = line.owner, RegisteredConnection.isVisible(ownedBy: owner, to: stream.peer.uid) else {
+            return false
+        }
+        return names?.contains(event.connection.name) ?? true
+    }
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import DequeModule
+internal import DialtoneAPI
+internal import FoundationEssentials
+internal import Logging
+internal import NetworkPath
+internal import Platform
+internal import Reachability
+internal import Supervisor
+
+/// Writes down what happened, for the morning after: connections, the network and the agent itself, over restarts.
+///
+/// An event is put into words and written a turn of the queue later: connections that are dialled in this one are not
+/// kept waiting for the disk. With nothing happening there is nothing to do.
+@AgentQueue
+final class History {
+    /// A line of the file: what a client gets, and who may.
+    struct Line: Codable {
+        /// Whose connection it is; `nil` for what everybody may know.
+        var owner: UInt32?
+        var entry: ConnectionsAPI.History.Reply
+    }
+
+    private enum Happening {
+        case event(RecordedEvent, sequence: UInt64)
+        case network(ConnectionsAPI.NetworkChange)
+        case agent(ConnectionsAPI.AgentChange)
+    }
+
+    private static let file = "history.jsonl"
+    /// A few thousand events in each of two files; a quiet connection makes some tens a day.
+    nonisolated static let mostBytes = 1 << 20
+    /// So many lines are written in a turn: under a millisecond.
+    private static let linesPerTurn = 16
+
+    private let logger: Logger
+    private let encoder = JSONEncoder()
+    private var lines: LineFile?
+    private var pending: Deque<Happening> = []
+    private var isWriting = false
+    private var hasFailed = false
+    private var observation: PathObservation?
+    private var network: (status: NetworkAPI.Path.Status, since: Duration)?
+
+    /// A history that goes on where the last run's stopped.
+    init(_ state: KeptState, _ logger: Logger, mostBytes: Int = mostBytes) {
+        self.logger = logger
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        do throws(SystemError) {
+            lines = try LineFile(Self.file, in: state, limit: mostBytes)
+        } catch {
+            report(error)
+            lines = try? LineFile(Self.file, in: KeptState(), limit: mostBytes)
+        }
+        record(.agent(.init(time: .now(), kind: .started)))
+    }
+
+    /// Writes down the changes of the network's path from now on.
+    func follow(_ engine: NetworkState) {
+        observation = engine.observe(.network(.any)) { [weak self] path, changes in self?.heard(path, changes) }
+    }
+
+    private func heard(_ path: Path, _ changes: [PathChange]) {
+        let wire = NetworkAPI.Path(path)
+        let now = BootClock.now()
+        let before = network
+        if before?.status != wire.status { network = (wire.status, now) }
+        record(
+            .network(
+                .init(
+                    time: .now(), changes: changes.map(\.rawValue), to: wire, previousStatus: before?.status,
+                    previousDurationMilliseconds: before.map { Int(clamping: (now - $0.since).milliseconds) })))
+    }
+
+    /// An event of a connection, with its number.
+    func heard(_ recorded: RecordedEvent, sequence: UInt64) {
+        guard recorded.event.isWorthTelling else { return }
+        record(.event(recorded, sequence: sequence))
+    }
+
+    /// The machine woke from suspend.
+    func resumed(after slept: Duration) {
+        record(.agent(.init(time: .now(), kind: .resumed, sleptMilliseconds: Int(clamping: slept.milliseconds))))
+    }
+
+    /// The agent was told to end. Everything is in the file when this returns.
+    func end() {
+        record(.agent(.init(time: .now(), kind: .ended)))
+        flush()
+    }
+
+    /// Reads what is kept, the oldest first.
+    func reader() -> LineReader? {
+        flush()
+        do throws(SystemError) {
+            return try lines?.reader()
+        } catch {
+            report(error)
+            return nil
+        }
+    }
+
+    // MARK: - Writing
+
+    private func record(_ happening: Happening) {
+        pending.append(happening)
+        writeLater()
+    }
+
+    private func writeLater() {
+        guard !isWriting else { return }
+        isWriting = true
+        AgentQueue.async { [weak self] in
+            guard let self else { return }
+            isWriting = false
+            for _ in 0..<Self.linesPerTurn { writeNext() }
+            if !pending.isEmpty { writeLater() }
+        }
+    }
+
+    private func flush() {
+        while !pending.isEmpty { writeNext() }
+    }
+
+    private func writeNext() {
+        guard let happening = pending.popFirst(), let lines, let data = try? encoder.encode(line(of: happening)) else {
+            return
+        }
+        do throws(SystemError) {
+            try lines.append(Array(data))
+            hasFailed = false
+        } catch {
+            report(error)
+        }
+    }
+
+    private func line(of happening: Happening) -> Line {
+        switch happening {
+        case .event(let recorded, let sequence):
+            var event = ConnectionsAPI.Event(recorded, sequence: sequence)
+            event.connection.remote = recorded.remoteWithoutQuery
+            return Line(owner: recorded.owner, entry: .init(event: event))
+        case .network(let change): return Line(entry: .init(network: change))
+        case .agent(let change): return Line(entry: .init(agent: change))
+        }
+    }
+
+    /// Says what is wrong, once until it works again. It is no reason to stop.
+    private func report(_ error: SystemError) {
+        guard !hasFailed else { return }
+        hasFailed = true
+        logger.warning("the history is not kept for now", metadata: ["error": "\(error)"])
+    }
+}
+
+extension ConnectionEvent {
+    /// Whether the morning after wants to know: not each step on the way to a flow.
+    fileprivate var isWorthTelling: Bool {
+        switch kind {
+        case .opened, .moveFailed, .pathChanged, .policyChanged: return true
+        case .addressFailed, .attemptBegan: return false
+        case .stateChanged:
+            switch status.state {
+            case .resolving, .connecting, .securing: return previousState.hasFlow
+            case .waiting, .ready, .verifying, .backingOff, .failed, .closed: return true
+            }
+        }
+    }
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Dialer
+internal import Logging
+internal import Platform
+internal import Supervisor
+
+/// Keeps what keepalives taught of the networks from one run of the daemon to the next.
+@AgentQueue
+final class KeptIntervals {
+    /// The file's name, and the longest that is read: twenty networks take two kilobytes.
+    private static let file = "keepalive-intervals"
+    private static let longestFile = 65_536
+    /// The least time between two writes. What is learned in between is kept with the next one, or at the end.
+    private static let pause = Duration.seconds(300)
+
+    /// What the connections learn with.
+    let learner: IntervalLearner
+    private let state: KeptState
+    private var earliest = Duration.zero
+    private var timer: Timers.Timer?
+
+    /// Knows what stands in the file. One that is damaged is left aside, and what can be read of it is used.
+    init(_ state: KeptState, _ logger: Logger) {
+        self.state = state
+        var text = ""
+        do throws(SystemError) {
+            let bytes = try state.read(Self.file, atMost: Self.longestFile)
+            text = String(decoding: bytes ?? [], as: UTF8.self)
+            if bytes != nil, AdaptiveInterval(text: text).text != text {
+                try state.rename(Self.file, to: "\(Self.file).damaged")
+                logger.notice(
+                    "what was learned of keepalives is damaged; the rest of it is used",
+                    metadata: ["left": "\(Self.file).damaged"])
+            }
+        } catch {
+            logger.notice("what was learned of keepalives cannot be read", metadata: ["error": "\(error)"])
+        }
+        learner = IntervalLearner(text: text)
+        learner.onLesson = { [weak self] in self?.saveSoon() }
+    }
+
+    private func saveSoon() {
+        guard timer == nil else { return }
+        timer = Timers.shared.schedule(at: max(earliest, BootClock.now())) { [weak self] in self?.save() }
+    }
+
+    /// Writes the file if there is something new. A disk that is full keeps the old one, and the next lesson tries
+    /// again.
+    func save() {
+        guard let due = timer else { return }
+        due.cancel()
+        timer = nil
+        earliest = BootClock.now() + Self.pause
+        try? state.replace(Self.file, with: Array(learner.text.utf8))
+    }
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Glibc
+internal import Logging
+internal import Platform
+
+/// What the daemon keeps, in its state directory; where there is none, in memory for as long as it runs.
+@AgentQueue
+final class KeptState {
+    private let directory: StateDirectory?
+
+    /// Keeps state in a directory, by default where the environment says; says once what cannot be kept.
+    init(_ logger: Logger, in path: String? = standardPath) {
+        guard let path else {
+            directory = nil
+            logger.notice("nothing is kept for the next run: neither STATE_DIRECTORY nor HOME is set")
+            return
+        }
+        do throws(SystemError) {
+            directory = try StateDirectory(path)
+        } catch {
+            directory = nil
+            let reason = error.code == EWOULDBLOCK ? "another daemon keeps its state there" : "\(error)"
+            logger.notice(
+                "the history and what is learned of keepalives are not kept for the next run",
+                metadata: ["directory": "\(path)", "reason": "\(reason)"])
+        }
+    }
+
+    /// Keeps everything in memory.
+    init() { directory = nil }
+
+    nonisolated private static var standardPath: String? {
+        StateDirectory.standard(user: geteuid()) { getenv($0).map { String(cString: $0) } }
+    }
+
+    /// The content of a file; `nil` where there is none.
+    func read(_ name: String, atMost limit: Int) throws(SystemError) -> [UInt8]? {
+        switch directory {
+        case .some(let directory): try directory.read(name, atMost: limit)
+        case .none: nil
+        }
+    }
+
+    /// Puts `bytes` in the place of a file's content.
+    func replace(_ name: String, with bytes: [UInt8]) throws(SystemError) {
+        switch directory {
+        case .some(let directory): try directory.replace(name, with: bytes)
+        case .none: break
+        }
+    }
+
+    /// Renames a file over another one.
+    func rename(_ old: String, to new: String) throws(SystemError) {
+        switch directory {
+        case .some(let directory): try directory.rename(old, to: new)
+        case .none: break
+        }
+    }
+
+    /// A file to be appended to and read; in memory, an empty one each time.
+    func open(_ name: String) throws(SystemError) -> OwnedDescriptor {
+        switch directory {
+        case .some(let directory): return try directory.open(name, O_RDWR | O_APPEND)
+        case .none:
+            return try OwnedDescriptor.fileInMemory(name)
+        }
+    }
+}

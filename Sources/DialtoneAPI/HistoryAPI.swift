@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import Varlink
+
+extension ConnectionsAPI {
+    /// A change of the network's path, as the history has it.
+    public struct NetworkChange: Codable, Hashable, Sendable {
+        /// When it happened.
+        public var time: Timestamp
+        /// The names of what changed; none where the agent began to watch.
+        public var changes: [String]
+        /// Whether packets can leave.
+        public var status: NetworkAPI.Path.Status
+        /// Why they cannot.
+        public var reason: NetworkAPI.Path.Reason?
+        /// The name of the interface that they leave by.
+        public var interface: String?
+        /// What kind of interface that is.
+        public var kind: NetworkAPI.Interface.Kind?
+        /// The next hop.
+        public var gateway: String?
+        /// The source address that packets carry.
+        public var source: String?
+        /// Whether IPv4 packets can leave.
+        public var supportsIPv4: Bool
+        /// Whether IPv6 packets can leave.
+        public var supportsIPv6: Bool
+        /// Whether a configured name server can be reached.
+        public var supportsDNS: Bool
+        /// Whether the interface's traffic costs money by volume.
+        public var expensive: Bool
+        /// Whether the user asked to spare the interface.
+        public var constrained: Bool
+        /// The status before.
+        public var previousStatus: NetworkAPI.Path.Status?
+        /// How long the status before had lasted.
+        public var previousDurationMilliseconds: Int?
+
+        /// The change to a path.
+        public init(
+            time: Timestamp, changes: [String], to path: NetworkAPI.Path,
+            previousStatus: NetworkAPI.Path.Status? = nil, previousDurationMilliseconds: Int? = nil
+        ) {
+            self.time = time
+            self.changes = changes
+            status = path.status
+            reason = path.reason
+            interface = path.interface?.name
+            kind = path.interface?.kind
+            gateway = path.gateway
+            source = path.source
+            supportsIPv4 = path.supportsIPv4
+            supportsIPv6 = path.supportsIPv6
+            supportsDNS = path.supportsDNS
+            expensive = path.expensive
+            constrained = path.constrained
+            self.previousStatus = previousStatus
+            self.previousDurationMilliseconds = previousDurationMilliseconds
+        }
+    }
+
+    /// Something that happened to the agent itself.
+    public struct AgentChange: Codable, Hashable, Sendable {
+        /// What happened to it.
+        public enum Kind: String, Codable, Hashable, Sendable, CaseIterable {
+            /// What each means stands in the interface's definition.
+            case started, ended, resumed
+        }
+
+        /// When it happened.
+        public var time: Timestamp
+        /// What happened.
+        public var kind: Kind
+        /// How long the machine had slept.
+        public var sleptMilliseconds: Int?
+
+        /// A change.
+        public init(time: Timestamp, kind: Kind, sleptMilliseconds: Int? = nil) {
+            self.time = time
+            self.kind = kind
+            self.sleptMilliseconds = sleptMilliseconds
+        }
+    }
+
+    /// What happened, the oldest first.
+    public enum History: VarlinkMethod {
+        /// The method's name.
+        public static let name = "org.dialtone.Connections.History"
+        /// It ends with the last reply.
+        public static let isStream = true
+
+        /// What is asked.
+        public struct Parameters: VarlinkParameters, Hashable {
+            /// Only these connections.
+            public var names: [String]?
+            /// Only what happened then or later.
+            public var since: Timestamp?
+
+            /// The fields.
+            public enum CodingKeys: String, CodingKey, CaseIterable {
+                /// Named as the properties.
+                case names, since
+            }
+
+            /// All that is kept, or of these connections, or since then.
+            public init(names: [String]? = nil, since: Timestamp? = nil) {
+                self.names = names
+                self.since = since
+            }
+        }
+
+        /// One thing that happened; the last reply has none.
+        public struct Reply: Codable, Hashable, Sendable {
+            /// What happened to a connection.
+            public var event: Event?
+            /// What happened to the network.
+            public var network: NetworkChange?
+            /// What happened to the agent.
+            public var agent: AgentChange?
+
+            /// A reply.
+            public init(event: Event? = nil, network: NetworkChange? = nil, agent: AgentChange? = nil) {
+                self.event = event
+                self.network = network
+                self.agent = agent
+            }
+
+            /// When it happened.
+            public var time: Timestamp? { event?.time ?? network?.time ?? agent?.time }
+        }
+    }
+}

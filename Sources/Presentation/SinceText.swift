@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import DialtoneAPI
+
+/// Instants as people write them: `02:30`, `yesterday`, `2026-11-21`, `2026-11-21 23:00`, `3h` (ago), or as the
+/// interfaces do.
+public enum SinceText {
+    /// A day and a time of it, as a calendar and a clock on the wall show them.
+    public struct Local: Hashable, Sendable {
+        /// The date.
+        public var year, month, day: Int
+        /// The time of day.
+        public var hour = 0, minute = 0, second = 0
+
+        /// A day's beginning.
+        public init(year: Int, month: Int, day: Int) {
+            (self.year, self.month, self.day) = (year, month, day)
+        }
+    }
+
+    /// The instant that `text` means; `nil` if it means none.
+    ///
+    /// - Parameters:
+    ///   - today: the day that it is now.
+    ///   - instant: when the clock on the wall shows something; `nil` for what it never shows.
+    public static func instant(
+        _ text: String, now: Timestamp, today: Local, instant: (Local) -> Timestamp?
+    ) -> Timestamp? {
+        if let exact = Timestamp(text) { return exact }
+        if let ago = ago(text) { return Timestamp(milliseconds: now.milliseconds - ago) }
+        var local = Local(year: today.year, month: today.month, day: today.day)
+        switch text {
+        case "today": return instant(local)
+        case "yesterday":
+            local.day -= 1
+            return instant(local)
+        default: break
+        }
+        let words = text.split(whereSeparator: { $0 == " " || $0 == "T" })
+        guard (1...2).contains(words.count) else { return nil }
+        if words.count == 2 || words[0].contains("-") {
+            let parts = numbers(words[0], "-")
+            guard parts.count == 3, (1970...9999).contains(parts[0]), (1...12).contains(parts[1]),
+                (1...31).contains(parts[2])
+            else { return nil }
+            (local.year, local.month, local.day) = (parts[0], parts[1], parts[2])
+            if words.count == 1 { return instant(local) }
+        }
+        let parts = numbers(words[words.count - 1], ":")
+        guard (2...3).contains(parts.count), parts[0] < 24, parts[1] < 60, parts.count == 2 || parts[2] < 60 else {
+            return nil
+        }
+        (local.hour, local.minute, local.second) = (parts[0], parts[1], parts.count == 3 ? parts[2] : 0)
+        guard let time = instant(local) else { return nil }
+        // A time of day alone is the last one.
+        return words.count == 1 && time > now ? Timestamp(milliseconds: time.milliseconds - 86_400_000) : time
+    }
+
+    /// `90s`, `45m`, `3h`, `2d` in milliseconds.
+    private static func ago(_ text: String) -> Int64? {
+        let units: [Character: Int64] = ["s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000]
+        guard let last = text.last, let unit = units[last], let count = number(text.dropLast()), count < 1_000_000
+        else { return nil }
+        return Int64(count) * unit
+    }
+
+    private static func numbers(_ text: Substring, _ separator: Character) -> [Int] {
+        let parts = text.split(separator: separator, omittingEmptySubsequences: false).map { number($0) }
+        return parts.contains(nil) ? [] : parts.compactMap { $0 }
+    }
+
+    private static func number(_ text: Substring) -> Int? {
+        text.allSatisfy { $0.isASCII && $0.isNumber } ? Int(text) : nil
+    }
+}

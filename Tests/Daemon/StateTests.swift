@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Dialer
+import DialtoneAPI
+import Foundation
+import Glibc
+import Logging
+import NetworkPath
+import Platform
+import Supervisor
+import Testing
+
+@testable import Daemon
+
+/// A directory that goes with the test.
+final class Scratch: Sendable {
+    let path: String
+
+    init() throws {
+        var template = Array("/tmp/dialtone-state-XXXXXX".utf8CString)
+        guard mkdtemp(&template) != nil else { throw SystemError.last("making a directory") }
+        path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+
+    deinit { try? FileManager.default.removeItem(atPath: path) }
+
+    func text(_ name: String) -> String? {
+        FileManager.default.contents(atPath: "\(path)/\(name)").map { String(decoding: $0, as: UTF8.self) }
+    }
+
+    func put(_ text: String, _ name: String) throws {
+        try Data(text.utf8).write(to: URL(filePath: "\(path)/\(name)"))
+    }
+}
+
+@Suite("State on disk", .timeLimit(.minutes(1))) @AgentQueue
+struct StateTests {
+    private let scratch: Scratch
+    private let logger = Logger(label: "test")
+
+    init() throws { scratch = try Scratch() }
+
+    private var state: KeptState { KeptState(logger, in: "\(scratch.path)/state") }
+
+    private func lines(_ file: LineFile) throws -> [String] {
+        let reader = try file.reader()
+        var lines: [String] = []
+        while let line = reader.next() { lines.append(String(decoding: line, as: UTF8.self)) }
+        return lines
+    }
+
+    @Test(
+        arguments: [
+            (["STATE_DIRECTORY": "/a:/b", "HOME": "/h"], 1, "/a"), ([:], 0, "/var/lib/dialtone"),
+            (["XDG_STATE_HOME": "/x", "HOME": "/h"], 1, "/x/dialtone"),
+            (["XDG_STATE_HOME": "x", "HOME": "/h"], 1, "/h/.local/state/dialtone"), (["HOME": "h"], 1, nil),
+            ([:], 1, nil),
+        ] as [([String: String], uid_t, String?)])
+    func `the directory is where the environment says`(environment: [String: String], user: uid_t, path: String?) {
+        #expect(StateDirectory.standard(user: user) { environment[$0] } == path)
+    }
+
+    @Test func `a directory is one daemon's, and its own`() throws {
+        let path = "\(scratch.path)/deep/er/state"
+        let directory = try StateDirectory(path)
+        var status = stat()
+        #expect(stat(path, &status) == 0 && status.st_mode & 0o777 == 0o700)
+        do throws(SystemError) {
+            _ = try StateDirectory(path)
+            Issue.record("two daemons have it")
+        } catch {
+            #expect(error.code == EWOULDBLOCK)
+        }
+        try directory.replace("file", with: Array("text".utf8))
+        #expect(stat("\(path)/file", &status) == 0 && status.st_mode & 0o777 == 0o600)
+        #expect(try directory.read("file", atMost: 10) == Array("text".utf8))
+        #expect(try directory.read("other", atMost: 10) == nil)
+    }
+
+    @Test func `lines outlive their writer, and a damaged last one is left out`() throws {
+        do {
+            let file = try LineFile("log", in: state, limit: 1000)
+            for number in 1...3 { try file.append(Array("line \(number)".utf8)) }
+        }
+        try scratch.put("line 1\nline 2\nlin", "state/log")
+        let file = try LineFile("log", in: state, limit: 1000)
+        try file.append(Array("line 4".utf8))
+        #expect(try lines(file) == ["line 1", "line 2", "line 4"])
+        #expect(scratch.text("state/log") == "line 1\nline 2\nline 4\n")
+    }
+
+    @Test(arguments: [true, false]) func `two files are all the room there is`(onDisk: Bool) throws {
+        let file = try LineFile("log", in: onDisk ? state : KeptState(), limit: 100)
+        let early = try file.reader()
+        for number in 100..<200 { try file.append(Array("line \(number)".utf8)) }
+        let kept = try lines(file)
+        #expect(kept.last == "line 199")
+        #expect((12...22).contains(kept.count))
+        #expect(kept == kept.sorted())
+        #expect(early.next() == nil)
+        guard onDisk else { return }
+        #expect((scratch.text("state/log") ?? "").utf8.count + (scratch.text("state/log.1") ?? "").utf8.count <= 200)
+    }
+
+    @Test func `a reader sees the lines as they were, whatever is turned over meanwhile`() throws {
+        let file = try LineFile("log", in: state, limit: 60)
+        for number in 10..<16 { try file.append(Array("line \(number)".utf8)) }
+        let reader = try file.reader()
+        for number in 20..<60 { try file.append(Array("line \(number)".utf8)) }
+        #expect(reader.next().map { String(decoding: $0, as: UTF8.self) } == "line 10")
+        for _ in 0..<5 { #expect(reader.next() != nil) }
+        #expect(reader.next() == nil)
+    }
+
+    @Test func `what keepalives taught is written, and known to the next run`() throws {
+        let home = try #require(NetworkIdentity("wifi 020000000001 192.168.1.0/24 -"))
+        let line = "\(home) 180000 180000 - 9 0"
+        let text = "dialtone-keepalive-intervals 1\n\(line)\n"
+        do {
+            let state = state
+            try state.replace("keepalive-intervals", with: Array(text.utf8))
+            #expect(KeptIntervals(state, logger).learner.text == text)
+        }
+        #expect(scratch.text("state/keepalive-intervals.damaged") == nil)
+    }
+
+    @Test func `a damaged file is left aside, and its rest used`() throws {
+        let state = state
+        let good = "dialtone-keepalive-intervals 1\nwifi 020000000001 192.168.1.0/24 - 180000 180000 - 9 0\n"
+        try state.replace("keepalive-intervals", with: Array("\(good)wifi 0200000".utf8))
+        #expect(KeptIntervals(state, logger).learner.text == good)
+        #expect(scratch.text("state/keepalive-intervals.damaged")?.hasSuffix("wifi 0200000") == true)
+        #expect(scratch.text("state/keepalive-intervals") == nil)
+    }
+
+    @Test func `without a directory the daemon goes on in memory`() throws {
+        try scratch.put("", "file")
+        let state = KeptState(logger, in: "\(scratch.path)/file/state")
+        let file = try LineFile("log", in: state, limit: 1000)
+        try file.append(Array("line 1".utf8))
+        #expect(try lines(file) == ["line 1"])
+        try state.replace("keepalive-intervals", with: [])
+    }
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DialtoneAPI
+import DialtoneClient
+import Foundation
+import LabSupport
+import Testing
+
+/// What is there in the morning of what happened in the night.
+@Suite("The night", .lab)
+struct NightStories {
+    @Test func `a daemon that is killed and started again tells of both lives, in the file and on the terminal`()
+        async throws
+    {
+        let machine = try await Namespace.island()
+        let home = try DaemonHome("[[connection]]\nname = \"office\"\nremote = \"tcp://192.0.2.7:5060\"\n")
+        let first = try await home.start(on: machine)
+        try await machine.landBridge()
+        let told = try await home.dialtone("history", on: machine)
+        #expect(told.exit == .status(0))
+        first.signal(SIGKILL)
+        #expect(try await first.exit() == .signal(SIGKILL))
+        // What a loss of power may leave.
+        let file = "\(home.state)/history.jsonl"
+        let before = try String(contentsOfFile: file, encoding: .utf8)
+        try Data((before + "{\"entry\":{\"age").utf8).write(to: URL(filePath: file))
+
+        let second = try await home.start(on: machine)
+        let json = try await home.dialtone("history", "--json", on: machine)
+        #expect(json.exit == .status(0), "\(json)")
+        let entries = try json.lines.map { line in
+            try JSONDecoder().decode(ConnectionsAPI.History.Reply.self, from: Data(line.utf8))
+        }
+        #expect(entries.compactMap(\.agent).map(\.kind) == [.started, .started])
+        let opened = entries.compactMap(\.event).filter { $0.kind == .opened }
+        #expect(opened.map(\.connection.name) == ["office", "office"])
+        #expect(opened[0].sequence < opened[1].sequence)
+        #expect(entries.compactMap(\.network).contains { $0.status == .satisfied && $0.previousStatus == .unsatisfied })
+        #expect(try String(contentsOfFile: file, encoding: .utf8).hasPrefix(before))
+
+        let people = try await home.dialtone("history", "office", "--since", "1h", on: machine)
+        #expect(people.lines.filter { $0.hasSuffix("started") }.count == 2, "\(people)")
+        #expect(people.lines.last?.contains("without a flow") == true, "\(people)")
+        #expect(people.lines.allSatisfy { !$0.contains("network ") }, "\(people)")
+        #expect(try await second.terminate() == .status(0))
+        #expect(try String(contentsOfFile: file, encoding: .utf8).contains("\"kind\":\"ended\""))
+    }
+
+    @Test func `a disk that is full costs the history and nothing else`() async throws {
+        let machine = try await Namespace.island()
+        let home = try DaemonHome()
+        try FileManager.default.createDirectory(atPath: home.state, withIntermediateDirectories: false)
+        let script = """
+            mount -t tmpfs -o size=16k none "$STATE_DIRECTORY"
+            head -c 100000 /dev/zero >"$STATE_DIRECTORY/full" 2>/dev/null
+            exec "$@"
+            """
+        let daemon = try await home.start(
+            on: machine, by: ["unshare", "--mount", "sh", "-c", script, "sh"])
+        _ = try await daemon.line(containing: "the history is not kept for now")
+        _ = try await home.client.open(.init(remote: "tcp://192.0.2.7:5060", name: "office"))
+        #expect(try await home.client.connections().map(\.name) == ["office"])
+        let told = try await home.dialtone("history", on: machine)
+        #expect(told.exit == .status(0), "\(told)")
+        #expect(try await daemon.terminate() == .status(0))
+    }
+
+    @Test func `a machine with no place for state is served all the same, and told what is not kept`() async throws {
+        let machine = try await Namespace.island()
+        let home = try DaemonHome()
+        let daemon = try await home.start(on: machine, environment: ["STATE_DIRECTORY": "/proc/none"])
+        _ = try await daemon.line(containing: "not kept for the next run")
+        let told = try await home.dialtone("history", on: machine)
+        #expect(told.lines.contains { $0.hasSuffix("started") }, "\(told)")
+    }
+
+    @Test func `what was learned of keepalives is damaged: left aside with a notice, and the rest used`() async throws {
+        let machine = try await Namespace.island()
+        let home = try DaemonHome()
+        try FileManager.default.createDirectory(atPath: home.state, withIntermediateDirectories: false)
+        let file = URL(filePath: "\(home.state)/keepalive-intervals")
+        try Data("dialtone-keepalive-intervals 1\nwifi 02".utf8).write(to: file)
+        let daemon = try await home.start(on: machine)
+        _ = try await daemon.line(containing: "what was learned of keepalives is damaged")
+        #expect(try Data(contentsOf: file.appendingPathExtension("damaged")).count == 38)
+        #expect(try await daemon.terminate() == .status(0))
+    }
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DialtoneAPI
+import Testing
+
+@testable import Presentation
+
+@Suite("The story of a night")
+struct HistoryStoryTests {
+    private typealias State = ConnectionsAPI.Connection.State
+
+    private func entry(
+        _ state: State, at seconds: Int64, from previous: State? = nil, _ kind: ConnectionsAPI.Event.Kind = .state,
+        because reason: String? = nil, of name: String = "office"
+    ) -> ConnectionsAPI.History.Reply {
+        var event = Sample.event(kind, Sample.connection(name, state) { $0.epoch = 1 }, reason: reason, from: previous)
+        event.time = Sample.noon.advanced(by: seconds * 1000)
+        return .init(event: event)
+    }
+
+    private func agent(_ kind: ConnectionsAPI.AgentChange.Kind, at seconds: Int64) -> ConnectionsAPI.History.Reply {
+        .init(agent: .init(time: Sample.noon.advanced(by: seconds * 1000), kind: kind))
+    }
+
+    /// The lines of it all, and the last ones.
+    private func tell(
+        _ entries: [ConnectionsAPI.History.Reply], until seconds: Int64 = 10_000
+    ) -> (lines: [String], summary: [String]) {
+        // A day of a thousand seconds shows that a new one is told.
+        var story = HistoryStory(
+            .init(
+                day: { "day \(($0.milliseconds - Sample.noon.milliseconds) / 1_000_000)" },
+                clock: { "\(($0.milliseconds - Sample.noon.milliseconds) / 1000) s" }))
+        let lines = entries.flatMap { story.lines($0, Sample.plain) }
+        return (lines, story.summary(now: Sample.noon.advanced(by: seconds * 1000), Sample.plain))
+    }
+
+    private var night: [ConnectionsAPI.History.Reply] {
+        [
+            agent(.started, at: 0), entry(.waiting, at: 0, .opened), entry(.ready, at: 1, from: .connecting),
+            entry(.connecting, at: 601, from: .ready, because: "source 192.0.2.1 is gone"),
+            entry(.backingOff, at: 602, from: .connecting, because: "no route"),
+            entry(.ready, at: 721, from: .connecting), entry(.verifying, at: 800, from: .ready),
+            entry(.ready, at: 801, from: .verifying),
+            entry(.backingOff, at: 1321, from: .ready, because: "closed by the remote"),
+            entry(.ready, at: 1331, from: .connecting),
+        ]
+    }
+
+    @Test func `lines come by days, with what was lost and for how long`() {
+        let lines = tell(night).lines
+        #expect(lines.first == "day 0")
+        #expect(lines.filter { $0.hasPrefix("day") } == ["day 0", "day 1"])
+        #expect(lines.contains { $0.contains("ready -> connecting   source 192.0.2.1 is gone, after 10 m") })
+        #expect(lines.contains { $0.contains("connecting -> ready") && $0.contains("2 m without a flow") })
+        #expect(lines.contains { $0.contains("closed by the remote, after 10 m") })
+    }
+
+    @Test func `outages are summed`() {
+        #expect(tell(night).summary == ["", "office  2 outages, 2 m 10 s without a flow, longest 2 m"])
+    }
+
+    @Test func `a beginning is no outage, unless it failed`() {
+        let good = [entry(.waiting, at: 0, .opened), entry(.ready, at: 3, from: .connecting)]
+        #expect(tell(good).summary == ["", "office  no outage"])
+        let bad = [
+            entry(.waiting, at: 0, .opened), entry(.backingOff, at: 1, from: .connecting),
+            entry(.ready, at: 30, from: .connecting),
+        ]
+        #expect(tell(bad).summary == ["", "office  1 outage, 30 s without a flow"])
+    }
+
+    @Test func `an outage that lasts is counted up to now`() {
+        let lost = [entry(.ready, at: 0, from: .connecting), entry(.waiting, at: 60, from: .ready)]
+        #expect(tell(lost, until: 120).summary == ["", "office  1 outage, 1 m without a flow, and still without"])
+    }
+
+    @Test func `an agent that was killed leaves nobody with a flow, and one that ended neither`() {
+        let killed = [
+            entry(.ready, at: 0, from: .connecting), agent(.started, at: 100),
+            entry(.waiting, at: 101, .opened), entry(.ready, at: 105, from: .connecting),
+        ]
+        #expect(tell(killed).summary == ["", "office  1 outage, 5.0 s without a flow"])
+        let ended = [
+            entry(.ready, at: 0, from: .connecting), entry(.closed, at: 90, from: .ready, .closed),
+            agent(.ended, at: 90), agent(.started, at: 100), entry(.waiting, at: 101, .opened),
+            entry(.ready, at: 105, from: .connecting),
+        ]
+        #expect(tell(ended).summary == ["", "office  1 outage, 15 s without a flow"])
+    }
+
+    @Test func `a connection that its user closed is without nothing`() {
+        let closed = [entry(.ready, at: 0, from: .connecting), entry(.closed, at: 60, from: .ready, .closed)]
+        #expect(tell(closed).summary == ["", "office  no outage"])
+    }
+
+    @Test func `nothing kept is said`() {
+        #expect(tell([]).summary == ["Nothing is kept."])
+    }
+
+    @Test func `the network and the agent have lines of their own`() {
+        let change = ConnectionsAPI.NetworkChange(
+            time: Sample.noon, changes: ["status"], to: Sample.path(), previousStatus: .unsatisfied,
+            previousDurationMilliseconds: 130_000)
+        let lines = tell([
+            .init(network: change),
+            .init(agent: .init(time: Sample.noon, kind: .resumed, sleptMilliseconds: 3_600_000)),
+        ]).lines
+        #expect(lines[1].contains("satisfied over wlan0 (wifi) via 192.168.1.1, IPv4 DNS   unsatisfied for 2 m 10 s"))
+        #expect(lines[2].hasSuffix("the machine woke after 1 h"))
+    }
+}
+
+@Suite("Instants as people write them")
+struct SinceTextTests {
+
+    /// As a clock in UTC shows it.
+    private func instant(_ text: String) -> String? {
+        SinceText.instant(text, now: Sample.noon, today: .init(year: 2027, month: 1, day: 15)) { local in
+            func two(_ number: Int) -> String { number < 10 ? "0\(number)" : "\(number)" }
+            return Timestamp(
+                "\(local.year)-\(two(local.month))-\(two(local.day))T\(two(local.hour)):\(two(local.minute)):"
+                    + "\(two(local.second))Z")
+        }?.description
+    }
+
+    @Test func `they are understood`() {
+        #expect(Sample.noon.description == "2027-01-15T08:00:00.000Z")
+        #expect(instant("3h") == "2027-01-15T05:00:00.000Z")
+        #expect(instant("2d") == "2027-01-13T08:00:00.000Z")
+        #expect(instant("today") == "2027-01-15T00:00:00.000Z")
+        #expect(instant("yesterday") == "2027-01-14T00:00:00.000Z")
+        #expect(instant("02:30") == "2027-01-15T02:30:00.000Z")
+        #expect(instant("23:00") == "2027-01-14T23:00:00.000Z", "the last one")
+        #expect(instant("2027-01-02") == "2027-01-02T00:00:00.000Z")
+        #expect(instant("2027-01-02 03:04:05") == "2027-01-02T03:04:05.000Z")
+        #expect(instant("2027-01-02T03:04:05Z") == "2027-01-02T03:04:05.000Z")
+    }
+
+    @Test(arguments: [
+        "", "soon", "3x", "h", "-3h", "25:00", "12:60", "12", "2027-13-01", "2027-01", "1 2 3", "2027-01-02 x",
+    ])
+    func `nonsense is none`(text: String) {
+        #expect(instant(text) == nil)
+    }
+}
