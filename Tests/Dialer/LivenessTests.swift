@@ -29,7 +29,6 @@ import Testing
         let lost = await surroundings.entered(.backingOff)
         #expect(lost?.reason == .unanswered)
         #expect(lost?.previousState == .ready)
-        #expect(connection.unreadBytes == nil)
         connection.close()
     }
 
