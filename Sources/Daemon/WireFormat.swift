@@ -71,7 +71,8 @@ extension ConnectionsAPI.Connection {
         self.init(
             name: name, remote: remote, epoch: Int(clamping: status.epoch),
             state: State(status.state), reason: status.reason.description,
-            holder: .daemon, session: status.state.hasFlow ? .unknown : .none, since: clocks.wall(at: status.since),
+            holder: status.custody.map { .init($0.holder) } ?? .daemon,
+            session: status.custody.map { .init($0.session) } ?? .none, since: clocks.wall(at: status.since),
             localAddress: status.localAddress?.description, remoteAddress: status.remoteAddress?.description,
             interface: status.interface, security: status.security.map { .init($0) }, attempt: status.attempt,
             nextAttemptAt: status.nextAttempt.map(clocks.wall),
@@ -89,6 +90,28 @@ extension ConnectionsAPI.Event {
                 recorded.name, remote: recorded.remote, event.status, unreadBytes: nil, at: recorded.clocks),
             reason: event.reason.description, previousState: .init(event.previousState),
             previousDurationMilliseconds: Int(clamping: event.previousDuration.milliseconds))
+    }
+}
+
+extension ConnectionsAPI.Connection.Holder {
+    init(_ holder: Custody.Holder) {
+        self =
+            switch holder {
+            case .daemon: .daemon
+            case .client: .client
+            }
+    }
+}
+
+extension ConnectionsAPI.Connection.Session {
+    init(_ session: Custody.Session) {
+        self =
+            switch session {
+            case .none: .none
+            case .opening: .opening
+            case .open: .open
+            case .unknown: .unknown
+            }
     }
 }
 
@@ -120,6 +143,10 @@ extension ConnectionEvent {
         case .moveFailed: .moveFailed
         case .pathChanged: .pathChanged
         case .policyChanged: .reconfigured
+        case .taken: .taken
+        case .parked: .parked
+        case .abandoned: .abandoned
+        case .arrived: .arrived
         }
     }
 }

@@ -23,8 +23,16 @@ public final class ConnectionDriver {
     private(set) lazy var keeper = FlowKeeper(context.wakes, context.intervals, owner: self)
     /// TLS sessions that the next flow may take up again. Only a connection with TLS makes it.
     private lazy var resumption = TLSResumption()
+    /// Flows that ended before the client had read what came on them, oldest first.
+    private var remnants: [Flow] = []
+    /// Flows that others took the place of while a client had them, until it takes its successor.
+    private var lingering: [UInt64: (flow: Flow, timer: Timers.Timer)] = [:]
     /// What happened while the actions of an earlier input ran.
     private var backlog: [ConnectionInput] = []
+    /// How many ended flows are kept for a client that does not come: it has slept through as many losses of the line.
+    private static let mostRemnants = 8
+    /// How long a client has to change over to a flow that took the place of the one it has.
+    private static let lingeringTime = Duration.seconds(30)
     private var isProcessing = false
 
     /// A connection that is not at work yet. The policy is valid (``ConnectionPolicy/validate()``); the observer
@@ -37,8 +45,60 @@ public final class ConnectionDriver {
 
     // MARK: - Requests
 
-    /// Begins the supervision. To be called once.
+    /// Begins the supervision. To be called once, or ``adopt(_:_:)``.
     public func open() { process(.opened) }
+
+    /// Begins the supervision with a flow that stands: a connected stream socket.
+    ///
+    /// - Throws: the kernel's refusal to watch it. Nothing has begun then.
+    public func adopt(_ descriptor: consuming OwnedDescriptor, _ adoption: Adoption) throws(SystemError) {
+        flows[adoption.epoch] = try Flow(
+            adopting: descriptor, adoption, machine.policy.socketOptions, owner: self)
+        flows[adoption.epoch]?.isParked = adoption.custody == .parked
+        process(.adopted(adoption))
+    }
+
+    /// Gives a client the flow. From now on the client reads and writes, and the agent only watches for the flow's end.
+    ///
+    /// What an ended flow left unread is handed out before the flow that took its place: first come, first read.
+    public func take() throws(TakeRefusal) -> HandedFlow {
+        if let remnant = remnants.first, let descriptor = try? remnant.handOver() {
+            remnants.removeFirst()
+            // The taker's copy keeps the bytes.
+            remnant.close(aborting: false)
+            return HandedFlow(epoch: remnant.epoch, descriptor: descriptor, isOver: true)
+        }
+        let status = machine.status
+        guard let custody = status.custody, let flow = flows[status.epoch], custody.session != .opening else {
+            throw .notReady(status.state)
+        }
+        let descriptor: OwnedDescriptor
+        do throws(SystemError) {
+            descriptor = try flow.handOver()
+        } catch {
+            throw .system(error)
+        }
+        closeLingering()
+        process(.taken(epoch: status.epoch))
+        return HandedFlow(epoch: status.epoch, descriptor: descriptor, isOver: false)
+    }
+
+    /// Takes the flow back from the client that had it, with a session on it.
+    public func park(_ epoch: UInt64) throws(ParkRefusal) {
+        let status = machine.status
+        guard let custody = status.custody, status.epoch == epoch else {
+            throw .staleEpoch(current: status.epoch)
+        }
+        guard custody.holder == .client else { throw .notTaken }
+        flows[epoch]?.isParked = true
+        process(.parked(epoch: epoch))
+    }
+
+    /// The client that had the flow is gone, and did not park it.
+    public func abandon(_ epoch: UInt64) {
+        flows[epoch]?.isParked = true
+        process(.abandoned(epoch: epoch))
+    }
 
     /// Makes a new flow in place of whatever there is: now, or as soon as a server that asked to be left alone for a
     /// while may be dialled again.
@@ -46,7 +106,12 @@ public final class ConnectionDriver {
 
     /// Ends the connection for good: when this returns, its socket is closed and nothing of it runs any more. Asked for
     /// by the observer in the middle of an event, as every request it comes right after that event's actions.
-    public func close() { process(.closeRequested) }
+    public func close() {
+        process(.closeRequested)
+        closeLingering()
+        for remnant in remnants { remnant.close(aborting: false) }
+        remnants = []
+    }
 
     /// Goes on under another policy, a valid one, and keeps the flow where that allows it.
     public func change(to policy: ConnectionPolicy) { process(.policyChanged(policy)) }
@@ -117,13 +182,15 @@ public final class ConnectionDriver {
             configure(epoch, options)
         case .keepAlive(let epoch, let heartbeat):
             if let flow = flows[epoch] { keeper.keepAlive(flow, heartbeat) }
+        case .watchInput(let epoch, let isWatched):
+            if let flow = flows[epoch] { keeper.watchInput(of: flow, isWatched) }
         case .probe(let epoch):
             if let flow = flows[epoch] { keeper.probe(flow) }
         case .giveUpAnswers(let epoch):
             keeper.giveUpAnswers(on: epoch)
         case .closeSocket(let epoch, let reason):
             keeper.forget(epoch)
-            flows.removeValue(forKey: epoch)?.close(aborting: reason == .localAddressRemoved)
+            if let flow = flows.removeValue(forKey: epoch) { end(flow, reason) }
         case .scheduleTimer(let timer, let deadline):
             timers.schedule(timer, at: deadline) { self.ring(timer) }
         case .cancelTimer(let timer):
@@ -132,6 +199,35 @@ public final class ConnectionDriver {
             if machine.policy.heartbeat?.adapts == true { keeper.heard(event, on: network(of: event.status)) }
             observer.connection(self, did: event)
         }
+    }
+
+    /// Closes a flow; one with bytes that a client has not read is kept for it.
+    private func end(_ flow: Flow, _ reason: CloseReason) {
+        switch reason {
+        case .closeRequested, .abandoned:
+            flow.close(aborting: false)
+        case .replaced where flow.wasHandedOver && !flow.isParked:
+            // Its client has not heard of the new one yet.
+            lingering[flow.epoch] = (
+                flow, Timers.shared.schedule(after: Self.lingeringTime) { [weak self] in self?.closeLingering() }
+            )
+        case .pathLost, .pathMoved, .localAddressRemoved, .dialFailed, .timedOut, .outrun, .unanswered, .replaced,
+            .overslept, .remoteClosed, .failed, .superseded:
+            guard flow.isParked, flow.unreadBytes > 0 else {
+                return flow.close(aborting: reason == .localAddressRemoved)
+            }
+            if remnants.count == Self.mostRemnants { remnants.removeFirst().close(aborting: false) }
+            flow.finish()
+            remnants.append(flow)
+        }
+    }
+
+    private func closeLingering() {
+        for (flow, timer) in lingering.values {
+            timer.cancel()
+            flow.close(aborting: false)
+        }
+        lingering = [:]
     }
 
     private func ring(_ timer: ConnectionTimer) {
@@ -194,6 +290,11 @@ extension ConnectionDriver: FlowOwner {
         case .securing(let local):
             process(.handshakeBegan(epoch: flow.epoch, local: local))
         case .connected(let local, let remote, let security):
+            let standing = machine.status.epoch
+            if let current = flows[standing], current !== flow, current.isParked, current.unreadBytes > 0 {
+                // Came in this very turn. Whoever moves away now leaves it behind.
+                process(.arrived(epoch: standing))
+            }
             process(.dialSucceeded(epoch: flow.epoch, local: local, remote: remote, security: security))
         case .connectFailed(let failure):
             process(.dialFailed(epoch: flow.epoch, failure))

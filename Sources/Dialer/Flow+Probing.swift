@@ -16,7 +16,7 @@ extension Flow {
 
     /// Whether the remote has acknowledged everything that was sent (`SIOCOUTQ`).
     var isDrained: Bool {
-        guard let number else { return false }
+        guard let number, !hasUnsentBytes else { return false }
         var count: CInt = 0
         return ioctl(number, UInt(TIOCOUTQ), &count) == 0 && count == 0
     }

@@ -38,6 +38,14 @@ final class Flow {
     private var isConnected = false
     /// The socket's own end, once it is connected.
     private var local: Endpoint?
+    /// Whether a client has ever had the socket; it may still hold a descriptor of it.
+    private(set) var wasHandedOver = false
+    /// Whether what arrives is for a client that sleeps.
+    var isParked = false {
+        didSet { relay?.isDelivering = !isParked }
+    }
+    /// What the client of a flow with TLS reads and writes, from when one first took it.
+    private var relay: Relay?
     /// What it is secured with, from its connect on.
     private(set) var security: SecuredStream?
     private var secure: Securing?
@@ -67,6 +75,24 @@ final class Flow {
         } catch {
             throw .other(code: error.code, text: error.description)
         }
+    }
+
+    /// A flow out of a socket that is connected, made elsewhere.
+    init(
+        adopting descriptor: consuming OwnedDescriptor, _ adoption: Adoption, _ options: SocketOptions,
+        owner: any FlowOwner
+    ) throws(SystemError) {
+        epoch = adoption.epoch
+        remote = adoption.remote
+        local = adoption.local
+        self.options = options
+        self.owner = owner
+        isConnected = true
+        // Who made it may have kept a descriptor.
+        wasHandedOver = true
+        let number = descriptor.number
+        self.descriptor = consume descriptor
+        registration = try Poller.shared.register(number, [.peerClosed, .edgeTriggered]) { self.take($0) }
     }
 
     private func take(_ readiness: Poller.Readiness) {
@@ -131,6 +157,7 @@ final class Flow {
                 isConnected = true
                 owner.flow(self, did: .connected(local: local, remote: remote, security: security.summary))
             }
+            relay?.exchange(with: security, over: number)
             if security.unreadBytes > 0 { inputArrived?() }
             // With plaintext that nobody read, the end is seen by the kernel's word alone, as without TLS.
             if security.unreadBytes > 0 { takeEnd(readiness) }
@@ -162,11 +189,14 @@ final class Flow {
         registration?.cancel()
         registration = nil
         guard let descriptor = descriptor.take() else { return }
+        relay?.close()
+        // Who still holds a descriptor reads what came before, and then the end.
+        if wasHandedOver, security == nil { shutdown(descriptor.number, CInt(SHUT_RDWR)) }
         if aborting {
             var linger = linger(l_onoff: 1, l_linger: 0)
             setsockopt(
                 descriptor.number, SOL_SOCKET, SO_LINGER, &linger, socklen_t(MemoryLayout.size(ofValue: linger)))
-        } else if local != nil {
+        } else if local != nil, !wasHandedOver || security != nil {
             security?.close(over: descriptor.number)
             // Closing over bytes that nobody read sends a reset (RFC 1122, 4.2.2.13). Discarded without a copy
             // (tcp(7)).
@@ -203,7 +233,7 @@ final class Flow {
 
     /// How many bytes wait for the client (`SIOCINQ`, or what TLS has decrypted); 0 for a flow that is closed.
     var unreadBytes: Int {
-        if let security { return security.unreadBytes }
+        if let security { return security.unreadBytes + (relay?.unreadBytes ?? 0) }
         guard let number = number else { return 0 }
         var count: CInt = 0
         return ioctl(number, UInt(FIONREAD), &count) == 0 ? Int(count) : 0
@@ -240,6 +270,57 @@ final class Flow {
         case .none: nil
         }
     }
+
+    // MARK: - The client's turn
+
+    /// Gives a client the socket: a descriptor of it, or with TLS one end of a pair behind which this process encrypts.
+    /// The flow stays watched for its end.
+    ///
+    /// - Throws: `EMFILE` or `ENFILE` when descriptors have run out.
+    func handOver() throws(SystemError) -> OwnedDescriptor {
+        guard let number else { throw SystemError("handing over the flow", code: EBADF) }
+        guard let security else {
+            let copy: OwnedDescriptor
+            switch descriptor {
+            case .some(let descriptor): copy = try descriptor.duplicate()
+            case .none: throw SystemError("handing over the flow", code: EBADF)
+            }
+            // Of the open file description, which both share: this process says for each call that it does not wait.
+            let flags = fcntl(copy.number, F_GETFL)
+            if flags & O_NONBLOCK != 0 { _ = fcntl(copy.number, F_SETFL, flags & ~O_NONBLOCK) }
+            wasHandedOver = true
+            isParked = false
+            return copy
+        }
+        let relay: Relay
+        if let known = self.relay {
+            relay = known
+        } else {
+            relay = try Relay { self.carry(security, .writable) }
+            self.relay = relay
+        }
+        let copy = try relay.clientsEnd()
+        wasHandedOver = true
+        isParked = false
+        relay.isDelivering = true
+        repeat {
+            relay.exchange(with: security, over: number)
+            // Of a flow that has ended, nobody else asks for the rest.
+            if registration == nil { security.carry(over: number, reading: true) }
+        } while registration == nil && security.unreadBytes > 0 && relay.hasRoom
+        registration?.update(security.interest)
+        return copy
+    }
+
+    /// Ends the flow, but for what it has received: that is there for the client to take.
+    func finish() {
+        registration?.cancel()
+        registration = nil
+        if let number { shutdown(number, CInt(SHUT_RDWR)) }
+    }
+
+    /// Bytes of the client's that wait to be encrypted.
+    var hasUnsentBytes: Bool { relay?.hasUnsentBytes ?? false }
 
     private func localEndpoint() throws(SystemError) -> Endpoint {
         switch descriptor {

@@ -39,6 +39,8 @@ final class FlowKeeper {
         /// The heartbeat that is not known to have arrived, and how long the flow had carried nothing before it.
         var outstanding: (silence: Duration, sentAt: Duration)?
         var probe: KernelProbe?
+        /// Whether the owner is to be told when bytes for the client wait.
+        var isWatched = false
     }
 
     /// What the server's kernel is to acknowledge.
@@ -72,9 +74,7 @@ final class FlowKeeper {
     func keepAlive(_ flow: Flow, _ heartbeat: Heartbeat?) {
         let epoch = flow.epoch
         forgetHeartbeat(of: epoch)
-        // One that waits for a session is not due before there is one, and nobody begins one here yet: the kernel's
-        // keepalive stands in, and the process does not wake to find that out.
-        guard let heartbeat, !heartbeat.kind.needsSession else { return }
+        guard let heartbeat else { return }
         var kept = self.kept[epoch] ?? Kept(flow: flow)
         kept.heartbeat = heartbeat
         kept.dialogue = KeepaliveDialogue(heartbeat.kind)
@@ -87,6 +87,15 @@ final class FlowKeeper {
         guard heartbeat.bounds != nil else { return }
         learner.join(id(of: epoch), self)
         adapt(epoch)
+    }
+
+    /// Tells, once, when bytes wait on a flow that are not an answer; or does not any more.
+    func watchInput(of flow: Flow, _ isWatched: Bool) {
+        let epoch = flow.epoch
+        kept[epoch, default: Kept(flow: flow)].isWatched = isWatched
+        awaitInput(on: epoch)
+        // The edge of what came before this was asked for is past.
+        if isWatched, flow.unreadBytes > 0 { inputArrived(on: epoch) }
     }
 
     /// Finds out at once whether the other end is there.
@@ -105,7 +114,8 @@ final class FlowKeeper {
     /// Awaits no answer any more: the server gives none, or its time is over.
     func giveUpAnswers(on epoch: UInt64) {
         _ = kept[epoch]?.dialogue?.giveUp()
-        kept[epoch]?.flow.stopAwaitingInput()
+        // What might have become an answer is the client's.
+        inputArrived(on: epoch)
     }
 
     /// The options of a flow's socket were set anew: a probe that is on its way goes on.
@@ -164,7 +174,7 @@ final class FlowKeeper {
         kept[epoch]?.wake = nil
         kept[epoch]?.dialogue = nil
         kept[epoch]?.outstanding = nil
-        kept[epoch]?.flow.stopAwaitingInput()
+        awaitInput(on: epoch)
     }
 
     // MARK: - The protocol's keepalive
@@ -202,13 +212,35 @@ final class FlowKeeper {
         self.kept[epoch]?.sentAt = now
         if !isVerification { self.kept[epoch]?.outstanding = silence.map { ($0, now) } }
         guard heartbeat.kind.figures.answer == .message else { return false }
-        kept.flow.awaitInput { [weak self] in self?.readAnswers(epoch) }
+        awaitInput(on: epoch)
         owner.flowKeeper(heard: .probeSent(epoch: epoch))
         return true
     }
 
-    private func readAnswers(_ epoch: UInt64) {
-        guard var dialogue = kept[epoch]?.dialogue, let flow = kept[epoch]?.flow else { return }
+    /// Has the flow tell of bytes as long as somebody wants to know.
+    private func awaitInput(on epoch: UInt64) {
+        guard let kept = kept[epoch] else { return }
+        if kept.isWatched || kept.dialogue?.isAwaitingAnswer == true {
+            kept.flow.awaitInput { [weak self] in self?.inputArrived(on: epoch) }
+        } else {
+            kept.flow.stopAwaitingInput()
+        }
+    }
+
+    /// Sorts what has come: answers are read, the rest is the client's.
+    private func inputArrived(on epoch: UInt64) {
+        let isUndecided = readAnswers(epoch)
+        if !isUndecided, let kept = kept[epoch], kept.isWatched, kept.flow.unreadBytes > 0 {
+            self.kept[epoch]?.isWatched = false
+            owner.flowKeeper(heard: .arrived(epoch: epoch))
+        }
+        awaitInput(on: epoch)
+    }
+
+    /// - Returns: whether what is there may yet become an answer.
+    private func readAnswers(_ epoch: UInt64) -> Bool {
+        guard var dialogue = kept[epoch]?.dialogue, let flow = kept[epoch]?.flow else { return false }
+        var isUndecided = false
         var count = 0
         var isHidden = false
         loop: while dialogue.isAwaitingAnswer {
@@ -217,6 +249,7 @@ final class FlowKeeper {
                 flow.discard(length)
                 count += answers
             case .undecided:
+                isUndecided = flow.unreadBytes > 0
                 break loop
             case .forClient:
                 // What comes behind the client's bytes cannot be seen. The server's kernel is asked instead.
@@ -225,14 +258,14 @@ final class FlowKeeper {
             }
         }
         kept[epoch]?.dialogue = dialogue
-        if !dialogue.isAwaitingAnswer { flow.stopAwaitingInput() }
         if count > 0 {
             settle(epoch)
             owner.flowKeeper(heard: .answered(epoch: epoch, count: count))
         }
-        guard isHidden, kept[epoch] != nil else { return }
+        guard isHidden, kept[epoch] != nil else { return isUndecided }
         owner.flowKeeper(heard: .answerHidden(epoch: epoch))
         if kept[epoch] != nil { probeByKernel(flow) }
+        return false
     }
 
     // MARK: - How often
@@ -313,7 +346,8 @@ extension StatusReason {
         case .remoteClosed, .flowFailed(.reset): true
         case .opened, .noPath, .pathAvailable, .pathMoved, .retryDue, .dialledTooOften, .serverAsked, .resolutionFailed,
             .dialFailed, .connected, .replaced, .resumed, .unanswered, .unverified, .verified, .flowFailed,
-            .localAddressRemoved, .redialRequested, .policyChanged, .closeRequested:
+            .localAddressRemoved, .adopted, .taken, .parked, .arrived, .clientGone, .redialRequested, .policyChanged,
+            .closeRequested:
             false
         }
     }

@@ -48,6 +48,9 @@ final class SecuredStream {
         session.drain { send($0, to: socket) }
     }
 
+    /// Whether plaintext can be sent now: what was sent before has left.
+    var takesPlaintext: Bool { session.state == .open && session.pendingOutput == 0 }
+
     /// Sends plaintext, whole or not at all.
     func send(_ plaintext: [UInt8], over socket: CInt) -> Bool {
         // A session that has something of its own to send has a socket that takes nothing now.

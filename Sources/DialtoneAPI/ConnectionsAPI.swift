@@ -183,6 +183,14 @@ public enum ConnectionsAPI {
             public static let pathChanged = Kind(rawValue: "pathChanged")
             /// Its remote or policy changed.
             public static let reconfigured = Kind(rawValue: "reconfigured")
+            /// A client has taken its socket.
+            public static let taken = Kind(rawValue: "taken")
+            /// The client gave the socket back.
+            public static let parked = Kind(rawValue: "parked")
+            /// The client that had the socket is gone without a word, and the socket was kept.
+            public static let abandoned = Kind(rawValue: "abandoned")
+            /// Bytes for the client wait.
+            public static let arrived = Kind(rawValue: "arrived")
             /// It is no longer supervised.
             public static let closed = Kind(rawValue: "closed")
         }

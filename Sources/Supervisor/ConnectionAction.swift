@@ -16,6 +16,9 @@ public enum ConnectionAction: Hashable, Sendable {
     case openSocket(FlowRequest)
     /// Send this heartbeat on a flow that stands, from now on, as often as it says; `nil` for no more.
     case keepAlive(epoch: UInt64, Heartbeat?)
+    /// Tell, once, when bytes wait that are not the answer to a keepalive; or do not any more. Told within the same
+    /// run where some wait already.
+    case watchInput(epoch: UInt64, Bool)
     /// Find out at once whether the other end of a flow is there: send a keepalive, or where none may be sent have the
     /// kernel send a probe.
     case probe(epoch: UInt64)
@@ -119,6 +122,8 @@ public enum CloseReason: String, Hashable, Sendable, CaseIterable {
     case failed
     /// The user wants a new flow, or a flow elsewhere.
     case superseded
+    /// Its client is gone, and nobody knows where in the stream it was.
+    case abandoned
     /// The user ended the connection.
     case closeRequested
 }

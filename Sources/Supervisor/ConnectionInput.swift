@@ -6,6 +6,8 @@ public import NetworkPath
 public enum ConnectionInput: Hashable, Sendable {
     /// Supervision began. Told once, first.
     case opened
+    /// Supervision began with a flow that stands. Told once, first, in place of ``opened``.
+    case adopted(Adoption)
     /// The path to the target of the last ``ConnectionAction/observePath(_:)`` is this one now.
     case pathChanged(Path)
     /// The query was answered.
@@ -30,6 +32,14 @@ public enum ConnectionInput: Hashable, Sendable {
     case answerHidden(epoch: UInt64)
     /// The server's kernel acknowledged something that was sent at `begun`.
     case acknowledged(epoch: UInt64, begun: Duration)
+    /// Bytes for the client wait on a flow that the agent watches (``ConnectionAction/watchInput(epoch:_:)``).
+    case arrived(epoch: UInt64)
+    /// A client has taken the flow.
+    case taken(epoch: UInt64)
+    /// The client gave the flow back, with a session on it.
+    case parked(epoch: UInt64)
+    /// The client that had the flow is gone without having parked it.
+    case abandoned(epoch: UInt64)
     /// The machine woke from suspend.
     case resumed
     /// The server asks to be left alone for so long (`Retry-After`), when the flow that stands ends.

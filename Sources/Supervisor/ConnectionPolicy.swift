@@ -28,6 +28,9 @@ public struct ConnectionPolicy: Hashable, Sendable {
     /// and kicks would be dialled each second for ever. After a minute the reset is harmless: whatever kicks later than
     /// that costs its server one connection a minute.
     public var stableAfter: Duration
+    /// Whether a flow is kept whose client is gone without having parked it, instead of being made anew. Nobody knows
+    /// where in the stream such a client was; a server that does not care, with messages of one line, loses nothing.
+    public var keepsAbandonedFlow = false
     /// How it is secured, where the remote's scheme needs TLS.
     public var tls: TLSPolicy
     /// How its packets are marked for the network.

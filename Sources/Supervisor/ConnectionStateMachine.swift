@@ -8,7 +8,7 @@ internal import NetworkPath
 ///
 /// The driver owns one machine a connection and calls ``process(_:now:using:)`` with everything that happens to it:
 ///
-/// 1. ``ConnectionInput/opened`` first and once. Its answer is `observePath`, and the driver tells the path it finds by
+/// 1. ``ConnectionInput/opened`` or ``ConnectionInput/adopted(_:)`` first and once. Its answer is `observePath`, and the driver tells the path it finds by
 ///    `pathChanged`, the present one at once and each later one as it comes. Nothing is dialled before that.
 /// 2. The actions of a call are run in their order, all of them, before the next input is told. What happens while they
 ///    run (a `connect` that fails on the spot) is an input too: it is kept and told afterwards, never in between.
@@ -74,6 +74,8 @@ public struct ConnectionStateMachine: ~Copyable {
         var liveness: Liveness
         /// The way to a flow over a better path, while one is tried.
         var move: Move?
+        /// Who has it.
+        var custody = Custody.new
     }
 
     /// A flow over a better path, before it takes the place of the one that stands.
@@ -126,6 +128,7 @@ public struct ConnectionStateMachine: ~Copyable {
         var turn = Turn(now: now, random: random)
         switch input {
         case .opened: open(&turn)
+        case .adopted(let adoption): adopt(adoption, &turn)
         case .pathChanged(let path): pathChanged(to: path, &turn)
         case .resolved(let query, let answer): resolved(query, answer, &turn)
         case .resolutionFailed(let query, let failure): resolutionFailed(query, failure, &turn)
@@ -139,6 +142,10 @@ public struct ConnectionStateMachine: ~Copyable {
         case .answered(let epoch, let count): answered(epoch, count, &turn)
         case .answerHidden(let epoch): answerHidden(epoch, &turn)
         case .acknowledged(let epoch, let begun): acknowledged(epoch, begun, &turn)
+        case .arrived(let epoch): arrived(epoch, &turn)
+        case .taken(let epoch): taken(epoch, &turn)
+        case .parked(let epoch): parked(epoch, &turn)
+        case .abandoned(let epoch): abandoned(epoch, &turn)
         case .resumed: resumed(&turn)
         case .serverAsked(let pause): serverAsked(pause, &turn)
         case .localAddressRemoved(let address): localAddressRemoved(address, &turn)

@@ -71,6 +71,9 @@ public struct ConnectionStatus: Hashable, Sendable {
     /// the connect, of keepalives and of verifications; the driver may know a later one.
     public var lastProof: Duration?
 
+    /// Who has the flow that stands; `nil` without one.
+    public var custody: Custody?
+
     // Out of line: a path is most of a status's size, and events are kept by the thousand without theirs.
     private var boxedPath: BoxedPath?
 
@@ -82,7 +85,7 @@ public struct ConnectionStatus: Hashable, Sendable {
     public init(
         state: State, reason: StatusReason, epoch: UInt64 = 0, attempt: Int = 1, nextAttempt: Duration? = nil,
         since: Duration, localAddress: Endpoint? = nil, remoteAddress: Endpoint? = nil, interface: String? = nil,
-        security: TLSSummary? = nil, path: Path? = nil, lastProof: Duration? = nil
+        security: TLSSummary? = nil, path: Path? = nil, lastProof: Duration? = nil, custody: Custody? = nil
     ) {
         self.state = state
         self.reason = reason
@@ -96,6 +99,7 @@ public struct ConnectionStatus: Hashable, Sendable {
         self.security = security
         self.path = path
         self.lastProof = lastProof
+        self.custody = custody
     }
 }
 
@@ -117,6 +121,14 @@ public struct ConnectionEvent: Hashable, Sendable {
         case pathChanged
         /// The policy changed and the flow, if any, was kept.
         case policyChanged
+        /// A client has taken the flow.
+        case taken
+        /// The client gave the flow back.
+        case parked
+        /// The client that had the flow is gone, and the flow was kept.
+        case abandoned
+        /// Bytes for the client wait on the flow.
+        case arrived
     }
 
     /// What kind of thing.

@@ -144,7 +144,7 @@ extension ConnectionStateMachine {
             connectedAt: turn.now,
             liveness: Liveness(
                 policy.livenessFigures, connectedAt: turn.now, hasAnsweredKeepalives: hasAnsweredKeepalives))
-        if let heartbeat = policy.heartbeat { turn.perform(.keepAlive(epoch: epoch, heartbeat)) }
+        attend(to: ready, &turn)
         enter(.ready(ready), because: old == nil ? .connected : .replaced, &turn)
     }
 

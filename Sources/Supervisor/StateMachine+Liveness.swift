@@ -16,6 +16,11 @@ extension ConnectionStateMachine {
         update(epoch, because: .verified, &turn) { liveness, _ in liveness.withdrawProbes() }
     }
 
+    /// The answers to what was sent are not looked for any more.
+    mutating func withdrawProbes(of epoch: UInt64, _ turn: inout Turn<some RandomNumberGenerator>) {
+        update(epoch, because: reason, &turn) { liveness, _ in liveness.withdrawProbes() }
+    }
+
     mutating func acknowledged(
         _ epoch: UInt64, _ begun: Duration, _ turn: inout Turn<some RandomNumberGenerator>
     ) {
@@ -46,7 +51,8 @@ extension ConnectionStateMachine {
 
     mutating func heartbeatChanged(_ turn: inout Turn<some RandomNumberGenerator>) {
         guard case .ready(let ready) = state else { return }
-        turn.perform(.keepAlive(epoch: ready.epoch, policy.heartbeat))
+        let heartbeat = policy.heartbeat.flatMap { ready.custody.permits($0.kind) ? $0 : nil }
+        turn.perform(.keepAlive(epoch: ready.epoch, heartbeat))
         // The answers to what was sent before are not looked for any more.
         update(ready.epoch, because: reason, &turn) { [figures = policy.livenessFigures] liveness, _ in
             liveness.adopt(figures)

@@ -9,7 +9,7 @@ extension ConnectionStateMachine {
     mutating func pathMoved(
         under ready: Ready, from old: Path?, _ turn: inout Turn<some RandomNumberGenerator>
     ) {
-        guard let path else { return }
+        guard let path, path.permitsDialling else { return }
         if path.isBetter(for: ready, under: policy) {
             if case .dialling? = ready.move, let old, !path.leadsElsewhere(than: old) { return }
             endMove(.pathMoved, &turn)
@@ -110,6 +110,8 @@ extension Path {
         guard policy.movesToBetterPath, status == .satisfied, let source, destination == flow.remote.address else {
             return false
         }
+        // Bytes that the server counts as delivered go to the client first.
+        guard !flow.custody.hasArrivals else { return false }
         return source != flow.local.address
     }
 }

@@ -20,6 +20,7 @@ extension ConnectionStateMachine {
             status.interface = ready.interface
             status.security = ready.security
             status.lastProof = ready.liveness.lastProof
+            status.custody = ready.custody
         case .backingOff(let deadline), .failed(let deadline):
             status.nextAttempt = deadline
         }

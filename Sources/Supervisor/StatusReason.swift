@@ -40,6 +40,16 @@ public enum StatusReason: Hashable, Sendable {
     case flowFailed(FlowFailure)
     /// The flow's local address is gone from this machine.
     case localAddressRemoved(IPAddress)
+    /// A client brought the flow, or an earlier run of the agent left it.
+    case adopted
+    /// A client has taken the flow.
+    case taken
+    /// The client gave the flow back, with a session on it.
+    case parked
+    /// Bytes for the client wait.
+    case arrived
+    /// The client that had the flow is gone without having parked it.
+    case clientGone
     /// A user asked for a new flow.
     case redialRequested
     /// A user gave the connection another policy.
@@ -71,6 +81,11 @@ extension StatusReason: CustomStringConvertible {
         case .remoteClosed: "closed by the remote"
         case .flowFailed(let failure): failure.description
         case .localAddressRemoved(let address): "source \(address) is gone"
+        case .adopted: "a client brought the flow"
+        case .taken: "taken by a client"
+        case .parked: "parked by its client"
+        case .arrived: "something came for the client"
+        case .clientGone: "its client is gone without having parked it"
         case .redialRequested: "redial requested"
         case .policyChanged: "policy changed"
         case .closeRequested: "close requested"
@@ -108,7 +123,8 @@ extension StatusReason: CustomStringConvertible {
             failure.advice
         case .opened, .noPath, .pathAvailable, .pathMoved, .retryDue, .dialledTooOften, .serverAsked, .resolutionFailed,
             .dialFailed, .connected, .replaced, .resumed, .unanswered, .unverified, .verified, .remoteClosed,
-            .flowFailed, .localAddressRemoved, .redialRequested, .policyChanged, .closeRequested:
+            .flowFailed, .localAddressRemoved, .adopted, .taken, .parked, .arrived, .clientGone, .redialRequested,
+            .policyChanged, .closeRequested:
             nil
         }
     }

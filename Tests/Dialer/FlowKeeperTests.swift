@@ -136,18 +136,6 @@ import Testing
         bench.close()
     }
 
-    @Test(arguments: [KeepaliveProtocol.mqtt, .xmppPing, .whitespace, .websocket])
-    func whatTakesASessionIsNotSentBeforeThereIsOne(kind: KeepaliveProtocol) async throws {
-        let (bare, witness) = (try await Bench(wakes), try await Bench(wakes))
-        bare.keeper.keepAlive(bare.flow, Heartbeat(kind, interval: .milliseconds(100), tolerance: .zero))
-        #expect(wakes.count == 0)
-        witness.keeper.keepAlive(witness.flow, Self.brisk)
-        for _ in 1...2 { #expect(await witness.heard.next() == Self.ping) }
-        #expect(bare.peer.everything() == "")
-        bare.close()
-        witness.close()
-    }
-
     @Test func overTLSTheAnswerIsReadAndNothingBehindIt() async throws {
         let server = try SecureServer(.init(whenHeard: { $0.send(Array("\r\nINVITE".utf8)) }))
         let bench = try await Bench(wakes, server)

@@ -33,6 +33,7 @@ extension Checker {
         if isIdle { try needs(status.nextAttempt == known.timers[.retry], "nextAttempt") }
         if status.state == .waiting { try require(!known.hasPath, .pathDialledAtOnce, "waits with a path") }
         if status.state.hasFlow { try checkProofs(status, now) }
+        try require(status.custody == (status.state.hasFlow ? known.custody : nil), .oneReader, "\(known.custody)")
         guard let told = lastEvent?.status else { return }
         let isTold =
             told.state == status.state && told.epoch == status.epoch && told.since == status.since
@@ -47,7 +48,7 @@ extension Checker {
         try require((status.state == .verifying) == (life.event != nil), .proofsKept, "\(status.state)")
         try require(status.lastProof == life.lastProof, .proofsKept, "\(String(describing: status.lastProof))")
         guard let proof = life.lastProof, let heartbeat = known.policy.heartbeat, life.figures.isAnswerMandatory,
-            heartbeat.kind.figures.answer == .message, status.state == .ready
+            heartbeat.kind.figures.answer == .message, status.state == .ready, known.heartbeat != nil
         else { return }
         // What a machine that sleeps cannot keep, it makes up for when it wakes; figures that change count from then.
         let promised = heartbeat.cadence.interval + life.figures.answerDeadline
@@ -103,9 +104,26 @@ extension Checker {
             if epoch != before.standing { try require(actions.isEmpty, .silentWithoutNews, "\(actions)") }
         case .serverAsked:
             try require(actions.isEmpty, .silentWithoutNews, "\(actions)")
-        case .opened, .closeRequested:
+        case .arrived(let epoch), .taken(let epoch), .parked(let epoch), .abandoned(let epoch):
+            try checkHands(epoch, before, actions, status, now)
+        case .opened, .adopted, .closeRequested:
             break
         }
+    }
+
+    /// Whether the flow is in the hands that it should be in, and was given up where nobody knows what was read of it.
+    private func checkHands(
+        _ epoch: UInt64, _ before: Knowledge, _ actions: [ConnectionAction], _ status: ConnectionStatus, _ now: Duration
+    ) throws {
+        guard epoch == before.standing else {
+            return try require(actions.isEmpty, .silentWithoutNews, "\(actions)")
+        }
+        guard known.standing == epoch else {
+            (failures, refusedSince) = (0, nil)
+            return before.hasPath ? try checkDialsNow(status, now) : ()
+        }
+        let isNews = before.custody != known.custody
+        try require(isNews == !actions.isEmpty, .oneReader, "\(actions)")
     }
 
     private func checkTimer(

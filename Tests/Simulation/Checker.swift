@@ -34,6 +34,8 @@ final class Checker {
         var queries: [UInt64: NameQuestion] = [:]
         var timers: [ConnectionTimer: Duration] = [:]
         var life = FlowLife()
+        /// Who has the flow that stands.
+        var custody = Custody.new
         /// When each attempt began.
         var begun: [UInt64: Duration] = [:]
 
@@ -44,12 +46,16 @@ final class Checker {
         var isDialling: Bool { !queries.isEmpty || !attempts.isEmpty }
         /// Whether the path leads from another address than the flow that stands.
         var hasBetterPath: Bool {
-            guard policy.movesToBetterPath, let path, path.status == .satisfied, let source = path.source,
+            guard policy.movesToBetterPath, !custody.hasArrivals, let path, path.status == .satisfied,
+                let source = path.source,
                 let flow = standing.flatMap({ sockets[$0] }), let local = flow.local?.address,
                 path.destination == flow.request.remote.address
             else { return false }
             return source != local
         }
+
+        /// What is to be sent on the flow that stands.
+        var heartbeat: Heartbeat? { policy.heartbeat.flatMap { custody.permits($0.kind) ? $0 : nil } }
     }
 
     /// What one dial has heard and tried.
@@ -83,7 +89,7 @@ final class Checker {
     private(set) var beganDialInThisTurn = false
     /// When the answer to a keepalive could last not be told from the client's bytes: the kernel has to be asked then.
     private(set) var answerHiddenAt: Duration?
-    /// When the figures of the keepalive were last changed.
+    /// When the figures of the keepalive, or the hands the flow is in, were last changed.
     private(set) var heartbeatChangedAt: Duration?
     var lastEvent: ConnectionEvent?
     var events = 0
@@ -165,10 +171,31 @@ final class Checker {
             known.life.probes = []
             answerHiddenAt = now
         case .acknowledged(let epoch, let begun) where epoch == known.standing: known.life.proved(begun, now)
-        case .opened, .localAddressRemoved, .remoteClosed, .flowFailed, .closeRequested, .probeSent, .answered,
-            .answerHidden, .acknowledged:
+        case .arrived(let epoch), .taken(let epoch), .parked(let epoch), .abandoned(let epoch):
+            if epoch == known.standing { noteHands(input, now) }
+        case .opened, .adopted, .localAddressRemoved, .remoteClosed, .flowFailed, .closeRequested, .probeSent,
+            .answered, .answerHidden, .acknowledged:
             break
         }
+    }
+
+    private func noteHands(_ input: ConnectionInput, _ now: Duration) {
+        let isHeld = known.custody.holder == .client
+        switch input {
+        case .arrived where !isHeld:
+            known.custody.hasArrivals = true
+            return
+        case .taken where !isHeld:
+            known.custody = Custody(holder: .client, session: known.custody.session == .open ? .open : .unknown)
+            known.life.probes = []
+        case .parked where isHeld:
+            known.custody = .parked
+        case .abandoned where isHeld && known.policy.keepsAbandonedFlow:
+            known.custody = Custody(holder: .daemon, session: .unknown)
+        default:
+            return
+        }
+        heartbeatChangedAt = now
     }
 
     private func noteAttempt(_ input: ConnectionInput, _ now: Duration) {
@@ -183,6 +210,7 @@ final class Checker {
             known.sockets[epoch]?.local = local
             known.sockets[epoch]?.connectedAt = now
             known.life.begin(known.policy, now)
+            known.custody = .new
             refusedSince = nil
         case .dialFailed(let epoch, let failure) where known.attempts[epoch] != nil:
             dial?.misses.append(failure)
@@ -238,7 +266,7 @@ final class Checker {
         _ action: ConnectionAction, of input: ConnectionInput, _ before: Knowledge, _ world: World, _ now: Duration
     ) throws {
         switch action {
-        case .observePath, .stopObservingPath, .configureSocket:
+        case .observePath, .stopObservingPath, .configureSocket, .watchInput:
             break
         case .resolve(let query, let question):
             try require(known.hasPath, .noPacketWithoutPath, "asks for the name over \(String(describing: known.path))")
@@ -257,8 +285,9 @@ final class Checker {
             try noteClose(epoch, reason, of: input, before, now)
         case .keepAlive(let epoch, let heartbeat):
             try require(known.sockets[epoch]?.connectedAt != nil, .closesWhatIsOpen, "keeps \(epoch) alive")
-            try require(heartbeat == known.policy.heartbeat, .proofsKept, "\(String(describing: heartbeat))")
-            known.life.adopt((heartbeat?.kind ?? .kernel).figures, isFirst: known.life.lastProof == now)
+            try require(heartbeat == known.heartbeat, .proofsKept, "\(String(describing: heartbeat))")
+            guard case .policyChanged = input else { break }
+            known.life.adopt((known.policy.heartbeat?.kind ?? .kernel).figures)
         case .giveUpAnswers(let epoch):
             try require(epoch == known.standing && known.life.probes.isEmpty, .proofsKept, "gives up on \(epoch)")
         case .probe(let epoch):
@@ -349,8 +378,11 @@ final class Checker {
                 other != epoch && reason == .replaced
                     && (before.hasBetterPath || before.path?.status != .satisfied)
             case .timerFired(.proof): reason == .unanswered && before.life.isLost(at: now)
-            case .opened, .resolved, .resolutionFailed, .handshakeBegan, .dialFailed, .timerFired, .probeSent,
-                .answered, .answerHidden, .acknowledged, .resumed, .serverAsked:
+            case .abandoned(let ended):
+                ended == epoch && reason == .abandoned && before.custody.holder == .client
+                    && !before.policy.keepsAbandonedFlow
+            case .opened, .adopted, .resolved, .resolutionFailed, .handshakeBegan, .dialFailed, .timerFired, .probeSent,
+                .answered, .answerHidden, .acknowledged, .arrived, .taken, .parked, .resumed, .serverAsked:
                 false
             }
         try require(isForCause, .flowEndsForCause, "closed as \(reason) on \(input)")
@@ -398,10 +430,10 @@ struct FlowLife {
 
     mutating func end() { (probes, event, lastProof) = ([], nil, nil) }
 
-    mutating func adopt(_ figures: KeepaliveFigures, isFirst: Bool) {
+    mutating func adopt(_ figures: KeepaliveFigures) {
         self.figures = figures
         probes = []
-        if !isFirst { hasAnswered = false }
+        hasAnswered = false
     }
 
     mutating func sent(_ now: Duration) { probes = (probes + [now]).suffix(2) }

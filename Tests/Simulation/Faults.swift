@@ -16,6 +16,7 @@ enum Fault: CaseIterable {
     case lineForgotten, suspend, serverAsks, answerHidden
     case redial, redialStorm, policyChanges
     case lateWords, earlyTimer
+    case bytesArrive, clientTakes, clientParks, clientGoes
     case calm
 }
 
@@ -54,7 +55,7 @@ extension Simulation {
                 world.hosts[host] = random.pick(World.Host.allCases)
             }
         case .serverRestarts: try restartServer()
-        case .silentDeath: try endFlow { .flowFailed(epoch: $0, .timedOut) }
+        case .silentDeath: try withFlow { .flowFailed(epoch: $0, .timedOut) }
         case .nameServerChanges: world.nameServer = random.pick(World.NameServer.allCases)
         case .answerChanges: world.answer = (0...random.below(4)).map { _ in random.below(4) }
         case .servicesChange: world.services = random.pick(World.Services.allCases)
@@ -63,13 +64,19 @@ extension Simulation {
         case .serverAsks:
             if random.chance(30) { return try tell(.redialRequested(after: .seconds(random.below(120)))) }
             try tell(.serverAsked(.seconds(random.below(120))))
-            if random.chance(70) { try endFlow { .remoteClosed(epoch: $0) } }
+            if random.chance(70) { try withFlow { .remoteClosed(epoch: $0) } }
         case .answerHidden: if let epoch = checker.known.standing { try tell(.answerHidden(epoch: epoch)) }
         case .redial: try tell(.redialRequested())
         case .redialStorm: for _ in 0..<random.below(60) { try tell(.redialRequested()) }
         case .policyChanges: try changePolicy()
         case .lateWords: try sayLateWords()
-        case .earlyTimer: if let timer = checker.known.timers.keys.first { try tell(.timerFired(timer)) }
+        case .earlyTimer:
+            let timer = ConnectionTimer.allCases.first { checker.known.timers[$0] != nil }
+            if let timer { try tell(.timerFired(timer)) }
+        case .bytesArrive: try withFlow { .arrived(epoch: $0) }
+        case .clientTakes: try withFlow { .taken(epoch: $0) }
+        case .clientParks: try withFlow { .parked(epoch: $0) }
+        case .clientGoes: try withFlow { .abandoned(epoch: $0) }
         case .calm: try run(until: now + .seconds(checker.known.policy.heartbeat == nil ? 3600 : 600))
         }
     }
@@ -128,12 +135,12 @@ extension Simulation {
         let before = world.hosts
         world.hosts = [World.Host](repeating: .refuses, count: before.count)
         let isOrderly = random.chance(50)
-        try endFlow { isOrderly ? .remoteClosed(epoch: $0) : .flowFailed(epoch: $0, .reset) }
+        try withFlow { isOrderly ? .remoteClosed(epoch: $0) : .flowFailed(epoch: $0, .reset) }
         try run(until: now + random.pause())
         world.hosts = before
     }
 
-    private mutating func endFlow(_ input: (UInt64) -> ConnectionInput) throws {
+    private mutating func withFlow(_ input: (UInt64) -> ConnectionInput) throws {
         if let epoch = checker.known.standing { try tell(input(epoch)) }
     }
 
@@ -151,6 +158,10 @@ extension Simulation {
         try tell(.probeSent(epoch: epoch))
         try tell(.answered(epoch: epoch, count: 1))
         try tell(.acknowledged(epoch: epoch, begun: now))
+        for word in [ConnectionInput.arrived, ConnectionInput.taken, ConnectionInput.parked, ConnectionInput.abandoned]
+        {
+            try tell(word(epoch))
+        }
         try tell(.resolved(query: query, .addresses(World.hosts.map { .init($0, source: nil) })))
         try tell(.resolutionFailed(query: query, .noSuchName))
         // A timer that was cancelled when its word was under way already.
@@ -164,6 +175,7 @@ extension Simulation {
         if random.chance(30) { policy.keepalive = nil }
         if random.chance(30) { policy.heartbeat = random.chance(50) ? Heartbeat(.mqtt) : nil }
         if random.chance(30) { policy.movesToBetterPath.toggle() }
+        if random.chance(30) { policy.keepsAbandonedFlow.toggle() }
         if random.chance(30) { policy.mark = UInt32(random.below(3)) }
         try tell(.policyChanged(policy))
     }

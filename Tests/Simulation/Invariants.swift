@@ -46,6 +46,8 @@ enum Invariant: String, CaseIterable {
     case closedForGood
     /// With a path and a willing server the connection is ready within the bound.
     case readyInTime
+    /// A flow is in one pair of hands, and what the status says of its session is what was said of it.
+    case oneReader
     /// A flow that nothing touches stays, without an action.
     case staysReady
 }

@@ -25,6 +25,8 @@ extension Simulation {
         world.hasAddress = [true, true]
         pending.removeAll { if case .kick = $0.happening { true } else { false } }
         if let standing = checker.known.standing, random.chance(50) { world.forgotten.insert(standing) }
+        isAttended = true
+        if let standing = checker.known.standing { try login(standing) }
         var bound = dialBound
         if byPath {
             try move(to: .uplink(random.below(2)))

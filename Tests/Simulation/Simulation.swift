@@ -44,6 +44,8 @@ struct Simulation: ~Copyable {
     var backlog: [ConnectionInput] = []
     /// The keepalives that the driver was asked for.
     var heartbeats: [UInt64: Heartbeat] = [:]
+    /// Whether a client logs in on every new flow, from the recovery on.
+    var isAttended = false
     var steps = 0
     var trace: [String]?
 
@@ -184,10 +186,20 @@ struct Simulation: ~Copyable {
             pending.removeAll { if case .beat(epoch) = $0.happening { true } else { false } }
             // Half of the words that are under way come all the same, late.
             if random.chance(50) { pending.removeAll { $0.concerns(epoch: epoch) } }
-        case .giveUpAnswers, .stopObservingPath, .cancelResolution, .configureSocket, .scheduleTimer, .cancelTimer,
-            .emit:
+        case .emit(let event):
+            if isAttended, event.kind == .stateChanged, event.status.custody == .new {
+                backlog += [.taken(epoch: event.status.epoch), .parked(epoch: event.status.epoch)]
+            }
+        case .giveUpAnswers, .watchInput, .stopObservingPath, .cancelResolution, .configureSocket, .scheduleTimer,
+            .cancelTimer:
             break
         }
+    }
+
+    /// The client logs in on a flow, whoever has it.
+    mutating func login(_ epoch: UInt64) throws {
+        try tell(.taken(epoch: epoch))
+        try tell(.parked(epoch: epoch))
     }
 
     private mutating func scheduleBeat(_ epoch: UInt64) {

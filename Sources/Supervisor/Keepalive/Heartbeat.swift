@@ -61,8 +61,8 @@ public struct Heartbeat: Hashable, Sendable {
         return keepalive
     }
 
-    /// Whether its interval is learned. One that waits for a session is not sent, and the kernel's stands in.
-    public var adapts: Bool { bounds != nil && !kind.needsSession }
+    /// Whether its interval is learned.
+    public var adapts: Bool { bounds != nil }
 
     /// What its answers are judged by: the protocol's figures, but for what was chosen.
     var figures: KeepaliveFigures {

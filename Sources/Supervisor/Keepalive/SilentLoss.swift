@@ -65,7 +65,8 @@ public struct SilentLoss: Sendable {
         case .unanswered, .flowFailed(.timedOut): true
         case .opened, .noPath, .pathAvailable, .pathMoved, .retryDue, .dialledTooOften, .serverAsked, .resolutionFailed,
             .dialFailed, .connected, .replaced, .resumed, .unverified, .verified, .remoteClosed, .flowFailed,
-            .localAddressRemoved, .redialRequested, .policyChanged, .closeRequested:
+            .localAddressRemoved, .adopted, .taken, .parked, .arrived, .clientGone, .redialRequested, .policyChanged,
+            .closeRequested:
             false
         }
     }

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Glibc
+internal import Platform
+
+/// What a client reads and writes in place of a flow with TLS, whose keys live in this process: one end of a pair of
+/// Unix sockets. Plaintext goes between the other end and the session.
+///
+/// Both directions push back: a client that does not read fills the pair, then one TLS record, then the socket, and the
+/// server waits; a server that does not read fills the socket, then the session's output, then the pair, and the client
+/// waits.
+@AgentQueue
+final class Relay {
+    /// What each direction of the pair holds at most (`SO_SNDBUF`; the kernel doubles it for its own bookkeeping,
+    /// socket(7)). Four of TLS's largest records.
+    private static let capacity: CInt = 64 * 1024
+
+    /// One for all relays: what is read is passed on before the next one's turn.
+    private static let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 16 * 1024, alignment: 16)
+
+    private let ours: OwnedDescriptor
+    /// Kept, so that what a client left unread is there for the next one.
+    private let theirs: OwnedDescriptor
+    private var registration: Poller.Registration?
+    private var hasEnded = false
+    /// Whether the client's side took all that was offered to it last.
+    private(set) var hasRoom = true
+    /// Whether plaintext goes to the client. What a parked flow receives stays with the session, where it is watched.
+    var isDelivering = false
+
+    /// A pair.
+    ///
+    /// - Parameter onReady: called when the client has written or read, for ``exchange(with:over:)``.
+    init(onReady: @escaping @AgentQueue () -> Void) throws(SystemError) {
+        var ends: [CInt] = [0, 0]
+        guard socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0 else {
+            throw .last("making a pair of sockets")
+        }
+        ours = OwnedDescriptor(ends[0])
+        theirs = OwnedDescriptor(ends[1])
+        for end in ends {
+            var size = Self.capacity
+            setsockopt(end, SOL_SOCKET, SO_SNDBUF, &size, socklen_t(MemoryLayout<CInt>.size))
+        }
+        registration = try Poller.shared.register(ours.number, [.readable, .writable, .edgeTriggered]) { _ in
+            onReady()
+        }
+    }
+
+    /// A descriptor of the client's end.
+    func clientsEnd() throws(SystemError) -> OwnedDescriptor { try theirs.duplicate() }
+
+    /// What was delivered and not read.
+    var unreadBytes: Int { Self.queued(theirs.number) }
+
+    /// Whether the client has written what is not encrypted yet.
+    var hasUnsentBytes: Bool { Self.queued(ours.number) > 0 }
+
+    private static func queued(_ number: CInt) -> Int {
+        var count: CInt = 0
+        return ioctl(number, UInt(FIONREAD), &count) == 0 ? Int(count) : 0
+    }
+
+    /// Passes on what there is, as far as there is room.
+    func exchange(with security: SecuredStream, over socket: CInt) {
+        guard registration != nil else { return }
+        takeFromClient(security, socket)
+        if isDelivering { deliver(security) }
+    }
+
+    private func takeFromClient(_ security: SecuredStream, _ socket: CInt) {
+        let buffer = Self.buffer
+        while !hasEnded, security.takesPlaintext {
+            let count = recv(ours.number, buffer.baseAddress, buffer.count, CInt(MSG_DONTWAIT))
+            if count == 0 {
+                // The client has nothing more to say, and may still read.
+                hasEnded = true
+                security.close(over: socket)
+            }
+            guard count > 0 else { return }
+            guard security.send(Array(UnsafeRawBufferPointer(rebasing: buffer[..<count])), over: socket) else { return }
+        }
+    }
+
+    private func deliver(_ security: SecuredStream) {
+        let buffer = Self.buffer
+        hasRoom = true
+        while security.unreadBytes > 0 {
+            let count = security.peek(into: buffer)
+            guard count > 0 else { return }
+            let sent = send(ours.number, buffer.baseAddress, count, CInt(MSG_DONTWAIT) | CInt(MSG_NOSIGNAL))
+            guard sent > 0 else { return hasRoom = false }
+            _ = security.read(into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<sent]))
+        }
+    }
+
+    /// Ends the client's stream after what was delivered.
+    func close() {
+        registration?.cancel()
+        registration = nil
+        shutdown(ours.number, CInt(SHUT_RDWR))
+    }
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// In whose hands a flow that stands is, and what the server at its other end takes it for.
+///
+/// A socket that was made anew is not yet a session: the server waits for a login. Who parks a flow says by that that
+/// one is on it.
+public struct Custody: Hashable, Sendable {
+    /// Who reads and writes a flow: one at a time. The raw values are published on the socket.
+    public enum Holder: String, Hashable, Sendable, CaseIterable {
+        /// The agent watches it, and reads nothing but answers to what it sent.
+        case daemon
+        /// A client has taken it.
+        case client
+    }
+
+    /// Whether somebody is logged in on a flow. The raw values are published on the socket.
+    public enum Session: String, Hashable, Sendable, CaseIterable {
+        /// Nobody: the flow is new.
+        case none
+        /// The agent plays the opening exchange that the client left.
+        case opening
+        /// A client parked the flow, or the opening exchange succeeded.
+        case open
+        /// A client has taken the flow, or was gone without a word, and nobody else knows.
+        case unknown
+    }
+
+    /// Who reads and writes it.
+    public internal(set) var holder: Holder
+    /// Whether somebody is logged in on it.
+    public internal(set) var session: Session
+    /// Whether bytes for the client are known to wait: nothing more is looked for then.
+    var hasArrivals = false
+
+    /// The custody of a flow.
+    public init(holder: Holder, session: Session) {
+        self.holder = holder
+        self.session = session
+    }
+
+    /// Of a new flow.
+    public static let new = Custody(holder: .daemon, session: .none)
+    /// Of one that a client left to the agent with a session on it.
+    public static let parked = Custody(holder: .daemon, session: .open)
+
+    /// Whether a keepalive may be sent now: only its holder writes to a flow, and a server that waits for a login would
+    /// take some for an error.
+    func permits(_ keepalive: KeepaliveProtocol) -> Bool {
+        switch (holder, session) {
+        case (.client, _), (_, .opening): false
+        case (.daemon, .open): true
+        case (.daemon, .none), (.daemon, .unknown): !keepalive.needsSession
+        }
+    }
+}
+
+/// A flow that was made elsewhere, by a client or by an earlier run of the agent, and is supervised from now on.
+public struct Adoption: Hashable, Sendable {
+    /// Its number.
+    public var epoch: UInt64
+    /// Its two ends.
+    public var local: Endpoint
+    public var remote: Endpoint
+    /// In whose hands it is.
+    public var custody: Custody
+    /// When its other end was last heard of, where that is known.
+    public var lastProof: Duration?
+
+    /// A flow in the agent's hands.
+    public init(
+        epoch: UInt64 = 1, local: Endpoint, remote: Endpoint, custody: Custody = .parked, lastProof: Duration? = nil
+    ) {
+        self.epoch = epoch
+        self.local = local
+        self.remote = remote
+        self.custody = custody
+        self.lastProof = lastProof
+    }
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Who has the flow that stands: a client takes it and parks it again, or is gone without a word.
+
+extension ConnectionStateMachine {
+    mutating func adopt(_ adoption: Adoption, _ turn: inout Turn<some RandomNumberGenerator>) {
+        numbers.epoch = max(numbers.epoch, adoption.epoch)
+        let ready = Ready(
+            epoch: adoption.epoch, local: adoption.local, remote: adoption.remote, interface: nil, security: nil,
+            connectedAt: turn.now,
+            liveness: Liveness(
+                policy.livenessFigures, connectedAt: adoption.lastProof ?? turn.now,
+                hasAnsweredKeepalives: hasAnsweredKeepalives),
+            custody: adoption.custody)
+        turn.perform(.observePath(policy.target))
+        turn.perform(.configureSocket(epoch: adoption.epoch, policy.socketOptions))
+        state = .ready(ready)
+        reason = .adopted
+        attend(to: ready, &turn)
+        emit(.opened, because: .adopted, &turn)
+    }
+
+    /// A client has the flow from now on, and the agent only watches for its end.
+    mutating func taken(_ epoch: UInt64, _ turn: inout Turn<some RandomNumberGenerator>) {
+        hand(epoch, because: .taken, kind: .taken, &turn) { custody in
+            guard custody.holder == .daemon, custody.session != .opening else { return nil }
+            return Custody(holder: .client, session: custody.session == .open ? .open : .unknown)
+        }
+    }
+
+    /// The client gave the flow back, between two messages and with a session on it.
+    mutating func parked(_ epoch: UInt64, _ turn: inout Turn<some RandomNumberGenerator>) {
+        hand(epoch, because: .parked, kind: .parked, &turn) { $0.holder == .client ? .parked : nil }
+    }
+
+    /// The client that had the flow is gone, and did not say where in the stream it was.
+    mutating func abandoned(_ epoch: UInt64, _ turn: inout Turn<some RandomNumberGenerator>) {
+        guard case .ready(let ready) = state, ready.epoch == epoch, ready.custody.holder == .client else { return }
+        guard policy.keepsAbandonedFlow else { return redial(because: .clientGone, closing: .abandoned, &turn) }
+        hand(epoch, because: .clientGone, kind: .abandoned, &turn) { _ in
+            Custody(holder: .daemon, session: .unknown)
+        }
+    }
+
+    /// Bytes for the client wait on a flow that the agent has.
+    mutating func arrived(_ epoch: UInt64, _ turn: inout Turn<some RandomNumberGenerator>) {
+        guard case .ready(var ready) = state, ready.epoch == epoch, ready.custody.holder == .daemon,
+            !ready.custody.hasArrivals
+        else { return }
+        ready.custody.hasArrivals = true
+        state = .ready(ready)
+        // Whoever moves away now leaves them behind.
+        endMove(.superseded, &turn)
+        emit(.arrived, because: .arrived, &turn)
+    }
+
+    /// Changes hands.
+    private mutating func hand(
+        _ epoch: UInt64, because reason: StatusReason, kind: ConnectionEvent.Kind,
+        _ turn: inout Turn<some RandomNumberGenerator>, _ change: (Custody) -> Custody?
+    ) {
+        guard case .ready(var ready) = state, ready.epoch == epoch, let custody = change(ready.custody) else { return }
+        ready.custody = custody
+        state = .ready(ready)
+        attend(to: ready, &turn)
+        // A move may have waited for the client to read what had come.
+        pathMoved(under: ready, from: path, &turn)
+        emit(kind, because: reason, &turn)
+    }
+
+    /// Does on a flow what goes with the hands it is in: sends its keepalives or not, watches for bytes or not.
+    mutating func attend(to ready: Ready, _ turn: inout Turn<some RandomNumberGenerator>) {
+        turn.perform(.watchInput(epoch: ready.epoch, ready.custody.holder == .daemon))
+        guard let heartbeat = policy.heartbeat else { return }
+        if ready.custody.permits(heartbeat.kind) {
+            turn.perform(.keepAlive(epoch: ready.epoch, heartbeat))
+        } else {
+            turn.perform(.keepAlive(epoch: ready.epoch, nil))
+            withdrawProbes(of: ready.epoch, &turn)
+        }
+    }
+}
