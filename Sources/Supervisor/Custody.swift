@@ -58,8 +58,9 @@ public struct Custody: Hashable, Sendable {
 public struct Adoption: Hashable, Sendable {
     /// Its number.
     public var epoch: UInt64
-    /// Its two ends.
+    /// Its own end.
     public var local: Endpoint
+    /// The end that it is connected to.
     public var remote: Endpoint
     /// In whose hands it is.
     public var custody: Custody
