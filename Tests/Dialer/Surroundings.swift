@@ -29,6 +29,7 @@ final class Surroundings: PathSource, NameSource, ConnectionObserver {
     private var observers: [Int: @AgentQueue (Path) -> Void] = [:]
     private var nextObserver = 0
     let events = Inbox<ConnectionEvent>()
+    private lazy var context = DialerContext(paths: self, names: self, intervals: intervals)
 
     init(_ path: Path) {
         self.path = path
@@ -90,10 +91,23 @@ final class Surroundings: PathSource, NameSource, ConnectionObserver {
         try policy.validate()
         if let heartbeat { policy.heartbeat = heartbeat }
         let driver = ConnectionDriver(
-            policy: policy, context: DialerContext(paths: self, names: self, intervals: intervals), observer: self)
+            policy: policy, context: context, observer: self)
         driver.open()
         return driver
     }
+
+    /// A connection that begins with a flow which somebody else made.
+    func connection(
+        to remote: String, adopting descriptor: consuming OwnedDescriptor, _ adoption: Adoption
+    ) throws -> ConnectionDriver {
+        let policy = ConnectionPolicy(remote: try Remote(remote))
+        let driver = ConnectionDriver(policy: policy, context: context, observer: self)
+        try driver.adopt(descriptor, adoption)
+        return driver
+    }
+
+    /// How many keepalives are planned.
+    var wakes: Int { context.wakes.count }
 
     /// The next event that enters `state`.
     func entered(_ state: ConnectionStatus.State) async -> ConnectionEvent? {

@@ -58,7 +58,7 @@ import Testing
         let won = harness.tell(.dialSucceeded(epoch: 1, local: .local, remote: .office), after: .milliseconds(5))
         #expect(
             won == [
-                .cancelTimer(.dial), .closeSocket(epoch: 2, .outrun),
+                .cancelTimer(.dial), .closeSocket(epoch: 2, .outrun), .watchInput(epoch: 1, true),
                 harness.event(from: .connecting, after: .milliseconds(255)),
             ])
         #expect(harness.status.epoch == 1)
@@ -88,12 +88,15 @@ import Testing
         let actions = harness.tell(
             .dialSucceeded(epoch: 1, local: .local, remote: .office), after: .milliseconds(75))
         #expect(
-            actions == [.cancelTimer(.dial), harness.event(from: .connecting, after: .milliseconds(75))])
+            actions == [
+                .cancelTimer(.dial), .watchInput(epoch: 1, true),
+                harness.event(from: .connecting, after: .milliseconds(75)),
+            ])
         #expect(
             harness.status
                 == ConnectionStatus(
                     state: .ready, reason: .connected, epoch: 1, since: harness.now, localAddress: .local,
-                    remoteAddress: .office, interface: "wlan0", path: .wifi, lastProof: harness.now))
+                    remoteAddress: .office, interface: "wlan0", path: .wifi, lastProof: harness.now, custody: .new))
     }
 
     @Test func theNextAddressIsTriedAtOnceAndTheFailureNotCounted() {

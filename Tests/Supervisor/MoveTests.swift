@@ -37,7 +37,7 @@ import Testing
         #expect(
             actions == [
                 .cancelTimer(.dial), .cancelTimer(.proof), .closeSocket(epoch: 1, .replaced),
-                harness.event(from: .verifying),
+                .watchInput(epoch: 2, true), harness.event(from: .verifying),
             ])
         #expect(harness.status.state == .ready)
         #expect(harness.status.reason == .replaced)

@@ -57,7 +57,11 @@ import Testing
         var harness = securing()
         let actions = harness.tell(
             .dialSucceeded(epoch: 1, local: .local, remote: .office, security: Self.summary), after: .milliseconds(40))
-        #expect(actions == [.cancelTimer(.dial), harness.event(from: .securing, after: .milliseconds(40))])
+        #expect(
+            actions == [
+                .cancelTimer(.dial), .watchInput(epoch: 1, true),
+                harness.event(from: .securing, after: .milliseconds(40)),
+            ])
         #expect(harness.status.security == Self.summary)
     }
 

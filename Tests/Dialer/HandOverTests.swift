@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import Platform
+import Supervisor
+import TLSTestSupport
+import Testing
+
+@testable import Dialer
+
+/// A client takes the flow, reads and writes it, and gives it back.
+@AgentQueue
+@Suite(.timeLimit(.minutes(1))) struct HandOverTests {
+    let surroundings = Surroundings(.loopback())
+
+    private func event(_ kind: ConnectionEvent.Kind) async -> ConnectionEvent? {
+        await surroundings.events.next { $0.kind == kind }
+    }
+
+    /// A connection that is ready, and the server's end.
+    private func ready(
+        to server: borrowing LoopbackServer, heartbeat: Heartbeat? = nil,
+        _ adjust: (inout ConnectionPolicy) -> Void = { _ in }
+    ) async throws -> (ConnectionDriver, Peer) {
+        let connection = try surroundings.connection(to: "tcp://\(server.endpoint)", heartbeat: heartbeat, adjust)
+        let peer = try server.accept()
+        _ = await surroundings.entered(.ready)
+        return (connection, peer)
+    }
+
+    private func take(_ connection: ConnectionDriver) throws -> Client { Client(try connection.take()) }
+
+    @Test func aClientReadsAndWritesTheVeryFlowThatTheAgentHad() async throws {
+        let server = try LoopbackServer()
+        let (connection, peer) = try await ready(to: server)
+        peer.send("INVITE")
+        #expect(await event(.arrived)?.status.custody?.holder == .daemon)
+        let socket = try take(connection)
+        #expect(socket.epoch == 1)
+        #expect(await event(.taken)?.status.custody == Custody(holder: .client, session: .unknown))
+        #expect(socket.isBlocking)
+        #expect(socket.read(6) == "INVITE")
+        #expect(socket.write("OK"))
+        #expect(try peer.receive() == .bytes(2))
+        connection.close()
+    }
+
+    @Test func onlyAParkedFlowHasASession() async throws {
+        let server = try LoopbackServer()
+        let (connection, peer) = try await ready(to: server)
+        #expect(connection.status.custody == .new)
+        #expect(throws: ParkRefusal.self) { try connection.park(1) }
+        let socket = try take(connection)
+        try connection.park(1)
+        #expect(await event(.parked)?.status.custody == .parked)
+        #expect(throws: ParkRefusal.self) { try connection.park(1) }
+        // What comes now is the client's, and it is told of it.
+        peer.send("MESSAGE")
+        _ = await event(.arrived)
+        #expect(connection.unreadBytes == 7)
+        #expect(socket.read(7) == "MESSAGE")
+        connection.close()
+    }
+
+    @Test func aKeepaliveThatNeedsASessionWaitsForTheFlowToBeParked() async throws {
+        let server = try LoopbackServer()
+        let heartbeat = Heartbeat(.whitespace, interval: .milliseconds(100), answerDeadline: .seconds(2))
+        let (connection, peer) = try await ready(to: server, heartbeat: heartbeat)
+        let heard = try peer.listen(toMessagesOf: 1)
+        #expect(surroundings.wakes == 0)
+        _ = try take(connection)
+        #expect(surroundings.wakes == 0)
+        try connection.park(1)
+        #expect(await heard.next() == " ")
+        _ = try take(connection)
+        #expect(surroundings.wakes == 0)
+        connection.close()
+    }
+
+    @Test func whatAnEndedFlowLeftUnreadIsTakenBeforeTheFlowThatTookItsPlace() async throws {
+        let server = try LoopbackServer()
+        let (connection, peer) = try await ready(to: server)
+        _ = try take(connection)
+        try connection.park(1)
+        peer.send("BYE")
+        _ = await event(.arrived)
+        connection.redial()
+        let next = try server.accept()
+        _ = await surroundings.entered(.ready)
+        let first = try take(connection)
+        #expect(first.epoch == 1)
+        #expect(first.isOver)
+        #expect(first.read(3) == "BYE")
+        #expect(first.read(1) == "")
+        #expect(throws: ParkRefusal.self) { try connection.park(1) }
+        let second = try take(connection)
+        #expect(second.epoch == 2)
+        #expect(!second.isOver)
+        next.send("WELCOME")
+        #expect(second.read(7) == "WELCOME")
+        connection.close()
+    }
+
+    @Test func theClientOfAFlowThatIsGivenUpReadsItsEnd() async throws {
+        let server = try LoopbackServer()
+        let (connection, peer) = try await ready(to: server)
+        let socket = try take(connection)
+        peer.send("LAST")
+        connection.redial()
+        #expect(socket.read(4) == "LAST")
+        #expect(socket.read(1) == "")
+        connection.close()
+    }
+
+    @Test func aFlowWhoseClientIsGoneIsMadeAnew() async throws {
+        let server = try LoopbackServer()
+        let (connection, peer) = try await ready(to: server)
+        _ = try take(connection)
+        connection.abandon(1)
+        #expect(try peer.receive() == .closed)
+        #expect(await surroundings.entered(.ready)?.status.epoch == 2)
+        connection.close()
+    }
+
+    @Test func orItIsKeptWhereThePolicySaysSo() async throws {
+        let server = try LoopbackServer()
+        let (connection, peer) = try await ready(to: server) { $0.keepsAbandonedFlow = true }
+        _ = try take(connection)
+        connection.abandon(1)
+        #expect(await event(.abandoned)?.status.custody == Custody(holder: .daemon, session: .unknown))
+        peer.send("STILL HERE")
+        _ = await event(.arrived)
+        #expect(connection.status.epoch == 1)
+        connection.close()
+    }
+
+    @Test func aSocketThatAClientBringsIsWatchedAsIfItHadBeenParked() async throws {
+        let server = try LoopbackServer()
+        let socket = OwnedDescriptor(Glibc.socket(AF_INET, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0))
+        let address = SocketAddress(server.endpoint.address, port: server.endpoint.port)
+        let number = socket.number
+        #expect(address.withPointer { Glibc.connect(number, $0, $1) } == 0)
+        let peer = try server.accept()
+        let adoption = Adoption(local: try Endpoint.local(of: socket), remote: server.endpoint)
+        let connection = try surroundings.connection(to: "tcp://\(server.endpoint)", adopting: socket, adoption)
+        let opened = await event(.opened)
+        #expect(opened?.status.state == .ready)
+        #expect(opened?.status.custody == .parked)
+        peer.send("INVITE")
+        _ = await event(.arrived)
+        let taken = try take(connection)
+        #expect(taken.read(6) == "INVITE")
+        peer.close()
+        #expect(await surroundings.entered(.backingOff)?.reason == .remoteClosed)
+        connection.close()
+    }
+
+    // MARK: - TLS
+
+    @Test func withTLSTheClientGetsPlaintextAndNothingIsLostWhileNobodyReads() async throws {
+        let server = try SecureServer(
+            .init(whenHeard: { session in session.send(Array("re: ".utf8) + session.received.suffix(5)) }))
+        let connection = try surroundings.connection(to: "tls://localhost:\(server.endpoint.port)") {
+            $0.tls = server.policy
+            $0.tls.serverName = SecureServer.name
+        }
+        _ = await surroundings.entered(.ready)
+        let socket = try take(connection)
+        #expect(socket.write("HELLO"))
+        #expect(try await socket.readWhenItComes(9) == "re: HELLO")
+        // Parked, what comes stays with the session.
+        #expect(socket.write("AGAIN"))
+        try connection.park(1)
+        _ = await event(.arrived)
+        #expect(connection.unreadBytes == 9)
+        let again = try take(connection)
+        #expect(again.read(9) == "re: AGAIN")
+        connection.close()
+        #expect(again.read(1) == "")
+    }
+}
+
+/// The client's end of a flow that it took.
+@AgentQueue
+private final class Client {
+    let epoch: UInt64
+    let isOver: Bool
+    let socket: OwnedDescriptor
+
+    init(_ flow: consuming HandedFlow) {
+        (epoch, isOver) = (flow.epoch, flow.isOver)
+        socket = flow.release()
+    }
+
+    var isBlocking: Bool { fcntl(socket.number, F_GETFL) & O_NONBLOCK == 0 }
+
+    /// The next bytes, up to so many; waits for the first.
+    func read(_ count: Int) -> String {
+        var buffer = [UInt8](repeating: 0, count: count)
+        let got = recv(socket.number, &buffer, count, 0)
+        return got < 0 ? "error \(errno)" : String(decoding: buffer.prefix(got), as: UTF8.self)
+    }
+
+    /// The same, while the agent's queue goes on.
+    func readWhenItComes(_ count: Int) async throws -> String {
+        let arrivals = Inbox<Void>()
+        let watch = try Poller.shared.register(socket.number, .readable) { _ in arrivals.put(()) }
+        _ = await arrivals.next()
+        watch.cancel()
+        return read(count)
+    }
+
+    func write(_ text: String) -> Bool {
+        send(socket.number, text, text.utf8.count, CInt(MSG_NOSIGNAL)) == text.utf8.count
+    }
+}
