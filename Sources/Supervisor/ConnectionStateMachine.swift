@@ -8,8 +8,9 @@ internal import NetworkPath
 ///
 /// The driver owns one machine a connection and calls ``process(_:now:using:)`` with everything that happens to it:
 ///
-/// 1. ``ConnectionInput/opened`` or ``ConnectionInput/adopted(_:)`` first and once. Its answer is `observePath`, and the driver tells the path it finds by
-///    `pathChanged`, the present one at once and each later one as it comes. Nothing is dialled before that.
+/// 1. ``ConnectionInput/opened`` or ``ConnectionInput/adopted(_:)`` first and once. Its answer is `observePath`, and
+///    the driver tells the path it finds by `pathChanged`, the present one at once and each later one as it comes.
+///    Nothing is dialled before that.
 /// 2. The actions of a call are run in their order, all of them, before the next input is told. What happens while they
 ///    run (a `connect` that fails on the spot) is an input too: it is kept and told afterwards, never in between.
 /// 3. Teardown precedes set-up in every answer, so that no moment sees two sockets; `emit` comes last, so that who
@@ -36,6 +37,9 @@ internal import NetworkPath
 /// - A path that leads from another address is a better one: a flow is dialled over it while the old one stands, takes
 ///   its place when it is connected, and only then is the old one closed. It never lives without a flow for that.
 /// - A server that owes the answer to a keepalive and does not give it in time has lost its flow.
+/// - One reads a flow at a time. While a client has it, nothing is sent on it. Whoever is gone without having parked it
+///   leaves a stream that nobody can read on: it is closed. What came for a client that sleeps is not left behind for a
+///   better path.
 /// - Every failure counts once and waits, the first one included. The count starts over when a flow lasted
 ///   ``ConnectionPolicy/stableAfter``; that is seen by comparing instants when the flow ends, not by a timer.
 public struct ConnectionStateMachine: ~Copyable {

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Testing
+
+@testable import Supervisor
+
+/// Who has a flow, and what follows from it.
+@Suite struct CustodyTests {
+    private static let session = ConnectionPolicy(remote: .of("mqtt://192.0.2.7"))
+
+    private static func isOpening(_ action: ConnectionAction) -> Bool {
+        if case .openSocket = action { true } else { false }
+    }
+
+    @Test func aParkedFlowIsKeptAliveAndATakenOneIsNot() {
+        var harness = Harness.ready(Self.session)
+        let heartbeat = Self.session.heartbeat
+        #expect(heartbeat?.kind == .mqtt)
+        #expect(
+            harness.tell(.taken(epoch: 1)).prefix(2) == [
+                .watchInput(epoch: 1, false), .keepAlive(epoch: 1, nil),
+            ])
+        #expect(harness.status.custody == Custody(holder: .client, session: .unknown))
+        #expect(
+            harness.tell(.parked(epoch: 1)).prefix(2) == [
+                .watchInput(epoch: 1, true), .keepAlive(epoch: 1, heartbeat),
+            ])
+        #expect(harness.status.custody == .parked)
+        // A session that stands is one that still stands when its client reads.
+        harness.tell(.taken(epoch: 1))
+        #expect(harness.status.custody == Custody(holder: .client, session: .open))
+    }
+
+    @Test func anAnswerThatTheClientMayReadIsNotAwaited() {
+        var harness = Harness.ready(Self.session)
+        harness.tell(all: .taken(epoch: 1), .parked(epoch: 1), .probeSent(epoch: 1))
+        #expect(harness.tell(.taken(epoch: 1)).contains(.cancelTimer(.proof)))
+    }
+
+    @Test(arguments: [ConnectionInput.taken(epoch: 2), .parked(epoch: 2), .abandoned(epoch: 2), .arrived(epoch: 2)])
+    func anotherEpochIsNoNews(input: ConnectionInput) {
+        var harness = Harness.ready()
+        #expect(harness.tell(input) == [])
+    }
+
+    @Test func bytesAreToldOnce() {
+        var harness = Harness.ready()
+        #expect(harness.tell(.arrived(epoch: 1)) == [harness.event(.arrived, from: .ready, because: .arrived)])
+        #expect(harness.tell(.arrived(epoch: 1)) == [])
+        harness.tell(all: .taken(epoch: 1), .parked(epoch: 1))
+        #expect(harness.tell(.arrived(epoch: 1)).count == 1)
+    }
+
+    @Test func whatCameIsNotLeftBehindForABetterPath() {
+        var harness = Harness.ready()
+        harness.tell(.arrived(epoch: 1))
+        #expect(!harness.tell(.pathChanged(.modem)).contains(where: Self.isOpening))
+        // As soon as the client reads, it may move.
+        #expect(harness.tell(.taken(epoch: 1)).contains(where: Self.isOpening))
+    }
+
+    @Test func whatComesInTheMiddleOfAMoveEndsIt() {
+        var harness = Harness.ready()
+        harness.tell(.pathChanged(.modem))
+        #expect(harness.tell(.arrived(epoch: 1)).contains(.closeSocket(epoch: 2, .superseded)))
+        #expect(harness.status.epoch == 1)
+    }
+
+    @Test func aFlowWhoseClientIsGoneIsMadeAnewAndNoFailureIsCounted() {
+        var harness = Harness.ready()
+        harness.tell(.taken(epoch: 1))
+        let actions = harness.tell(.abandoned(epoch: 1))
+        #expect(actions.first == .closeSocket(epoch: 1, .abandoned))
+        #expect(actions.contains(where: Self.isOpening))
+        #expect(harness.status.attempt == 1)
+        #expect(harness.status.reason == .clientGone)
+        // It parked, and may go.
+        harness.tell(all: .dialSucceeded(epoch: 2, local: .local, remote: .office), .taken(epoch: 2))
+        harness.tell(.parked(epoch: 2))
+        #expect(harness.tell(.abandoned(epoch: 2)) == [])
+    }
+
+    @Test func anAdoptedFlowIsSupervisedAsIfItHadBeenDialled() {
+        var harness = Harness()
+        let actions = harness.tell(.adopted(Adoption(epoch: 7, local: .local, remote: .office)))
+        #expect(actions.first == .observePath(harness.machine.policy.target))
+        #expect(harness.status.epoch == 7)
+        #expect(harness.status.custody == .parked)
+        harness.tell(.pathChanged(.wifi))
+        #expect(harness.status.epoch == 7)
+        harness.tell(all: .remoteClosed(epoch: 7), .redialRequested())
+        // No number comes twice.
+        #expect(harness.status.epoch == 8)
+    }
+}
