@@ -16,11 +16,11 @@ let package = Package(
     name: "Benchmarks",
     dependencies: [.package(name: "dialtone", path: "..")],
     targets: [
-        .target(name: "CBench"),
+        .target(name: "CBench", linkerSettings: [.linkedLibrary("ssl"), .linkedLibrary("crypto")]),
         .executableTarget(
             name: "bench",
             dependencies: ["CBench"]
-                + ["DialtoneClient", "LabSupport", "Presentation", "Reachability"].map {
+                + ["DialtoneClient", "LabSupport", "Models", "Presentation", "Reachability"].map {
                     .product(name: $0, package: "dialtone")
                 },
             swiftSettings: strict),

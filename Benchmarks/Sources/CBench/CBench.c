@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 
 #include "CBench.h"
+#include "Securing.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -28,6 +29,10 @@ struct bench_stamper {
     char end;
     atomic_size_t count;
     int64_t stamps[capacity];
+    // Those of BENCH_CONNECTIONS and BENCH_SESSIONS, stamp by stamp, up to `closed` closed again.
+    int connections[capacity];
+    size_t closed;
+    struct bench_identity *identity;
     pthread_mutex_t lock;
     char last[bench_message_size];
 };
@@ -38,22 +43,27 @@ int64_t bench_now(void) {
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-// Whether an IPv4 packet opens a connection.
-static bool is_syn(const unsigned char *bytes, size_t count) {
+// The TCP header of an IPv4 packet, if it has one.
+static const struct tcphdr *tcp_header(const unsigned char *bytes, size_t count) {
     const struct iphdr *ip = (const struct iphdr *)bytes;
-    if (count < sizeof *ip || ip->protocol != IPPROTO_TCP) return false;
+    if (count < sizeof *ip || ip->protocol != IPPROTO_TCP) return NULL;
     size_t start = ip->ihl * 4u;
-    if (count < start + sizeof(struct tcphdr)) return false;
-    const struct tcphdr *tcp = (const struct tcphdr *)(bytes + start);
-    return tcp->syn && !tcp->ack;
+    return count < start + sizeof(struct tcphdr) ? NULL : (const struct tcphdr *)(bytes + start);
+}
+
+static bool accepts(const struct bench_stamper *stamper) {
+    return stamper->source == BENCH_CONNECTIONS || stamper->source == BENCH_SESSIONS;
 }
 
 static bool counts(const struct bench_stamper *stamper, const unsigned char *bytes, size_t count) {
+    const struct tcphdr *tcp = NULL;
     switch (stamper->source) {
     case BENCH_MESSAGES: return memchr(bytes, stamper->end, count) != NULL;
-    case BENCH_SYNS: return is_syn(bytes, count);
+    case BENCH_SYNS: return (tcp = tcp_header(bytes, count)) != NULL && tcp->syn && !tcp->ack;
+    case BENCH_ENDS: return (tcp = tcp_header(bytes, count)) != NULL && (tcp->fin || tcp->rst);
     case BENCH_NOTICES:
-    case BENCH_CONNECTIONS: return true;
+    case BENCH_CONNECTIONS:
+    case BENCH_SESSIONS: return true;
     }
     return false;
 }
@@ -74,9 +84,13 @@ static void *run(void *argument) {
     struct bench_stamper *stamper = argument;
     unsigned char bytes[65536];
     for (;;) {
-        ssize_t count = stamper->source == BENCH_CONNECTIONS
+        ssize_t count = accepts(stamper)
             ? accept4(stamper->descriptor, NULL, NULL, SOCK_CLOEXEC)
             : read(stamper->descriptor, bytes, sizeof bytes);
+        if (stamper->source == BENCH_SESSIONS && count >= 0 && !bench_secure((int)count, stamper->identity)) {
+            close((int)count);
+            continue;
+        }
         int64_t now = bench_now();
         if (count < 0 && (errno == EINTR || errno == ENOBUFS)) continue;
         // The other end is gone; whoever waits for a stamp says so.
@@ -84,17 +98,20 @@ static void *run(void *argument) {
         size_t index = atomic_load_explicit(&stamper->count, memory_order_relaxed);
         if (index == capacity || !counts(stamper, bytes, (size_t)count)) continue;
         stamper->stamps[index] = now;
+        if (accepts(stamper)) stamper->connections[index] = (int)count;
         if (stamper->source == BENCH_MESSAGES) keep(stamper, (const char *)bytes, (size_t)count);
         atomic_store_explicit(&stamper->count, index + 1, memory_order_release);
     }
 }
 
-struct bench_stamper *bench_start_stamper(int descriptor, enum bench_source source, char end) {
+static struct bench_stamper *start(
+    int descriptor, enum bench_source source, char end, struct bench_identity *identity) {
     struct bench_stamper *stamper = calloc(1, sizeof *stamper);
     if (stamper == NULL) return NULL;
     stamper->descriptor = descriptor;
     stamper->source = source;
     stamper->end = end;
+    stamper->identity = identity;
     pthread_mutex_init(&stamper->lock, NULL);
     pthread_t thread;
     if (pthread_create(&thread, NULL, run, stamper) != 0) {
@@ -103,6 +120,19 @@ struct bench_stamper *bench_start_stamper(int descriptor, enum bench_source sour
     }
     pthread_detach(thread);
     return stamper;
+}
+
+struct bench_stamper *bench_start_stamper(int descriptor, enum bench_source source, char end) {
+    return start(descriptor, source, end, NULL);
+}
+
+struct bench_stamper *bench_start_securing(int descriptor, struct bench_identity *identity) {
+    return start(descriptor, BENCH_SESSIONS, 0, identity);
+}
+
+void bench_close_connections(struct bench_stamper *stamper) {
+    size_t count = bench_stamp_count(stamper);
+    while (stamper->closed < count) close(stamper->connections[stamper->closed++]);
 }
 
 size_t bench_stamp_count(const struct bench_stamper *stamper) {

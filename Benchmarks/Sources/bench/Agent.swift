@@ -12,9 +12,9 @@ final class Agent: Sendable {
 
     private let files: AgentFiles
 
-    /// Starts a daemon and returns when it serves.
-    init(_ daemon: String, on machine: Namespace) async throws {
-        files = try AgentFiles()
+    /// Starts a daemon with this configuration and returns when it serves.
+    init(_ daemon: String, on machine: Namespace, configuration: String = "") async throws {
+        files = try AgentFiles(configuration)
         process = try await machine.spawn(files.command(daemon))
         client = DialtoneClient(path: files.socket)
         _ = try files.connect()
@@ -26,18 +26,35 @@ final class Agent: Sendable {
         try await wait(for: .ready, of: count)
     }
 
-    /// Has it supervise one new connection in place of the last. A connection dials ten times in a row and then once in
-    /// two seconds, so that a link that flaps does not make a storm: measured is one that has dials left.
-    func reopen(port: UInt16) async throws {
-        for connection in try await client.connections() { try await client.close(connection.name) }
-        try await open(1, port: port)
+    /// The configuration of a daemon with so many connections to a port of the server; with TLS if that is the
+    /// certificate of.
+    static func configuration(_ count: Int, port: UInt16, certificate: String? = nil) -> String {
+        let scheme = certificate == nil ? "tcp" : "tls"
+        let tls = certificate.map { "tls = { ca = \"\($0)\" }\n" } ?? ""
+        return (0..<count).map { number in
+            """
+            [[connection]]
+            name = "c\(number)"
+            remote = "\(scheme)://\(LabNetwork.serverAddress(.v4)):\(port)"
+            keepalive = { protocol = "none" }
+            \(tls)
+            """
+        }.joined()
     }
 
-    private func open(_ name: String, port: UInt16) async throws {
+    /// Has it supervise one new connection in place of the last. A connection dials ten times in a row and then once in
+    /// two seconds, so that a link that flaps does not make a storm: measured is one that has dials left.
+    func reopen(port: UInt16, makeBeforeBreak: Bool = true) async throws {
+        for connection in try await client.connections() { try await client.close(connection.name) }
+        try await open("c0", port: port, makeBeforeBreak: makeBeforeBreak)
+        try await wait(for: .ready)
+    }
+
+    private func open(_ name: String, port: UInt16, makeBeforeBreak: Bool = true) async throws {
         _ = try await client.open(
             .init(
                 remote: "tcp://\(LabNetwork.serverAddress(.v4)):\(port)", name: name,
-                keepalive: .init(protocol: "none")))
+                keepalive: .init(protocol: "none"), makeBeforeBreak: makeBeforeBreak))
     }
 
     /// Waits until so many connections are in a state.

@@ -6,7 +6,8 @@ internal import Glibc
 internal import LabSupport
 internal import Platform
 
-/// The files of a daemon that is measured: its socket and an empty configuration, in a directory of their own.
+/// The files of a daemon that is measured: its socket, its configuration and what it keeps, in a directory of their
+/// own.
 final class AgentFiles: Sendable {
     /// Where it listens.
     let socket: String
@@ -14,13 +15,14 @@ final class AgentFiles: Sendable {
     private let directory: String
     private let configuration: String
 
-    init() throws {
+    /// - Parameter text: the configuration, empty by default.
+    init(_ text: String = "") throws {
         var template = Array("/tmp/dialtone-bench-XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else { throw SystemError.last("making a directory in /tmp") }
         directory = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
         socket = "\(directory)/dialtone.sock"
         configuration = "\(directory)/dialtone.toml"
-        try Data().write(to: URL(filePath: configuration))
+        try Data(text.utf8).write(to: URL(filePath: configuration))
         chmod(configuration, 0o600)
     }
 
@@ -30,7 +32,9 @@ final class AgentFiles: Sendable {
 
     /// The command line. Nothing is logged but trouble, as in production; what is logged shows beside the table.
     func command(_ daemon: String) -> [String] {
-        [daemon, "--socket", socket, "--config", configuration, "--log-level", "warning"]
+        // The state of this machine's own daemon is none of the benchmark's.
+        let arguments = [daemon, "--socket", socket, "--config", configuration, "--log-level", "warning"]
+        return ["env", "STATE_DIRECTORY=\(directory)/state"] + arguments
     }
 
     /// A connection to the daemon, as soon as it serves.

@@ -54,7 +54,7 @@ enum FailoverProbe {
 
 extension bench_route {
     /// The Lab's default route over its first uplink.
-    fileprivate static var wan0: bench_route {
+    static var wan0: bench_route {
         bench_route((0, 0, 0, 0), length: 0, via: (192, 0, 2, 1), metric: Uplink.wan0.metric)
     }
 }

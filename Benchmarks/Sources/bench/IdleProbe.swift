@@ -62,6 +62,15 @@ enum IdleProbe {
         }
     }
 
+    /// One daemon by itself.
+    static func rest(of agent: Agent, with connections: Int, on machine: Namespace) async throws -> Rest {
+        try await Task.sleep(for: settling)
+        var rest = try await rest(of: [agent.process])[0]
+        rest.connections = connections
+        rest.systemCalls = try? await SystemCalls.count(of: agent.process.processID, within: traced, on: machine)
+        return rest
+    }
+
     /// Counts switches in one window for all.
     private static func rest(of processes: [LabProcess]) async throws -> [Rest] {
         let before = try processes.map { try ProcessCost.switches(of: $0.processID) }

@@ -18,11 +18,21 @@ final class Stamper: Stamps {
     /// Starts the thread; it takes over the descriptor.
     ///
     /// - Parameter end: the byte that ends a message, for ``BENCH_MESSAGES``.
-    init(_ descriptor: consuming OwnedDescriptor, _ source: bench_source, end: Character = "\n") throws {
-        let number = descriptor.release()
-        guard let handle = bench_start_stamper(number, source, CChar(end.asciiValue ?? 0)) else {
-            throw SystemError("starting a thread", code: 11)
+    convenience init(_ descriptor: consuming OwnedDescriptor, _ source: bench_source, end: Character = "\n") throws {
+        try self.init(handle: bench_start_stamper(descriptor.release(), source, CChar(end.asciiValue ?? 0)))
+    }
+
+    /// One that counts connections to a listening socket as they are accepted, with an identity as they are secured.
+    convenience init(accepting listener: consuming OwnedDescriptor, as identity: Identity?) throws {
+        guard let identity else {
+            try self.init(listener, BENCH_CONNECTIONS)
+            return
         }
+        try self.init(handle: bench_start_securing(listener.release(), identity.handle))
+    }
+
+    private init(handle: OpaquePointer?) throws {
+        guard let handle else { throw SystemError("starting a thread", code: 11) }
         self.handle = handle
     }
 
@@ -33,6 +43,20 @@ final class Stamper: Stamps {
     /// The bare reader of the calling thread's network namespace.
     static func bareReader() throws -> Stamper {
         try Stamper(opened("opening a netlink socket", bench_open_notices()), BENCH_NOTICES)
+    }
+}
+
+/// The server's certificate and key, for as long as the process lives.
+final class Identity: Sendable {
+    // Nothing of it changes once it is made.
+    fileprivate nonisolated(unsafe) let handle: OpaquePointer
+
+    /// Makes one for an address, and writes the certificate to `path`.
+    init(_ address: String, savedTo path: String) throws {
+        guard let handle = bench_make_identity(address, path) else {
+            throw SystemError("making a certificate", code: 12)
+        }
+        self.handle = handle
     }
 }
 

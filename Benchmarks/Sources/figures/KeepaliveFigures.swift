@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Models
+internal import NetworkPath
 internal import Supervisor
 internal import TestSupport
 

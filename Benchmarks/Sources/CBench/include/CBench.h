@@ -20,8 +20,12 @@ enum bench_source {
     BENCH_MESSAGES,
     // The first segment of a TCP handshake, on a packet socket.
     BENCH_SYNS,
+    // The segment by which a client ends its connection, likewise.
+    BENCH_ENDS,
     // A connection, on a listening socket. It is accepted and left open.
     BENCH_CONNECTIONS,
+    // The same, secured: the end of the server's handshake. See bench_start_securing.
+    BENCH_SESSIONS,
 };
 
 // A thread that notes times. It lives as long as the process; what is noted beyond its room (65,536) is lost.
@@ -29,6 +33,18 @@ struct bench_stamper;
 
 // Starts one on `descriptor`, which stays open. `end` is the byte that ends a message; NULL if there is no thread.
 struct bench_stamper *bench_start_stamper(int descriptor, enum bench_source source, char end);
+
+// A certificate for an address, with its key.
+struct bench_identity;
+
+// Makes one, which vouches for itself and is valid for a day, and writes the certificate to `path` in PEM.
+struct bench_identity *bench_make_identity(const char *address, const char *path);
+
+// Starts a thread that secures each connection with TLS before it counts, one after the other.
+struct bench_stamper *bench_start_securing(int descriptor, struct bench_identity *identity);
+
+// Closes the connections that it has accepted; for BENCH_CONNECTIONS and BENCH_SESSIONS, while none arrive.
+void bench_close_connections(struct bench_stamper *stamper);
 
 // How many times it has noted, and each of them.
 size_t bench_stamp_count(const struct bench_stamper *stamper);

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <stdbool.h>
+
+struct bench_identity;
+
+// Does the server's handshake on a connection. The session is never ended: its memory goes with the process.
+bool bench_secure(int descriptor, struct bench_identity *identity);

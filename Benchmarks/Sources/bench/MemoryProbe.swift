@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import CBench
+internal import DialtoneAPI
+internal import FoundationEssentials
+internal import Glibc
+internal import LabSupport
+internal import Platform
+
+/// What a parked connection takes, without and with TLS: daemons with none, some and many side by side, at rest.
+enum MemoryProbe {
+    /// How many connections stand.
+    static let loads = [0, 100, 1000, 10_000]
+    private static let port: UInt16 = 7000
+
+    /// One daemon at rest.
+    struct Rest: Sendable {
+        let connections: Int
+        let memory: ProcessCost.Memory
+        /// From the daemon's start until the server had the last connection.
+        let ready: Int64
+    }
+
+    /// Daemons without TLS, and with it.
+    static func measure(_ daemon: String) async throws -> (plain: [Rest], secured: [Rest]) {
+        let certificate = "/tmp/dialtone-bench-\(getpid()).pem"
+        defer { unlink(certificate) }
+        let identity = try Identity(LabNetwork.serverAddress(.v4), savedTo: certificate)
+        return (
+            try await measure(daemon, as: nil, certificate: nil),
+            try await measure(daemon, as: identity, certificate: certificate)
+        )
+    }
+
+    private static func measure(
+        _ daemon: String, as identity: Identity?, certificate: String?
+    ) async throws -> [Rest] {
+        try await LabNetwork.with { lab in
+            let server = try await lab.server.run {
+                try Stamper(accepting: opened("listening", bench_open_listener(port)), as: identity)
+            }
+            defer { bench_close_connections(server.handle) }
+            var agents: [(agent: Agent, ready: Int64)] = []
+            for count in loads {
+                let text = Agent.configuration(count, port: port, certificate: certificate)
+                agents.append(try await start(daemon, count, text, on: lab.host, server))
+            }
+            try await Task.sleep(for: IdleProbe.settling)
+            return try zip(loads, agents).map { count, started in
+                Rest(
+                    connections: count,
+                    memory: try ProcessCost.memory(of: started.agent.process.processID), ready: started.ready)
+            }
+        }
+    }
+
+    /// Starts a daemon with connections to the server and waits until all are ready.
+    static func start(
+        _ daemon: String, _ count: Int, _ configuration: String, on machine: Namespace, _ server: Stamper
+    ) async throws -> (agent: Agent, ready: Int64) {
+        let last = server.count + count
+        let start = bench_now()
+        let agent = try await Agent(daemon, on: machine, configuration: configuration)
+        try await wait(for: server, toReach: last)
+        let ready = count == 0 ? 0 : server[last - 1] - start
+        try await agent.wait(for: .ready, of: count)
+        return (agent, ready)
+    }
+
+    /// Waits until a stamper has so many stamps.
+    static func wait(for stamper: Stamper, toReach count: Int) async throws {
+        for _ in 0..<6000 {
+            if stamper.count >= count { return }
+            try await Task.sleep(for: .milliseconds(10))
+        }
+        throw LabError.timedOut(
+            awaited: "\(count) connections at the server", limit: .seconds(60), state: "\(stamper.count) came")
+    }
+}

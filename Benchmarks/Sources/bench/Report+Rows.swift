@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The rows of what is not a distribution of reaction times.
+
+extension Report {
+    mutating func add(load churns: [LoadProbe.Churn: LoadProbe.Figures]) {
+        func share(_ thousandths: Int) -> String { "\(decimal(Double(thousandths) / 10)) % of a core" }
+        for churn in LoadProbe.Churn.allCases {
+            guard let figures = churns[churn] else { continue }
+            let what =
+                switch churn {
+                case .elsewhere: "a million routes, 10,000 changes a second"
+                case .watched: "the same, all of the watched host's route"
+                }
+            add(what, toReach: "under 10 %", share(figures.share), n: "\(figures.rate) a second")
+            add("  resident before, after", toReach: "flat", figures.memoryText)
+            let missed = figures.missed > 0 ? ", \(figures.missed) missed" : ""
+            add(
+                "  last change to the verdict at a subscriber", toReach: "100 ms", timeText(figures.settling.median),
+                p99: timeText(figures.settling.max()), n: "\(figures.settling.count)\(missed)")
+            add("  peer: ip monitor, no verdict", share(figures.peerShare))
+        }
+    }
+
+    mutating func add(idle: (rests: [IdleProbe.Rest], peer: IdleProbe.Rest?)) {
+        for rest in idle.rests {
+            add(
+                "idle, \(rest.connections) connections: calls, switches a minute", toReach: "0, 0", rest.activity,
+                n: IdleProbe.windows)
+        }
+        let peer = "  peer: systemd-networkd, switches a minute"
+        if let rest = idle.peer {
+            add(peer, "\(IdleProbe.aMinute(rest.switches, of: IdleProbe.window))", n: IdleProbe.windows)
+        } else {
+            add(peer, "15 (not of this run)")
+        }
+        for rest in idle.rests {
+            add("idle, \(rest.connections) connections: resident, private", toReach: "9 MB, 4 MB", rest.memory.text)
+        }
+        add("  peer: systemd-networkd", idle.peer?.memory.text ?? "8.9 MB resident (not of this run)")
+    }
+
+    mutating func add(roam figures: RoamProbe.Figures) {
+        let none = figures.moved.differences.count { $0 <= 0 }
+        let overlap = figures.moved.differences.map { -$0 }
+        add(
+            "better path appears, old one still good: gap", toReach: "none",
+            "none in \(none) of \(figures.moved.samples.count + figures.moved.missed)", n: "")
+        add(
+            "  both flows stand for", timeText(overlap.median), p99: timeText(overlap.percentile(0.99)),
+            n: "\(overlap.count)")
+        add(
+            "  without make_before_break", "stays on the old path in \(figures.kept.count) of \(figures.kept.of)")
+        add("  router drops the old address on the new path: gap", toReach: "", figures.strict)
+        add("  the same without make_before_break", toReach: "", figures.strictWithout)
+    }
+
+    mutating func add(keepalive loads: [KeepaliveWakes.Figures]) {
+        for figures in loads {
+            add(
+                "keepalive wakes an hour, \(figures.load)", toReach: "\(decimal(figures.lowerBound)), the bound",
+                decimal(figures.planned))
+            add("  one each", decimal(figures.each))
+        }
+    }
+
+    mutating func add(memory: (plain: [MemoryProbe.Rest], secured: [MemoryProbe.Rest])) {
+        for (kind, toReach, rests) in [("plain", "2 KB", memory.plain), ("TLS", "", memory.secured)] {
+            guard let none = rests.first else { continue }
+            for rest in rests.dropFirst() {
+                add(
+                    "memory of a connection, \(kind), \(rest.connections) of them: resident, private",
+                    toReach: toReach, rest.memory.growth(from: none.memory, over: rest.connections))
+            }
+            guard let most = rests.last else { continue }
+            add("  \(most.connections) in all; start to the last of them", most.memory.text, p99: timeText(most.ready))
+        }
+    }
+
+    mutating func add(many figures: ManyProbe.Figures) {
+        let connections = ManyProbe.connections
+        add("\(connections) connections of one daemon: start to the last", timeText(figures.ready))
+        add("  resident, private", figures.rest.memory.text)
+        add("  idle: calls, switches a minute", toReach: "0, 0", figures.rest.activity, n: IdleProbe.windows)
+        add(
+            "  path returns: first SYN, last SYN, all accepted",
+            [figures.firstSYN, figures.lastSYN, figures.accepted].map { timeText($0) }.joined(separator: ", "))
+        add("  SYN in all", toReach: "one each", "\(figures.syns)")
+        add(
+            "  most in a second, in 10 ms", "\(figures.mostInSecond), \(figures.mostInTenMilliseconds)")
+    }
+
+    /// What is proven by tests, and what cannot be measured yet.
+    mutating func addWhatIsElsewhere() {
+        for (what, toReach, source) in [
+            ("verdicts under random changes", "100 % right", "make soak"),
+            ("simulated bad networks", "a million", "make sim"),
+            ("kill -9 of the daemon", "nothing dropped", "not yet (issue 5)"),
+            ("a client that floods or does not read", "unnoticed", "make test"),
+        ] { add(what, toReach: toReach, source) }
+    }
+}
+
+extension LoadProbe.Figures {
+    fileprivate var memoryText: String {
+        "\(decimal(Double(memory.before) / 1024)) MB, \(decimal(Double(memory.after) / 1024)) MB"
+    }
+}
+
+extension IdleProbe.Rest {
+    /// System calls and switches a minute.
+    fileprivate var activity: String {
+        let calls = systemCalls.map { "\(IdleProbe.aMinute($0, of: IdleProbe.traced))" } ?? "no strace"
+        return "\(calls), \(IdleProbe.aMinute(switches, of: IdleProbe.window))"
+    }
+}
