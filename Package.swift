@@ -85,6 +85,10 @@ let package = Package(
         // The daemon and the command line.
         .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
         .target(name: "Systemd", dependencies: ["CSystemd", "Platform", logging], swiftSettings: strict),
+        .target(name: "CActivation"),
+        .target(
+            name: "Activation", dependencies: ["CActivation", "Platform", "Supervisor", "Systemd"],
+            swiftSettings: strict),
         .target(name: "CTOML", cxxSettings: [.define("TOML_EXCEPTIONS", to: "0")]),
         .target(name: "TOML", dependencies: ["CTOML"], swiftSettings: strict),
         .target(
@@ -141,6 +145,7 @@ let package = Package(
         tests("DialtoneClient", ["DialtoneAPI", "DialtoneClient", "Platform", "TestSupport", "Varlink"]),
         tests("Presentation", ["DialtoneAPI", "Presentation"]),
         tests("Systemd", ["Platform", "Systemd", "TestSupport", logging]),
+        tests("Activation", ["Activation", "CPlatform", "Platform", "Supervisor", "TestSupport"]),
         tests("TOML", ["TOML"]),
         tests(
             "Daemon",

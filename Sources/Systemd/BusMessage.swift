@@ -17,6 +17,12 @@ struct BusMessage {
     /// Whether it is an error in the place of an answer.
     var isError: Bool { sd_bus_message_is_method_error(message, nil) > 0 }
 
+    /// What the error says in words, or else its name; `nil` for an answer that is none.
+    var errorText: String? {
+        guard isError, let error = sd_bus_message_get_error(message)?.pointee else { return nil }
+        return (error.message ?? error.name).map { String(cString: $0) } ?? "refused"
+    }
+
     /// The object that a signal is about.
     var path: String? { sd_bus_message_get_path(message).map { String(cString: $0) } }
 

@@ -24,6 +24,7 @@ struct LayeringTests {
         "DialtoneClient": ["DialtoneAPI", "Platform", "Varlink"],
         "Presentation": ["DialtoneAPI", "NetworkPath"],
         "Systemd": ["CSystemd", "Logging", "Platform"],
+        "Activation": ["CActivation", "Platform", "Supervisor", "Systemd"],
         "TOML": ["CTOML"],
         "Daemon": [
             "DequeModule", "Dialer", "DialtoneAPI", "FoundationEssentials", "Logging", "NetworkPath",

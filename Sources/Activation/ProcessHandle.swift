@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import CActivation
+internal import Glibc
+public import Platform
+public import Supervisor
+
+/// A process, by a descriptor of it (pidfd_open(2)): whatever is done by it is done to that process or to none, however
+/// often its number was used since.
+@AgentQueue
+public final class ProcessHandle {
+    /// Its number, for /proc and for people.
+    public nonisolated let number: Int32
+    private let descriptor: OwnedDescriptor
+    private var registration: Poller.Registration?
+    private var ended: [@AgentQueue () -> Void] = []
+
+    /// The process of a number. Only of one's own child is it certain to be the one that is meant.
+    ///
+    /// - Throws: `ESRCH` where there is none.
+    public init(_ number: Int32) throws(SystemError) {
+        self.number = number
+        descriptor = OwnedDescriptor(
+            try retryingInterrupts("watching process \(number)") { activation_open_process(number) })
+    }
+
+    /// The process of a descriptor, such as the kernel gives of a socket's other end.
+    ///
+    /// - Throws: `EBADF` where it is none of a process; `ESRCH` where the process has been reaped.
+    public init(_ descriptor: consuming OwnedDescriptor) throws(SystemError) {
+        let text = readWhole("/proc/self/fdinfo/\(descriptor.number)") ?? ""
+        let line = text.split(separator: "\n").first { $0.hasPrefix("Pid:") }
+        guard let line, let number = Int32(line.dropFirst(4).drop { $0 == "\t" || $0 == " " }) else {
+            throw SystemError("watching a process by its descriptor", code: EBADF)
+        }
+        guard number > 0 else { throw SystemError("watching a process by its descriptor", code: ESRCH) }
+        self.number = number
+        self.descriptor = descriptor
+    }
+
+    isolated deinit { registration?.cancel() }
+
+    /// Calls `handler` when the process has ended; before that, nothing. At once, in a later turn, if it has already.
+    public func onEnd(_ handler: @escaping @AgentQueue () -> Void) throws(SystemError) {
+        if registration == nil {
+            // Readable once all its threads have ended, whether it has been reaped or not.
+            registration = try Poller.shared.register(descriptor.number, .readable) { [weak self] _ in self?.end() }
+        }
+        ended.append(handler)
+    }
+
+    private func end() {
+        registration?.cancel()
+        registration = nil
+        let handlers = ended
+        ended = []
+        for handler in handlers { handler() }
+    }
+
+    /// Whether it lives.
+    public var isAlive: Bool {
+        var poll = pollfd(fd: descriptor.number, events: Int16(POLLIN), revents: 0)
+        return Glibc.poll(&poll, 1, 0) == 0
+    }
+
+    /// Sends it a signal.
+    ///
+    /// - Throws: `ESRCH` where it has ended, `EPERM` where this process may not.
+    public func signal(_ signal: Int32) throws(SystemError) {
+        if activation_signal(descriptor.number, signal) != 0 { throw .last("sending a signal to process \(number)") }
+    }
+
+    func withNumber<Value>(_ body: (CInt) -> Value) -> Value { body(descriptor.number) }
+
+    /// What keeps it from running.
+    public var presence: ClientPresence {
+        var presence: ClientPresence = .alive
+        if isStopped { presence.insert(.stopped) }
+        if group?.isFrozen == true { presence.insert(.frozen) }
+        return isAlive ? presence : []
+    }
+
+    /// Whether a signal has stopped it.
+    var isStopped: Bool {
+        guard let text = readWhole("/proc/\(number)/stat"), let end = text.lastIndex(of: ")") else { return false }
+        // The state follows the name, which may hold anything (proc(5)).
+        return text[end...].dropFirst(2).first == "T"
+    }
+
+    /// The control group that it is in, of version 2; `nil` where there is none to be seen.
+    var group: ControlGroup? {
+        guard let text = readWhole("/proc/\(number)/cgroup"),
+            let line = text.split(separator: "\n").first(where: { $0.hasPrefix("0::") })
+        else { return nil }
+        // Only now is it certain whose file that was.
+        guard isAlive else { return nil }
+        return ControlGroup(named: String(line.dropFirst(3)))
+    }
+
+    /// The users that it acts as, real and saved: those whose signals reach it (kill(2)). `nil` where it has ended.
+    var users: (real: UInt32, saved: UInt32)? {
+        guard let text = readWhole("/proc/\(number)/status"),
+            let line = text.split(separator: "\n").first(where: { $0.hasPrefix("Uid:") })
+        else { return nil }
+        let numbers = line.dropFirst(4).split { $0 == "\t" || $0 == " " }.compactMap { UInt32($0) }
+        guard numbers.count == 4, isAlive else { return nil }
+        return (numbers[0], numbers[2])
+    }
+}
+
+/// The content of a small file of the kernel's; `nil` where it cannot be read.
+func readWhole(_ path: String) -> String? {
+    let number = open(path, O_RDONLY | O_CLOEXEC)
+    guard number >= 0 else { return nil }
+    let file = OwnedDescriptor(number)
+    return String(unsafeUninitializedCapacity: 32_768) { buffer in
+        var count = 0
+        while count < buffer.count {
+            let more = read(file.number, buffer.baseAddress.map { $0 + count }, buffer.count - count)
+            if more <= 0 { break }
+            count += more
+        }
+        return count
+    }
+}

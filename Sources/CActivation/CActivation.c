@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Between fork and exec nothing but system calls, each of which does what it says for this one thread. (The C library's
+// setresuid(2) and its kin ask every thread of the process to follow; after a fork there is none to ask.)
+#define _GNU_SOURCE
+#include "CActivation.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+// Where users have 32 bits and the first call of the name does not.
+#ifdef SYS_setgroups32
+#define SET_GROUPS SYS_setgroups32
+#define SET_GROUP SYS_setresgid32
+#define SET_USER SYS_setresuid32
+#else
+#define SET_GROUPS SYS_setgroups
+#define SET_GROUP SYS_setresgid
+#define SET_USER SYS_setresuid
+#endif
+
+_Noreturn static void fail(int report, int step) {
+    struct activation_failure failure = {step, errno};
+    (void)!write(report, &failure, sizeof failure);
+    _exit(127);
+}
+
+static void write_number(char *text, int number) {
+    char digits[12];
+    int count = 0;
+    do digits[count++] = (char)('0' + number % 10);
+    while ((number /= 10) > 0);
+    while (count > 0) *text++ = digits[--count];
+    *text = 0;
+}
+
+// No signal's action is inherited: an ignored one (SIGPIPE here) would stay ignored in the program.
+static void reset_signals(void) {
+    struct sigaction standard;
+    memset(&standard, 0, sizeof standard);
+    standard.sa_handler = SIG_DFL;
+    for (int number = 1; number < NSIG; number++) sigaction(number, &standard, 0);
+}
+
+// The descriptors into their places, everything else closed but `*report`, which moves behind them.
+static int place_descriptors(const struct activation_program *program, int *report) {
+    int count = (int)program->descriptor_count;
+    int moved[8];
+    if (count > 8) return errno = EINVAL, -1;
+    // First out of the way, so that none is overwritten that another place still needs.
+    for (int index = 0; index < count; index++) {
+        moved[index] = fcntl(program->descriptors[index], F_DUPFD_CLOEXEC, count + 1);
+        if (moved[index] < 0) return -1;
+    }
+    int high = fcntl(*report, F_DUPFD_CLOEXEC, count + 1);
+    if (high < 0) return -1;
+    *report = high;
+    for (int index = 0; index < count; index++)
+        if (dup2(moved[index], index) < 0) return -1;
+    if (dup3(*report, count, O_CLOEXEC) < 0) return -1;
+    *report = count;
+    return (int)syscall(SYS_close_range, count + 1, ~0U, 0);
+}
+
+static int become(const struct activation_program *program) {
+    if (syscall(SET_GROUPS, (size_t)program->group_count, program->groups) != 0) return -1;
+    if (syscall(SET_GROUP, program->gid, program->gid, program->gid) != 0) return -1;
+    if (syscall(SET_USER, program->uid, program->uid, program->uid) != 0) return -1;
+    // Believed when seen: who can come back was not left.
+    if (program->uid != 0 && syscall(SET_USER, 0, 0, 0) == 0) return errno = EPERM, -1;
+    return 0;
+}
+
+// No privilege that the agent has, or that a set-user-ID program would give, goes to the program.
+static int drop_privileges(void) {
+    if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) != 0 && errno != EINVAL) return -1;
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return -1;
+    // What the agent took for itself: the descriptors of a server, a place before others.
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur > 1024) {
+        limit.rlim_cur = 1024;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+    errno = 0;
+    if (getpriority(PRIO_PROCESS, 0) < 0 && errno == 0) setpriority(PRIO_PROCESS, 0, 0);
+    umask(022);
+    return 0;
+}
+
+_Noreturn static void run_child(const struct activation_program *program, int report) {
+    reset_signals();
+    if (setsid() < 0) fail(report, activation_step_session);
+    if (place_descriptors(program, &report) != 0) fail(report, activation_step_descriptors);
+    // Users before privileges: no_new_privs forbids neither, but the capabilities go with the user.
+    if (program->changes_user && become(program) != 0) fail(report, activation_step_user);
+    if (drop_privileges() != 0) fail(report, activation_step_privileges);
+    // As the user, since a home of the network may be closed to root.
+    if (chdir(program->directory) != 0 && chdir("/") != 0) fail(report, activation_step_user);
+    if (program->process_identifier) write_number(program->process_identifier, (int)getpid());
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, 0);
+    int flags = -1;
+    if (program->blocking >= 0) {
+        flags = fcntl(program->blocking, F_GETFL);
+        if (flags >= 0) fcntl(program->blocking, F_SETFL, flags & ~O_NONBLOCK);
+    }
+    execve(program->path, program->arguments, program->environment);
+    int code = errno;
+    // The flag is shared with the agent, who keeps the socket.
+    if (flags >= 0) fcntl(program->blocking, F_SETFL, flags);
+    errno = code;
+    fail(report, activation_step_exec);
+}
+
+int activation_start(const struct activation_program *program, int *report) {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return -1;
+    sigset_t all, before;
+    sigfillset(&all);
+    // No handler of this process runs in the child.
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pid_t child = fork();
+    if (child == 0) run_child(program, ends[1]);
+    int code = errno;
+    pthread_sigmask(SIG_SETMASK, &before, 0);
+    close(ends[1]);
+    if (child < 0) {
+        close(ends[0]);
+        errno = code;
+        return -1;
+    }
+    *report = ends[0];
+    return (int)child;
+}
+
+int activation_open_process(int process) {
+    return (int)syscall(SYS_pidfd_open, process, 0);
+}
+
+int activation_signal(int process_descriptor, int number) {
+    return (int)syscall(SYS_pidfd_send_signal, process_descriptor, number, (void *)0, 0);
+}
+
+int activation_reap(int process_descriptor, int *killed, int *status) {
+    siginfo_t info;
+    memset(&info, 0, sizeof info);
+    if (waitid(P_PIDFD, (id_t)process_descriptor, &info, WEXITED | WNOHANG) != 0) return -1;
+    if (info.si_pid == 0) return 0;
+    *killed = info.si_code != CLD_EXITED;
+    *status = info.si_status;
+    return 1;
+}

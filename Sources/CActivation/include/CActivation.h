@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Starting a program from a process with threads, and holding on to processes: what Swift cannot write, since nothing of
+// its runtime may run between fork and exec.
+#pragma once
+
+// What a program is started with. Everything is prepared beforehand; the child allocates nothing.
+struct activation_program {
+    const char *path;
+    char *const *arguments;
+    // LISTEN_PID= stands in it with room for a number, see `process_identifier`.
+    char *const *environment;
+    // Behind LISTEN_PID= in the environment: the child writes its own number there. NULL for none.
+    char *process_identifier;
+    const char *directory;
+    // Descriptors to become 0, 1, 2 and so on; each may stand more than once.
+    const int *descriptors;
+    unsigned int descriptor_count;
+    // The place among them of one whose reads are to wait; -1 for none.
+    int blocking;
+    // Whose the process is to be; not looked at unless `changes_user`.
+    int changes_user;
+    unsigned int uid;
+    unsigned int gid;
+    const unsigned int *groups;
+    unsigned int group_count;
+};
+
+// Where a start failed; the steps as Swift names them.
+enum activation_step {
+    activation_step_session = 1,
+    activation_step_descriptors,
+    activation_step_user,
+    activation_step_privileges,
+    activation_step_exec,
+};
+
+struct activation_failure {
+    int step;
+    int code;
+};
+
+// Starts a program. Returns its number, or -1 with errno. `*report` is for the caller to read and close: its end says
+// that the program runs, an `activation_failure` in it that it does not.
+int activation_start(const struct activation_program *program, int *report);
+
+// pidfd_open(2), Linux 5.3.
+int activation_open_process(int process);
+
+// pidfd_send_signal(2), Linux 5.1. Signal 0 asks whether the process lives.
+int activation_signal(int process_descriptor, int number);
+
+// Takes the end of a child: 1 with how it ended, 0 while it runs, -1 with errno. P_PIDFD, Linux 5.4.
+int activation_reap(int process_descriptor, int *killed, int *status);

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Glibc
+public import Platform
+
+/// Starts and thaws units, by the service manager's D-Bus interface (org.freedesktop.systemd1(5)).
+///
+/// It is connected from the first request on: nothing is held for those who need no unit.
+@AgentQueue
+public final class UnitManager {
+    /// What keeps a unit from being started or thawed, for the end of a sentence.
+    public struct Failure: Error, Hashable, Sendable {
+        /// The manager's word, or what became of the bus.
+        public let text: String
+    }
+
+    /// What became of a request.
+    public typealias Outcome = Result<Void, Failure>
+
+    /// How long the manager may take over a request: as long as systemd lets a unit start by default
+    /// (`DefaultTimeoutStartSec=`), beyond which it gives up by itself.
+    private static let limit = Duration.seconds(90)
+    /// Requests at a time; each is a wake of one connection's client.
+    private static let mostRequests = 1024
+
+    private static let service = "org.freedesktop.systemd1"
+    private static let root = "/org/freedesktop/systemd1"
+    private static let manager = "org.freedesktop.systemd1.Manager"
+
+    private enum Request {
+        case start
+        case thaw
+    }
+
+    @AgentQueue
+    private final class Pending {
+        let request: Request
+        let unit: String
+        var completion: (@AgentQueue (Outcome) -> Void)?
+        var timer: Timers.Timer?
+        /// The job that the manager made of it.
+        var job: String?
+        /// How jobs of the unit ended before the manager had named the one that is waited for.
+        var endedJobs: [String: String] = [:]
+
+        init(_ request: Request, _ unit: String, _ completion: @escaping @AgentQueue (Outcome) -> Void) {
+            self.request = request
+            self.unit = unit
+            self.completion = completion
+        }
+    }
+
+    private let address: String
+    private var bus: SystemBus?
+    private var isConnected = false
+    private var pending: [Pending] = []
+    /// The units whose jobs this connection hears of.
+    private var followed: Set<String> = []
+
+    /// The manager behind a bus.
+    ///
+    /// - Parameter address: where the bus is, in D-Bus's form; `nil` for the system's.
+    public init(address: String? = nil) {
+        self.address = address ?? SystemBus.address
+    }
+
+    /// Where the bus of the user's session is, on which the user's own manager is: `$DBUS_SESSION_BUS_ADDRESS`, else
+    /// the socket in `$XDG_RUNTIME_DIR`; `nil` where there is neither.
+    public nonisolated static var sessionAddress: String? {
+        if let address = getenv("DBUS_SESSION_BUS_ADDRESS") { return String(cString: address) }
+        return getenv("XDG_RUNTIME_DIR").map { "unix:path=\(String(cString: $0))/bus" }
+    }
+
+    /// Starts a unit, and tells when it has started (`systemctl start`). A unit that runs is left alone.
+    ///
+    /// - Parameter completion: is called once, later.
+    public func start(_ unit: String, _ completion: @escaping @AgentQueue (Outcome) -> Void) {
+        take(Pending(.start, unit, completion))
+    }
+
+    /// Thaws a unit that was frozen (`systemctl thaw`). One that is not is left alone.
+    ///
+    /// - Parameter completion: is called once, later.
+    public func thaw(_ unit: String, _ completion: @escaping @AgentQueue (Outcome) -> Void) {
+        take(Pending(.thaw, unit, completion))
+    }
+
+    private func take(_ request: Pending) {
+        guard pending.count < Self.mostRequests else {
+            return AgentQueue.async { request.completion?(.failure(Failure(text: "too many requests wait"))) }
+        }
+        pending.append(request)
+        request.timer = Timers.shared.schedule(after: Self.limit) { [weak self] in
+            self?.finish(request, .failure(Failure(text: "the service manager took too long")))
+        }
+        if bus == nil { connect() }
+        if isConnected { send(request) }
+    }
+
+    private func connect() {
+        bus = SystemBus(address: address) { [weak self] in
+            guard let self else { return }
+            isConnected = true
+            // Without this the manager tells nobody of jobs.
+            bus?.call(Self.service, Self.root, Self.manager, "Subscribe") { _ in }
+            for request in pending { send(request) }
+        } lost: { [weak self] in
+            self?.lost()
+        }
+    }
+
+    private func lost() {
+        isConnected = false
+        followed = []
+        // What was asked may have been done, or not: who asked decides anew.
+        for request in pending { finish(request, .failure(Failure(text: "the bus is gone"))) }
+    }
+
+    private func send(_ request: Pending) {
+        switch request.request {
+        case .start:
+            follow(request.unit)
+            call("StartUnit", [request.unit, "replace"], request) { manager, message in
+                guard let job = message.string() else {
+                    return manager.finish(request, .failure(Failure(text: "the service manager named no job")))
+                }
+                request.job = job
+                if let result = request.endedJobs[job] { manager.finish(request, Self.outcome(result)) }
+            }
+        case .thaw:
+            call("ThawUnit", [request.unit], request) { manager, _ in manager.finish(request, .success(())) }
+        }
+    }
+
+    private func call(
+        _ method: String, _ arguments: [String], _ request: Pending,
+        _ body: @escaping @AgentQueue (UnitManager, BusMessage) -> Void
+    ) {
+        bus?.call(Self.service, Self.root, Self.manager, method, arguments) { [weak self] message in
+            guard let self else { return }
+            if let text = message.errorText { return finish(request, .failure(Failure(text: text))) }
+            body(self, message)
+        }
+    }
+
+    private func follow(_ unit: String) {
+        guard followed.insert(unit).inserted else { return }
+        bus?.subscribe(
+            "type='signal',sender='\(Self.service)',path='\(Self.root)',interface='\(Self.manager)',"
+                + "member='JobRemoved',arg2='\(unit)'"
+        ) { [weak self] message in
+            guard message.uint32() != nil, let job = message.string(), let unit = message.string(),
+                let result = message.string()
+            else { return }
+            self?.jobEnded(job, of: unit, result)
+        }
+    }
+
+    private func jobEnded(_ job: String, of unit: String, _ result: String) {
+        for request in pending where request.unit == unit && request.request == .start {
+            if request.job == job {
+                finish(request, Self.outcome(result))
+            } else if request.job == nil {
+                request.endedJobs[job] = result
+            }
+        }
+    }
+
+    /// What a job's result says (org.freedesktop.systemd1(5), `JobRemoved`). Of a start, `skipped` says that the unit
+    /// ran already.
+    private static func outcome(_ result: String) -> Outcome {
+        switch result {
+        case "done", "skipped": .success(())
+        default: .failure(Failure(text: "the unit's start ended as \"\(result)\""))
+        }
+    }
+
+    private func finish(_ request: Pending, _ outcome: Outcome) {
+        guard let completion = request.completion else { return }
+        request.completion = nil
+        request.timer?.cancel()
+        pending.removeAll { $0 === request }
+        AgentQueue.async { completion(outcome) }
+    }
+}

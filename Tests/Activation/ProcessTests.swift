@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Platform
+import Supervisor
+import TestSupport
+import Testing
+
+@testable import Activation
+
+/// Processes that are stopped, frozen or gone, and how they are got to run.
+@Suite struct ProcessTests {
+    @Test func aStoppedProcessIsContinued() async throws {
+        let sleeper = try await Sleeper()
+        try await sleeper.stop()
+        #expect(await sleeper.handle.presence == [.alive, .stopped])
+        #expect(try await sleeper.wake(.signal, WakeTargets(signal: SIGCONT)) == "done")
+        try await eventually("it runs") { await sleeper.handle.presence == .alive }
+    }
+
+    @Test func anotherSignalContinuesAStoppedProcessToo() async throws {
+        let sleeper = try await Sleeper("trap 'echo nudged; exit 5' USR1; echo ready; while :; do read -r line; done")
+        try await sleeper.stop()
+        #expect(try await sleeper.wake(.signal, WakeTargets(signal: SIGUSR1)) == "done")
+        #expect(try await sleeper.launch.ended() == .exited(status: 5))
+    }
+
+    @Test func aProcessThatIsGoneIsNotSignalled() async throws {
+        let sleeper = try await Sleeper()
+        try await sleeper.handle.signal(SIGKILL)
+        _ = try await sleeper.launch.ended()
+        #expect(await sleeper.handle.presence == [])
+        let outcome = try await sleeper.wake(.signal, WakeTargets(signal: SIGCONT), owner: thisUser.user)
+        #expect(outcome.contains("No such process"), "\(outcome)")
+    }
+
+    @Test func nobodysProcessIsSignalledForAnotherUser() async throws {
+        let sleeper = try await Sleeper()
+        let outcome = try await sleeper.wake(.signal, WakeTargets(signal: SIGUSR1), owner: 4711)
+        #expect(outcome.contains("another user's"), "\(outcome)")
+        #expect(await sleeper.handle.isAlive)
+    }
+
+    @Test func theEndOfAProcessIsToldOnce() async throws {
+        let sleeper = try await Sleeper()
+        let count = Counter()
+        try await onQueue { try sleeper.handle.onEnd { count.number += 1 } }
+        try await sleeper.handle.signal(SIGKILL)
+        try await eventually("its end") { count.number == 1 }
+        try await onQueue { try sleeper.handle.onEnd { count.number += 1 } }
+        try await eventually("its end, to one who asks later") { count.number == 2 }
+    }
+
+    @Test func aDescriptorThatIsNoProcesssIsRefused() async throws {
+        let error = await #expect(throws: SystemError.self) {
+            try await onQueue { _ = try ProcessHandle(OwnedDescriptor(open("/dev/null", O_RDONLY))) }
+        }
+        #expect(error?.code == EBADF)
+    }
+
+    @Test func aProcessIsFoundByTheDescriptorOfIt() async throws {
+        let handle = try await onQueue {
+            let own = try ProcessHandle(getpid())
+            let copy = own.withNumber { fcntl($0, F_DUPFD_CLOEXEC, 0) }
+            return try ProcessHandle(OwnedDescriptor(copy))
+        }
+        #expect(handle.number == getpid())
+    }
+
+    @Test func groupsAreFoundUnderTheMountThatShowsThem() {
+        let mounts = """
+            30 24 0:26 / /sys/fs/cgroup rw - tmpfs tmpfs rw,mode=755
+            40 30 0:36 / /sys/fs/cgroup/unified rw,relatime shared:9 - cgroup2 cgroup2 rw
+            """
+        #expect(ControlGroup.directory(of: "/a/b", mounts: mounts) == "/sys/fs/cgroup/unified/a/b")
+        #expect(ControlGroup.directory(of: "/", mounts: mounts) == "/sys/fs/cgroup/unified")
+        #expect(ControlGroup.directory(of: "/../outside", mounts: mounts) == nil)
+        #expect(ControlGroup.directory(of: "/a", mounts: "30 24 0:26 / /sys rw - tmpfs tmpfs rw") == nil)
+        let part = "40 30 0:36 /kiosk\\040one /cg rw - cgroup2 cgroup2 rw"
+        #expect(ControlGroup.directory(of: "/kiosk one/app", mounts: part) == "/cg/app")
+        #expect(ControlGroup.directory(of: "/kiosk one", mounts: part) == "/cg")
+        #expect(ControlGroup.directory(of: "/kiosk", mounts: part) == nil)
+    }
+}
+
+/// Processes in control groups of the test's own.
+@Suite(.serialized, .enabled(if: GroupTree.isPossible, "no control groups of version 2 can be made here"))
+struct ThawTests {
+    @Test(arguments: [false, true]) func aFrozenProcessIsThawedAndContinuedWhereItIsStoppedToo(isStopped: Bool)
+        async throws
+    {
+        let (sleeper, tree) = (try await Sleeper(), try GroupTree())
+        let group = try tree.make("client")
+        try tree.put(sleeper.handle.number, in: group)
+        if isStopped { try await sleeper.stop() }
+        try await tree.freeze(group)
+        #expect(await sleeper.handle.presence == (isStopped ? [.alive, .frozen, .stopped] : [.alive, .frozen]))
+        // A signal alone does not do it.
+        #expect(try await sleeper.wake(.signal, WakeTargets(signal: SIGCONT)) == "done")
+        #expect(await sleeper.handle.presence.contains(.frozen))
+        #expect(try await sleeper.wake(.thaw, WakeTargets(thaw: .ownGroup)) == "done")
+        #expect(await sleeper.handle.presence == .alive)
+    }
+
+    @Test func aGroupIsThawedByItsPath() async throws {
+        let (sleeper, tree) = (try await Sleeper(), try GroupTree())
+        let group = try tree.make("client")
+        try tree.put(sleeper.handle.number, in: group)
+        try await tree.freeze(group)
+        #expect(try await sleeper.wake(.thaw, WakeTargets(thaw: .group(group))) == "done")
+        #expect(await sleeper.handle.presence == .alive)
+        #expect(try await sleeper.wake(.thaw, WakeTargets(thaw: .group(group))) == "done", "thawed already")
+        let missing = try await sleeper.wake(.thaw, WakeTargets(thaw: .group("\(group)/none")))
+        #expect(missing.contains("No such file"), "\(missing)")
+    }
+
+    @Test func whatWasFrozenAboveItStaysFrozen() async throws {
+        let (sleeper, tree) = (try await Sleeper(), try GroupTree())
+        let above = try tree.make("session")
+        let group = try tree.make("session/client")
+        try tree.put(sleeper.handle.number, in: group)
+        try await tree.freeze(above)
+        let outcome = try await sleeper.wake(.thaw, WakeTargets(thaw: .ownGroup))
+        #expect(outcome.contains("above"), "\(outcome)")
+        #expect(await sleeper.handle.presence == [.alive, .frozen])
+    }
+}
+
+/// A number on the agent's queue.
+@AgentQueue
+private final class Counter {
+    var number = 0
+    nonisolated init() {}
+}
+
+/// A process that waits, killed in the end.
+@AgentQueue
+final class Sleeper {
+    let launch: Launch
+    let handle: ProcessHandle
+    private let pair = Pair()
+    private let activator = Activator(bus: "unix:path=/nowhere")
+
+    init(_ script: String = "echo ready; read -r line") async throws {
+        launch = try Launch(.script(script, .standard), socket: pair.program)
+        handle = try #require(launch.program).process
+        try await eventually("it is there") { [pair] in
+            var bytes = [UInt8](repeating: 0, count: 16)
+            return recv(pair.test, &bytes, bytes.count, CInt(MSG_DONTWAIT.rawValue)) > 0
+        }
+    }
+
+    isolated deinit { try? handle.signal(SIGKILL) }
+
+    func stop() async throws {
+        try handle.signal(SIGSTOP)
+        try await eventually("it is stopped") { self.handle.isStopped }
+    }
+
+    /// What came of an attempt, in words.
+    func wake(_ means: WakeMeans, _ targets: WakeTargets, owner: UInt32 = 0) async throws -> String {
+        let order = WakeOrder(
+            WakeAttempt(wake: 1, attempt: 1, means: means, reasons: [.data]), targets, connection: "office",
+            owner: owner, epoch: 1, socketPath: "/nowhere")
+        var text: String?
+        activator.perform(order, process: handle, socket: nil, ended: { _ in }) { outcome in
+            switch outcome {
+            case .done: text = "done"
+            case .launched: text = "launched"
+            case .failed(let reason): text = reason
+            }
+        }
+        try await eventually("an answer") { text != nil }
+        return text ?? ""
+    }
+}
+
+/// Control groups below one of the test's own.
+final class GroupTree: Sendable {
+    private static let mount: String? = {
+        guard let mounts = readWhole("/proc/self/mountinfo") else { return nil }
+        if let directory = ControlGroup.directory(of: "/", mounts: mounts) { return directory }
+        // The Lab has a /sys without it.
+        var template = Array("/tmp/dialtone-groups-XXXXXX".utf8CString)
+        guard mkdtemp(&template) != nil else { return nil }
+        let directory = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
+        guard Foundation.mount("none", directory, "cgroup2", 0, nil) == 0 else {
+            rmdir(directory)
+            return nil
+        }
+        return directory
+    }()
+
+    static let isPossible: Bool = {
+        guard let mount else { return false }
+        let directory = "\(mount)/dialtone-test-\(getpid())-probe"
+        defer { rmdir(directory) }
+        return mkdir(directory, 0o755) == 0 && access("\(directory)/cgroup.freeze", W_OK) == 0
+    }()
+
+    private let root: String
+
+    init() throws {
+        root = try #require(Self.mount) + "/dialtone-test-\(getpid())-\(UUID().uuidString.prefix(8))"
+        try #require(mkdir(root, 0o755) == 0)
+    }
+
+    deinit {
+        // Whoever is still in them goes back to where the test is; a frozen process could not be killed.
+        let all = (FileManager.default.enumerator(atPath: root)?.compactMap { $0 as? String } ?? [])
+            .filter { $0.hasSuffix("cgroup.procs") }.map { String($0.dropLast("/cgroup.procs".count)) }
+        for group in ([""] + all.map { "/\($0)" }).sorted(by: { $0.count > $1.count }) where group != "/" {
+            try? Self.write("0", to: "\(root)\(group)/cgroup.freeze")
+            for process in readWhole("\(root)\(group)/cgroup.procs")?.split(separator: "\n") ?? [] {
+                try? Self.write(String(process), to: "\(Self.mount ?? "")/cgroup.procs")
+            }
+            rmdir("\(root)\(group)")
+        }
+    }
+
+    func make(_ name: String) throws -> String {
+        try #require(mkdir("\(root)/\(name)", 0o755) == 0)
+        return "\(root)/\(name)"
+    }
+
+    func put(_ process: Int32, in group: String) throws { try Self.write("\(process)", to: "\(group)/cgroup.procs") }
+
+    func freeze(_ group: String) async throws {
+        try Self.write("1", to: "\(group)/cgroup.freeze")
+        try await eventually("it is frozen") {
+            readWhole("\(group)/cgroup.events")?.contains("frozen 1") == true
+        }
+    }
+
+    private static func write(_ text: String, to path: String) throws {
+        let file = open(path, O_WRONLY | O_CLOEXEC)
+        try #require(file >= 0)
+        defer { close(file) }
+        try #require(Foundation.write(file, text, text.utf8.count) == text.utf8.count, "\(path): \(errno)")
+    }
+}
