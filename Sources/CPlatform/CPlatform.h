@@ -12,7 +12,9 @@
 #include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/timerfd.h>
+#include <unistd.h>
 
 // strerrordesc_np(3), glibc 2.32: the kernel's text as a constant, with no buffer, no locale and no thread in it.
 extern const char *strerrordesc_np(int error);
@@ -33,7 +35,14 @@ struct platform_credentials {
     unsigned int gid;
 };
 
+// pidfd_open(2), of which glibc has a wrapper only since 2.36.
+static inline int platform_pidfd_open(int process) {
+    return (int)syscall(SYS_pidfd_open, process, 0);
+}
+
 enum {
+    // Of <asm-generic/socket.h>, Linux 6.5: a pidfd of the process that connected. Alike on all machines Swift knows.
+    platform_SO_PEERPIDFD = 77,
 #ifndef MFD_CLOEXEC
     // Of <linux/memfd.h>, which <sys/mman.h> brings along behind _GNU_SOURCE.
     MFD_CLOEXEC = 1,
@@ -55,6 +64,34 @@ static inline int platform_received_descriptors(struct msghdr *message, int *des
         count += (int)(bytes / sizeof(int));
     }
     return count;
+}
+
+// The length of a control buffer into which no more than `count` descriptors go. CMSG_LEN and not CMSG_SPACE, whose
+// padding has room for one more.
+static inline size_t platform_descriptors_room(int count) {
+    return CMSG_LEN(sizeof(int) * (size_t)count);
+}
+
+// Sends what the socket takes now, with `count` descriptors (up to platform_descriptors_max) riding on the first byte.
+static inline ssize_t platform_send(
+    int socket, const void *bytes, size_t length, const int *descriptors, int count) {
+    struct iovec vector = {.iov_base = (void *)bytes, .iov_len = length};
+    struct msghdr message = {.msg_iov = &vector, .msg_iovlen = 1};
+    union {
+        char bytes[platform_descriptors_space];
+        struct cmsghdr header;
+    } control;
+    if (count > 0) {
+        message.msg_control = control.bytes;
+        message.msg_controllen = CMSG_SPACE(sizeof(int) * (size_t)count);
+        memset(control.bytes, 0, message.msg_controllen);
+        struct cmsghdr *rights = CMSG_FIRSTHDR(&message);
+        rights->cmsg_level = SOL_SOCKET;
+        rights->cmsg_type = SCM_RIGHTS;
+        rights->cmsg_len = CMSG_LEN(sizeof(int) * (size_t)count);
+        memcpy(CMSG_DATA(rights), descriptors, sizeof(int) * (size_t)count);
+    }
+    return sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 // malloc_trim(3): gives free pages of the heap back to the kernel.

@@ -33,10 +33,26 @@ final class Channel {
     private static let control = UnsafeMutableRawBufferPointer.allocate(
         byteCount: Int(platform_descriptors_space), alignment: MemoryLayout<cmsghdr>.alignment)
 
+    /// A message that came.
+    struct Incoming {
+        /// Its bytes without the NUL.
+        let bytes: [UInt8]
+        /// What rode on it.
+        let descriptors: VarlinkDescriptors?
+    }
+
+    /// A message on its way out.
+    private struct Outgoing {
+        let message: VarlinkMessage
+        /// What rides on its first byte; `nil` once that is in the socket, which then holds them.
+        var descriptors: VarlinkDescriptors?
+    }
+
     private var descriptor: OwnedDescriptor?
     private var registration: Poller.Registration?
     private var framer: VarlinkFramer
-    private var output: Deque<VarlinkMessage> = []
+    private var inbox: DescriptorInbox
+    private var output: Deque<Outgoing> = []
     /// How much of the first message of `output` is written.
     private var written = 0
     private var inputEnded = false
@@ -44,10 +60,11 @@ final class Channel {
 
     /// Takes over a connected socket; `handler` gets its readiness once ``resume()`` was called.
     init(
-        _ descriptor: consuming OwnedDescriptor, messageLimit: Int,
+        _ descriptor: consuming OwnedDescriptor, messageLimit: Int, inbox: DescriptorInbox,
         handler: @escaping @AgentQueue (Poller.Readiness) -> Void
     ) {
         self.descriptor = consume descriptor
+        self.inbox = inbox
         self.handler = handler
         framer = VarlinkFramer(limit: messageLimit)
     }
@@ -88,13 +105,25 @@ final class Channel {
     func close() {
         pause()
         output = []
+        inbox.removeAll()
         framer = VarlinkFramer(limit: framer.limit)
         descriptor = nil
     }
 
     /// The next message that is complete.
-    func next() throws(Ending) -> [UInt8]? {
-        do { return try framer.next() } catch { throw .violated(error) }
+    func next() throws(Ending) -> Incoming? {
+        let ordinal = framer.taken
+        do throws(VarlinkViolation) {
+            return try framer.next().map { Incoming(bytes: $0, descriptors: inbox.take(ordinal)) }
+        } catch {
+            throw .violated(error)
+        }
+    }
+
+    /// The process at the other end, to be named to the kernel without mistaking another for it.
+    func openPeerProcess(_ peer: VarlinkPeer) throws(SystemError) -> OwnedDescriptor {
+        guard let number = descriptor?.number else { throw SystemError("asking who is connected", code: ENOTCONN) }
+        return try peer.openProcess(connectedTo: number)
     }
 
     /// Reads what has come, one chunk of it.
@@ -106,18 +135,20 @@ final class Channel {
             header.msg_iov = vector
             header.msg_iovlen = 1
             header.msg_control = Self.control.baseAddress
-            header.msg_controllen = Self.control.count
+            header.msg_controllen = inbox.controlLength
             return recvmsg(number, &header, CInt(MSG_CMSG_CLOEXEC) | CInt(MSG_DONTWAIT))
         }
         guard count >= 0 else { return try Self.outcome(ofRead: errno) }
-        closeReceivedDescriptors(&header)
-        if header.msg_flags & CInt(MSG_CTRUNC) != 0 { throw .violated(.descriptorsTruncated) }
         guard count > 0 else {
             inputEnded = true
             updateInterest()
             return .end
         }
         framer.append(UnsafeRawBufferPointer(rebasing: Self.chunk[..<count]))
+        if header.msg_controllen > 0 || header.msg_flags & CInt(MSG_CTRUNC) != 0 {
+            let ordinal = framer.ordinalOfLastByte
+            do { try inbox.collect(&header, ordinal: ordinal) } catch { throw .violated(error) }
+        }
         return .bytes
     }
 
@@ -129,19 +160,10 @@ final class Channel {
         }
     }
 
-    /// No method takes descriptors yet. One that came nevertheless is closed before anything else happens, or a client
-    /// could fill the process's table with them.
-    private func closeReceivedDescriptors(_ header: inout msghdr) {
-        guard header.msg_controllen > 0 else { return }
-        withUnsafeTemporaryAllocation(of: CInt.self, capacity: Int(platform_descriptors_max)) { numbers in
-            let count = platform_received_descriptors(&header, numbers.baseAddress)
-            for number in numbers.prefix(Int(count)) { OwnedDescriptor(number).close() }
-        }
-    }
-
-    /// Sends `message`, after those before it: as much as the socket takes now, the rest as it has room.
-    func send(_ message: VarlinkMessage) throws(Ending) {
-        output.append(message)
+    /// Sends `message`, after those before it: as much as the socket takes now, the rest as it has room. Descriptors
+    /// ride on its first byte. On this side they are closed when they are in the socket, or when the channel is closed.
+    func send(_ message: VarlinkMessage, _ descriptors: VarlinkDescriptors? = nil) throws(Ending) {
+        output.append(Outgoing(message: message, descriptors: descriptors))
         if output.count == 1 { try flush() }
     }
 
@@ -149,13 +171,8 @@ final class Channel {
     func flush() throws(Ending) {
         guard let number = descriptor?.number else { return }
         defer { updateInterest() }
-        while let message = output.first {
-            let count = message.bytes.withUnsafeBytes { bytes in
-                // Descriptors will ride on the first byte of their message: this becomes a sendmsg with SCM_RIGHTS.
-                Glibc.send(
-                    number, bytes.baseAddress.map { $0 + written }, bytes.count - written,
-                    CInt(MSG_NOSIGNAL) | CInt(MSG_DONTWAIT))
-            }
+        while let outgoing = output.first {
+            let count = write(outgoing, to: number)
             guard count >= 0 else {
                 let code = errno
                 switch code {
@@ -166,9 +183,25 @@ final class Channel {
                 }
             }
             written += count
-            if written == message.bytes.count {
+            // What rode on the first byte is in the socket, which holds it for the peer.
+            output[0].descriptors = nil
+            if written == outgoing.message.bytes.count {
                 output.removeFirst()
                 written = 0
+            }
+        }
+    }
+
+    /// Writes what is left of a message. Each is a `sendmsg` of its own, so that a reader knows whose the descriptors
+    /// are.
+    private func write(_ outgoing: Outgoing, to number: CInt) -> Int {
+        outgoing.message.bytes.withUnsafeBytes { bytes in
+            let rest = UnsafeRawBufferPointer(rebasing: bytes[written...])
+            guard let descriptors = outgoing.descriptors else {
+                return platform_send(number, rest.baseAddress, rest.count, nil, 0)
+            }
+            return descriptors.withNumbers {
+                platform_send(number, rest.baseAddress, rest.count, $0.baseAddress, CInt($0.count))
             }
         }
     }

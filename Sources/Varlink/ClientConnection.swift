@@ -13,6 +13,9 @@ public final class VarlinkConnection {
     /// The most bytes of a reply, as in systemd's clients. A list of all that a service has can be long.
     public nonisolated static let defaultMessageLimit = 16 * 1024 * 1024
 
+    /// The most descriptors that ride on a reply, and that wait for the rest of one.
+    private static let descriptorLimit = 16
+
     private var channel: Channel?
     private var waiting: Deque<any ReplyConsumer> = []
     private var isDelivering = false
@@ -34,18 +37,31 @@ public final class VarlinkConnection {
     public init(
         _ socket: consuming OwnedDescriptor, messageLimit: Int = defaultMessageLimit
     ) throws(SystemError) {
-        let channel = Channel(socket, messageLimit: messageLimit) { [unowned self] in ready($0) }
+        let allowance = DescriptorAllowance(limit: Self.descriptorLimit)
+        let inbox = DescriptorInbox(limit: Self.descriptorLimit, allowance: allowance)
+        let channel = Channel(socket, messageLimit: messageLimit, inbox: inbox) { [unowned self] in ready($0) }
         try channel.resume()
         self.channel = channel
         itself = self
     }
 
-    /// Calls `method`. `completion` is called once, never from inside this function.
+    /// Calls `method`. `completion` is called once, never from inside this function. Descriptors that ride on the reply
+    /// are closed.
     public func call<M: VarlinkMethod>(
         _ method: M.Type, _ parameters: M.Parameters,
         _ completion: @escaping @AgentQueue (Result<M.Reply, VarlinkCallError>) -> Void
     ) {
         send(.call(method, parameters), for: SingleReply<M>(completion))
+    }
+
+    /// Calls `method`, with descriptors that the parameters name by their place, and wants those of the reply as well.
+    /// `completion` is called once, never from inside this function. The descriptors are closed on this side when they
+    /// are in the socket.
+    public func callWithDescriptors<M: VarlinkMethod>(
+        _ method: M.Type, _ parameters: M.Parameters, _ descriptors: VarlinkDescriptors? = nil,
+        _ completion: @escaping @AgentQueue (Result<VarlinkAnswer<M>, VarlinkCallError>) -> Void
+    ) {
+        send(.call(method, parameters), descriptors, for: SingleReply<M>(completion))
     }
 
     /// Calls `method` and wants no answer. Whether it was understood, or ever arrived, is not told.
@@ -66,13 +82,15 @@ public final class VarlinkConnection {
         end(.closed)
     }
 
-    private func send(_ message: VarlinkMessage, for consumer: any ReplyConsumer) {
+    private func send(
+        _ message: VarlinkMessage, _ descriptors: VarlinkDescriptors? = nil, for consumer: any ReplyConsumer
+    ) {
         guard let channel else {
             let ending = ending
             return AgentQueue.async { consumer.fail(ending) }
         }
         waiting.append(consumer)
-        do { try channel.send(message) } catch { closeLater(error) }
+        do { try channel.send(message, descriptors) } catch { closeLater(error) }
     }
 
     private func closeLater(_ error: Channel.Ending) {

@@ -1,26 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Glibc
 public import Platform
 
 /// One call from its arrival to its last reply, as the connection and the handler share it.
 @AgentQueue
 final class CallInProgress {
     let peer: VarlinkPeer
+    /// What rode on the call and is still here.
+    private(set) var descriptors: VarlinkDescriptors?
     private weak var connection: ServerConnection?
     private(set) var isFinished = false
     var onCancel: (@AgentQueue () -> Void)?
 
-    init(_ connection: ServerConnection) {
+    init(_ connection: ServerConnection, _ descriptors: VarlinkDescriptors?) {
         peer = connection.peer
+        self.descriptors = descriptors
         self.connection = connection
     }
 
-    /// Ends the call with `message`.
-    func finish(_ message: VarlinkMessage) {
+    /// Ends the call with `message`. Descriptors that go nowhere, since nobody wants an answer, are closed.
+    func finish(_ message: VarlinkMessage, _ answer: VarlinkDescriptors? = nil) {
         guard !isFinished else { return }
         isFinished = true
         onCancel = nil
-        connection?.finish(with: message)
+        closeDescriptors()
+        connection?.finish(with: message, answer)
+    }
+
+    /// Closes what rode on a call that takes no descriptors.
+    func refuseDescriptors() {
+        guard let count = descriptors?.count else { return }
+        closeDescriptors()
+        connection?.refused(descriptors: count)
+    }
+
+    private func closeDescriptors() {
+        descriptors?.closeAll()
+        descriptors = nil
+    }
+
+    /// A pidfd of the process that called.
+    func openPeerProcess() throws(SystemError) -> OwnedDescriptor {
+        guard let connection else { throw SystemError("asking who is connected", code: ENOTCONN) }
+        return try connection.openPeerProcess()
     }
 
     /// Answers with the messages of `subscription` from now on.
@@ -38,6 +61,7 @@ final class CallInProgress {
     func cancel() {
         guard !isFinished else { return }
         isFinished = true
+        closeDescriptors()
         let cancelled = onCancel
         onCancel = nil
         cancelled?()
@@ -78,9 +102,32 @@ public final class VarlinkExchange<M: VarlinkMethod> {
         set { progress.onCancel = newValue }
     }
 
-    /// Answers. Only the first answer counts.
-    public func reply(_ reply: M.Reply) {
-        progress.finish(.reply(reply))
+    /// A descriptor that rode on the call, for the caller of this function to own. Those that nobody took are closed
+    /// when the call is answered.
+    ///
+    /// - Parameters:
+    ///   - place: its place among them, as the call's parameter says.
+    ///   - parameter: that parameter's name.
+    /// - Throws: `org.varlink.service.InvalidParameter` if there is none, or if it was taken before.
+    public func takeDescriptor(_ place: Int, parameter: String) throws(VarlinkFailure) -> OwnedDescriptor {
+        guard let descriptor = progress.descriptors?.take(place) else {
+            throw VarlinkFailure(VarlinkService.InvalidParameter(parameter: parameter))
+        }
+        return descriptor
+    }
+
+    /// A pidfd of the process that made the connection: it stands for that process also when its number has become
+    /// another's. Before Linux 6.5 the kernel is asked by number, and one that died in between may be mistaken.
+    ///
+    /// - Throws: `ESRCH` if it is gone, `ENOTCONN` if the connection is.
+    public func openPeerProcess() throws(SystemError) -> OwnedDescriptor {
+        try progress.openPeerProcess()
+    }
+
+    /// Answers, with descriptors that the reply names by their place. Only the first answer counts; the descriptors of
+    /// one that goes nowhere are closed.
+    public func reply(_ reply: M.Reply, _ descriptors: VarlinkDescriptors? = nil) {
+        progress.finish(.reply(reply), descriptors)
     }
 
     /// Answers with an error.

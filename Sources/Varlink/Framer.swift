@@ -16,6 +16,9 @@ public struct VarlinkFramer: Sendable {
     /// How far there is no NUL, so that a message in a thousand pieces is not searched a thousand times.
     private var searched = 0
 
+    /// How many messages were taken: the ordinal of the next one.
+    private(set) var taken = 0
+
     /// An empty framer.
     public init(limit: Int) {
         self.limit = limit
@@ -23,6 +26,11 @@ public struct VarlinkFramer: Sendable {
 
     /// Whether nothing is pending, not even the beginning of a message.
     public var isEmpty: Bool { bytes.isEmpty }
+
+    /// The ordinal of the message that the last byte belongs to; a NUL belongs to the message it ends.
+    var ordinalOfLastByte: Int {
+        taken + bytes[start...].dropLast().count { $0 == 0 }
+    }
 
     /// Takes bytes as they came.
     public mutating func append(_ chunk: UnsafeRawBufferPointer) {
@@ -55,6 +63,7 @@ public struct VarlinkFramer: Sendable {
             return nil
         }
         let message = Array(bytes[start..<end])
+        taken += 1
         start = end + 1
         searched = start
         if start == bytes.count {

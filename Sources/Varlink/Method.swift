@@ -23,11 +23,16 @@ public protocol VarlinkMethod: Sendable {
     /// Whether the method answers with a stream of replies. One that does is called with `more`, or answers
     /// `org.varlink.service.ExpectedMore`.
     static var isStream: Bool { get }
+    /// Whether descriptors ride on a call. Those that come with a call of a method without are closed. One with is
+    /// answered by ``VarlinkService/handleLater(_:_:)``.
+    static var takesDescriptors: Bool { get }
 }
 
 extension VarlinkMethod {
     /// One call, one reply.
     public static var isStream: Bool { false }
+    /// None.
+    public static var takesDescriptors: Bool { false }
 
     /// The interface's part of ``name``.
     public static var interfaceName: String { VarlinkName(name)?.interface ?? "" }

@@ -10,7 +10,8 @@ public struct VarlinkPeer: Hashable, Sendable {
     public var uid: UInt32
     /// The effective group.
     public var gid: UInt32
-    /// The process. Only for messages to people: it may be gone, and its number another's.
+    /// The process. Only for messages to people: it may be gone, and its number another's. What is to be done to it
+    /// goes through ``VarlinkExchange/openPeerProcess()``.
     public var pid: Int32
 
     /// A peer with these numbers.
@@ -28,5 +29,21 @@ public struct VarlinkPeer: Hashable, Sendable {
             throw .last("asking who is connected")
         }
         self.init(uid: credentials.uid, gid: credentials.gid, pid: credentials.pid)
+    }
+
+    /// A pidfd of the process that connected to the socket with this number.
+    ///
+    /// Linux keeps the process itself in the socket and gives it out since 6.5 (`SO_PEERPIDFD`). An older kernel is
+    /// asked by number: if the process died since it connected, and its number was given to another, that is opened.
+    func openProcess(connectedTo socket: CInt) throws(SystemError) -> OwnedDescriptor {
+        if let number = socket.socketOption(CInt(platform_SO_PEERPIDFD)) { return OwnedDescriptor(number) }
+        let code = errno
+        guard code == ENOPROTOOPT else { throw SystemError("opening process \(pid)", code: code) }
+        return try openProcessByNumber()
+    }
+
+    /// A pidfd of the process that has the peer's number now.
+    func openProcessByNumber() throws(SystemError) -> OwnedDescriptor {
+        OwnedDescriptor(try retryingInterrupts("opening process \(pid)") { platform_pidfd_open(pid) })
     }
 }

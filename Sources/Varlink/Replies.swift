@@ -6,25 +6,45 @@ public import Platform
 @AgentQueue
 protocol ReplyConsumer: AnyObject, Sendable {
     var wantsReply: Bool { get }
-    /// Takes a message and says whether it was the last one.
-    func take(_ message: [UInt8]) throws(VarlinkViolation) -> Bool
+    /// Takes a message and says whether it was the last one. Descriptors that it does not keep are closed.
+    func take(_ message: Channel.Incoming) throws(VarlinkViolation) -> Bool
     func fail(_ error: VarlinkCallError)
+}
+
+/// A reply with what rode on it.
+@AgentQueue
+public struct VarlinkAnswer<M: VarlinkMethod> {
+    /// The reply.
+    public let reply: M.Reply
+    /// What rode on it, by the places that the reply names; those that nobody takes are closed.
+    public let descriptors: VarlinkDescriptors
 }
 
 /// The one reply to a call.
 @AgentQueue
 final class SingleReply<M: VarlinkMethod>: ReplyConsumer {
-    private var completion: (@AgentQueue (Result<M.Reply, VarlinkCallError>) -> Void)?
+    private var completion: (@AgentQueue (Result<VarlinkAnswer<M>, VarlinkCallError>) -> Void)?
     var wantsReply: Bool { true }
 
-    init(_ completion: @escaping @AgentQueue (Result<M.Reply, VarlinkCallError>) -> Void) {
+    init(_ completion: @escaping @AgentQueue (Result<VarlinkAnswer<M>, VarlinkCallError>) -> Void) {
         self.completion = completion
     }
 
-    func take(_ message: [UInt8]) throws(VarlinkViolation) -> Bool {
-        switch try VarlinkReply<M.Reply>(message) {
+    convenience init(_ completion: @escaping @AgentQueue (Result<M.Reply, VarlinkCallError>) -> Void) {
+        self.init { (answer: Result<VarlinkAnswer<M>, VarlinkCallError>) in
+            completion(
+                answer.map {
+                    $0.descriptors.closeAll()
+                    return $0.reply
+                })
+        }
+    }
+
+    func take(_ message: Channel.Incoming) throws(VarlinkViolation) -> Bool {
+        switch try VarlinkReply<M.Reply>(message.bytes) {
         case .success(_, continues: true): throw .unexpectedReply
-        case .success(let reply, continues: false): finish(with: .success(reply))
+        case .success(let reply, continues: false):
+            finish(with: .success(.init(reply: reply, descriptors: message.descriptors ?? VarlinkDescriptors())))
         case .failure(let failure): finish(with: .failure(.refused(failure)))
         }
         return true
@@ -34,7 +54,7 @@ final class SingleReply<M: VarlinkMethod>: ReplyConsumer {
         finish(with: .failure(error))
     }
 
-    private func finish(with result: Result<M.Reply, VarlinkCallError>) {
+    private func finish(with result: Result<VarlinkAnswer<M>, VarlinkCallError>) {
         // Taken first: the completion may close the connection, which fails everything that still waits.
         let waiting = completion
         completion = nil
@@ -64,8 +84,8 @@ public final class VarlinkReplies<M: VarlinkMethod>: ReplyConsumer {
         connection?.demand()
     }
 
-    func take(_ message: [UInt8]) throws(VarlinkViolation) -> Bool {
-        switch try VarlinkReply<M.Reply>(message) {
+    func take(_ message: Channel.Incoming) throws(VarlinkViolation) -> Bool {
+        switch try VarlinkReply<M.Reply>(message.bytes) {
         case .success(let reply, continues: true):
             finish(with: .success(reply))
             return false

@@ -24,6 +24,12 @@ public final class VarlinkServer {
         /// The kernel's buffer for what a client has not read yet (`SO_SNDBUF`). The kernel doubles the figure, and its
         /// default would let a thousand clients that do not read hold 200 MiB of unswappable memory.
         public var sendBufferBytes = 32 * 1024
+        /// The most descriptors that ride on a call; a method asks for one. The kernel closes the rest without handing
+        /// them out, and the connection ends.
+        public var descriptorsPerCall = 4
+        /// The most descriptors of one user that wait for the rest of the call they ride on. An honest call is short and
+        /// comes in one piece, so that hardly one ever waits; more of them than that end their connection.
+        public var waitingDescriptorsPerUser = 64
 
         /// The defaults.
         public init() {}
@@ -35,6 +41,8 @@ public final class VarlinkServer {
         case tooManyConnections(VarlinkPeer)
         /// A client was turned away: its user has ``Limits/connectionsPerUser`` already.
         case tooManyConnectionsOfUser(VarlinkPeer)
+        /// Descriptors came with a call that takes none, and were closed. Told once for a connection.
+        case unaskedDescriptors(VarlinkPeer)
         /// A connection was ended for what came on it.
         case violation(VarlinkPeer, VarlinkViolation)
         /// The kernel refused a connection that was open, or to be made. Accepting pauses for a second.
@@ -46,6 +54,8 @@ public final class VarlinkServer {
 
     /// How many clients there are.
     public var connectionCount: Int { connections.count }
+    /// How many descriptors came that nobody had asked for. They were closed.
+    public private(set) var unaskedDescriptors = 0
 
     /// The most clients accepted in one turn of the queue.
     private static let acceptsPerTurn = 16
@@ -59,7 +69,13 @@ public final class VarlinkServer {
     private let limits: Limits
     private var listeners: [Listener] = []
     private var connections: [ObjectIdentifier: ServerConnection] = [:]
-    private var connectionsOfUser: [UInt32: Int] = [:]
+    private var users: [UInt32: User] = [:]
+
+    /// What the connections of one user take up together.
+    private struct User {
+        var connections = 0
+        let descriptors: DescriptorAllowance
+    }
 
     /// A server with no socket yet.
     public init(_ service: VarlinkService, limits: Limits = Limits()) {
@@ -103,7 +119,8 @@ public final class VarlinkServer {
             onIncident?(.tooManyConnections(peer))
             return
         }
-        if connectionsOfUser[peer.uid, default: 0] >= limits.connectionsPerUser {
+        var user = users[peer.uid] ?? User(descriptors: DescriptorAllowance(limit: limits.waitingDescriptorsPerUser))
+        if user.connections >= limits.connectionsPerUser {
             onIncident?(.tooManyConnectionsOfUser(peer))
             return
         }
@@ -111,10 +128,13 @@ public final class VarlinkServer {
         // Refused for no socket that has a peer; and the default size would work as well.
         _ = setsockopt(socket.number, SOL_SOCKET, SO_SNDBUF, &size, socklen_t(MemoryLayout.size(ofValue: size)))
         let connection = try ServerConnection(
-            socket, peer: peer, service: service, messageLimit: limits.messageBytes
+            socket, peer: peer, service: service, messageLimit: limits.messageBytes,
+            inbox: DescriptorInbox(limit: limits.descriptorsPerCall, allowance: user.descriptors)
         ) { [weak self] in self?.closed($0, $1) }
+        connection.onRefusedDescriptors = { [weak self] in self?.refused(descriptors: $0, of: peer, isFirst: $1) }
         connections[ObjectIdentifier(connection)] = connection
-        connectionsOfUser[peer.uid, default: 0] += 1
+        user.connections += 1
+        users[peer.uid] = user
     }
 
     isolated deinit {
@@ -146,10 +166,17 @@ public final class VarlinkServer {
         }
     }
 
+    private func refused(descriptors count: Int, of peer: VarlinkPeer, isFirst: Bool) {
+        unaskedDescriptors += count
+        if isFirst { onIncident?(.unaskedDescriptors(peer)) }
+    }
+
     private func closed(_ connection: ServerConnection, _ reason: Channel.Ending?) {
         connections[ObjectIdentifier(connection)] = nil
-        let left = connectionsOfUser[connection.peer.uid, default: 1] - 1
-        connectionsOfUser[connection.peer.uid] = left > 0 ? left : nil
+        if var user = users[connection.peer.uid] {
+            user.connections -= 1
+            users[connection.peer.uid] = user.connections > 0 ? user : nil
+        }
         switch reason {
         case .hungUp, nil: break
         case .failed(let error): onIncident?(.refused(error))

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Glibc
 internal import Platform
 
 /// One client of a server: reads calls, has each answered before it looks at the next, and writes the answers.
@@ -26,6 +27,10 @@ final class ServerConnection {
     private static let stepsPerTurn = 8
 
     let peer: VarlinkPeer
+    /// Called with their number when descriptors came that nobody had asked for, and that are closed; and with whether
+    /// they are the first on this connection.
+    var onRefusedDescriptors: (@AgentQueue (Int, Bool) -> Void)?
+    private var hasRefusedDescriptors = false
     private let service: VarlinkService
     private var onClose: (@AgentQueue (ServerConnection, Channel.Ending?) -> Void)?
     private var channel: Channel?
@@ -39,12 +44,12 @@ final class ServerConnection {
     /// Serves a connected socket. `onClose` is called once, with the reason if it was not this side's wish.
     init(
         _ descriptor: consuming OwnedDescriptor, peer: VarlinkPeer, service: VarlinkService, messageLimit: Int,
-        onClose: @escaping @AgentQueue (ServerConnection, Channel.Ending?) -> Void
+        inbox: DescriptorInbox, onClose: @escaping @AgentQueue (ServerConnection, Channel.Ending?) -> Void
     ) throws(SystemError) {
         self.peer = peer
         self.service = service
         self.onClose = onClose
-        let channel = Channel(descriptor, messageLimit: messageLimit) { [unowned self] in ready($0) }
+        let channel = Channel(descriptor, messageLimit: messageLimit, inbox: inbox) { [unowned self] in ready($0) }
         try channel.resume()
         self.channel = channel
     }
@@ -133,21 +138,33 @@ final class ServerConnection {
         if case .idle = activity { scheduleTurn() }
     }
 
-    private func begin(_ message: [UInt8]) throws(Channel.Ending) {
+    private func begin(_ message: Channel.Incoming) throws(Channel.Ending) {
         let call: VarlinkCall
-        do { call = try VarlinkCall(message) } catch { throw .violated(error) }
+        do { call = try VarlinkCall(message.bytes) } catch { throw .violated(error) }
         isOneway = call.mode == .oneway
-        let progress = CallInProgress(self)
+        let progress = CallInProgress(self, message.descriptors)
         activity = .answering(progress)
         service.begin(call, progress)
     }
 
+    /// Notes that descriptors came with a call that takes none.
+    func refused(descriptors count: Int) {
+        onRefusedDescriptors?(count, !hasRefusedDescriptors)
+        hasRefusedDescriptors = true
+    }
+
+    /// A pidfd of the client's process.
+    func openPeerProcess() throws(SystemError) -> OwnedDescriptor {
+        guard let channel else { throw SystemError("asking who is connected", code: ENOTCONN) }
+        return try channel.openPeerProcess(peer)
+    }
+
     /// Answers the call in progress.
-    func finish(with message: VarlinkMessage) {
+    func finish(with message: VarlinkMessage, _ descriptors: VarlinkDescriptors?) {
         guard case .answering = activity, let channel else { return }
         activity = .idle
         if !isOneway {
-            do { try channel.send(message) } catch { return closeLater(error) }
+            do { try channel.send(message, descriptors) } catch { return closeLater(error) }
         }
         // An answer from inside the loop over the calls is followed by the next turn of that loop.
         if !isAnswering { scheduleTurn() }

@@ -8,7 +8,10 @@ public import Platform
 /// Handlers run on the agent's queue, one call of a connection after the other; see ``VarlinkServer``.
 @AgentQueue
 public final class VarlinkService {
-    typealias Handler = @AgentQueue (VarlinkCall, CallInProgress) throws(VarlinkFailure) -> Void
+    private struct Handler {
+        let takesDescriptors: Bool
+        let run: @AgentQueue (VarlinkCall, CallInProgress) throws(VarlinkFailure) -> Void
+    }
 
     private struct Interface {
         let description: String
@@ -45,6 +48,7 @@ public final class VarlinkService {
         _ handler: @escaping @AgentQueue (M.Parameters, VarlinkPeer) throws(VarlinkFailure) -> M.Reply
     ) {
         precondition(!M.isStream, "\(M.name) answers with a stream")
+        precondition(!M.takesDescriptors, "a handler of \(M.name) needs the exchange, where descriptors are")
         register(method) { call, progress throws(VarlinkFailure) in
             let parameters = try call.parameters(as: M.Parameters.self)
             progress.finish(.reply(try handler(parameters, progress.peer)))
@@ -52,6 +56,7 @@ public final class VarlinkService {
     }
 
     /// Answers calls of `method` later: the handler keeps the exchange until it has the answer. The connection waits.
+    /// Descriptors are in the exchange as well, those of the call and those that ride on the answer.
     public func handleLater<M: VarlinkMethod>(
         _ method: M.Type,
         _ handler: @escaping @AgentQueue (M.Parameters, VarlinkExchange<M>) throws(VarlinkFailure) -> Void
@@ -80,17 +85,22 @@ public final class VarlinkService {
         }
     }
 
-    private func register<M: VarlinkMethod>(_ method: M.Type, _ handler: @escaping Handler) {
+    private func register<M: VarlinkMethod>(
+        _ method: M.Type,
+        _ handler: @escaping @AgentQueue (VarlinkCall, CallInProgress) throws(VarlinkFailure) -> Void
+    ) {
         guard let name = VarlinkName(M.name), interfaces[name.interface] != nil else {
             preconditionFailure("the interface of \(M.name) was not added")
         }
-        interfaces[name.interface]?.handlers[name.member] = handler
+        interfaces[name.interface]?.handlers[name.member] = Handler(takesDescriptors: M.takesDescriptors, run: handler)
     }
 
     /// Runs the handler of `call`, or answers why there is none.
     func begin(_ call: VarlinkCall, _ progress: CallInProgress) {
         do throws(VarlinkFailure) {
-            try handler(for: call)(call, progress)
+            let found = Result { () throws(VarlinkFailure) in try handler(for: call) }
+            if (try? found.get())?.takesDescriptors != true { progress.refuseDescriptors() }
+            try found.get().run(call, progress)
         } catch {
             progress.finish(error.message)
         }

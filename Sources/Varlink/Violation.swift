@@ -17,8 +17,11 @@ public enum VarlinkViolation: Error, Hashable, Sendable, CustomStringConvertible
     case notAReply(String)
     /// A reply to nothing: no call is waiting for one, or the call asked for a single one and more are announced.
     case unexpectedReply
-    /// The kernel cut off descriptors that rode on a message (`MSG_CTRUNC`).
+    /// More descriptors rode on a message than are allowed, than the sender may have waiting, or than this process has
+    /// room for (`MSG_CTRUNC`).
     case descriptorsTruncated
+    /// Descriptors rode on several parts of one message.
+    case descriptorsInPieces
 
     /// What the peer did, for the end of a sentence.
     public var description: String {
@@ -30,7 +33,8 @@ public enum VarlinkViolation: Error, Hashable, Sendable, CustomStringConvertible
         case .notACall(let reason): "a message is not a call: \(reason)"
         case .notAReply(let reason): "a message is not a reply: \(reason)"
         case .unexpectedReply: "a reply came that no call asked for"
-        case .descriptorsTruncated: "the kernel cut off file descriptors of a message"
+        case .descriptorsTruncated: "a message has more file descriptors than there is room for"
+        case .descriptorsInPieces: "the file descriptors of a message came in pieces"
         }
     }
 }

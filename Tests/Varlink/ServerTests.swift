@@ -227,19 +227,6 @@ import Testing
         try await eventually("all but one gone, seed \(seed)") { test.server.connectionCount == 1 }
     }
 
-    @Test func descriptorsThatNobodyAskedForAreClosed() async throws {
-        let test = await TestService()
-        let client = try await test.client()
-        let (kept, passed) = socketPair()
-        sendDescriptor(passed, with: Array(ping("with luggage").utf8) + [0], over: client.number)
-        Glibc.close(passed)
-        defer { Glibc.close(kept) }
-        #expect(await client.receive() == pong("with luggage"))
-        // The last other end is closed, so the read does not wait.
-        var byte: UInt8 = 0
-        #expect(recv(kept, &byte, 1, CInt(MSG_DONTWAIT)) == 0)
-    }
-
     @Test func noUserAndNotAllUsersTogetherGetMoreConnectionsThanAllowed() async throws {
         var limits = VarlinkServer.Limits()
         limits.connectionsPerUser = 2
@@ -287,27 +274,4 @@ import Testing
 final class Flag {
     private(set) var count = 0
     func raise() { count += 1 }
-}
-
-/// Sends one descriptor along with bytes. The layout is that of `cmsg(3)` on 64-bit Linux.
-private func sendDescriptor(_ descriptor: CInt, with bytes: [UInt8], over socket: CInt) {
-    var bytes = bytes
-    var control = [UInt64](repeating: 0, count: 3)
-    control.withUnsafeMutableBytes { control in
-        control.storeBytes(of: 20, as: UInt64.self)
-        control.storeBytes(of: CInt(SOL_SOCKET), toByteOffset: 8, as: CInt.self)
-        control.storeBytes(of: CInt(SCM_RIGHTS), toByteOffset: 12, as: CInt.self)
-        control.storeBytes(of: descriptor, toByteOffset: 16, as: CInt.self)
-        bytes.withUnsafeMutableBytes { bytes in
-            var vector = iovec(iov_base: bytes.baseAddress, iov_len: bytes.count)
-            var header = msghdr()
-            withUnsafeMutablePointer(to: &vector) {
-                header.msg_iov = $0
-                header.msg_iovlen = 1
-                header.msg_control = control.baseAddress
-                header.msg_controllen = control.count
-                #expect(sendmsg(socket, &header, 0) == bytes.count)
-            }
-        }
-    }
 }

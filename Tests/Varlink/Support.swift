@@ -32,6 +32,7 @@ final class RawClient: Sendable {
     /// Where reads block: not on the threads that all tests share.
     private let queue = DispatchQueue(label: "client")
     private nonisolated(unsafe) var pending: [UInt8] = []  // only on `queue`
+    private nonisolated(unsafe) var descriptors: [CInt] = []  // only on `queue`
 
     init(_ socket: consuming OwnedDescriptor) {
         number = socket.release()
@@ -54,6 +55,37 @@ final class RawClient: Sendable {
         send(bytes: messages.flatMap { Array($0.utf8) + [0] })
     }
 
+    /// Sends a message, or a part of one, with descriptors riding on its first byte, and closes them on this side. The
+    /// layout is that of `cmsg(3)` on 64-bit Linux.
+    func send(part bytes: [UInt8], passing descriptors: [CInt]) {
+        var bytes = bytes
+        var control = [UInt64](repeating: 0, count: 2 + (descriptors.count + 1) / 2)
+        control.withUnsafeMutableBytes { control in
+            control.storeBytes(of: UInt64(16 + 4 * descriptors.count), as: UInt64.self)
+            control.storeBytes(of: CInt(SOL_SOCKET), toByteOffset: 8, as: CInt.self)
+            control.storeBytes(of: CInt(SCM_RIGHTS), toByteOffset: 12, as: CInt.self)
+            for (place, descriptor) in descriptors.enumerated() {
+                control.storeBytes(of: descriptor, toByteOffset: 16 + 4 * place, as: CInt.self)
+            }
+            bytes.withUnsafeMutableBytes { bytes in
+                var vector = iovec(iov_base: bytes.baseAddress, iov_len: bytes.count)
+                var header = msghdr()
+                withUnsafeMutablePointer(to: &vector) {
+                    header.msg_iov = $0
+                    header.msg_iovlen = 1
+                    header.msg_control = control.baseAddress
+                    header.msg_controllen = control.count
+                    #expect(sendmsg(number, &header, CInt(MSG_NOSIGNAL)) == bytes.count)
+                }
+            }
+        }
+        for descriptor in descriptors { Glibc.close(descriptor) }
+    }
+
+    func send(_ message: String, passing descriptors: [CInt]) {
+        send(part: Array(message.utf8) + [0], passing: descriptors)
+    }
+
     /// The next message; `nil` at the end of the stream, and after a reset.
     func receive() async -> String? {
         let (message, code) = await withCheckedContinuation { continuation in
@@ -61,6 +93,14 @@ final class RawClient: Sendable {
         }
         if code == EAGAIN { Issue.record("nothing came") }
         return message
+    }
+
+    /// What rode on the messages received so far, for the caller to close.
+    func takeDescriptors() -> [CInt] {
+        queue.sync {
+            defer { descriptors = [] }
+            return descriptors
+        }
     }
 
     private func receiveBlocking() -> (String?, CInt) {
@@ -71,9 +111,32 @@ final class RawClient: Sendable {
                 return (message, 0)
             }
             var buffer = [UInt8](repeating: 0, count: 65536)
-            let count = recv(number, &buffer, buffer.count, 0)
+            let count = receiveOnce(&buffer)
             guard count > 0 else { return (nil, count < 0 ? errno : 0) }
             pending += buffer.prefix(count)
+        }
+    }
+
+    private func receiveOnce(_ buffer: inout [UInt8]) -> Int {
+        var control = [UInt64](repeating: 0, count: 10)
+        return control.withUnsafeMutableBytes { control in
+            buffer.withUnsafeMutableBytes { bytes in
+                var vector = iovec(iov_base: bytes.baseAddress, iov_len: bytes.count)
+                var header = msghdr()
+                let count = withUnsafeMutablePointer(to: &vector) {
+                    header.msg_iov = $0
+                    header.msg_iovlen = 1
+                    header.msg_control = control.baseAddress
+                    header.msg_controllen = control.count
+                    return recvmsg(number, &header, CInt(MSG_CMSG_CLOEXEC))
+                }
+                guard count >= 0, header.msg_controllen >= 16 else { return count }
+                let end = Int(control.load(as: UInt64.self))
+                for offset in stride(from: 16, to: end, by: 4) {
+                    descriptors.append(control.load(fromByteOffset: offset, as: CInt.self))
+                }
+                return count
+            }
         }
     }
 }

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import CPlatform
+internal import Glibc
+public import Platform
+
+/// The descriptors that ride on one message, in their order: a field of the message names each by its place.
+///
+/// They are owned: whoever takes one closes it from then on, and those that nobody takes are closed with the instance.
+@AgentQueue
+public final class VarlinkDescriptors {
+    /// The most that the kernel lets ride on one message (`SCM_MAX_FD`).
+    public nonisolated static let most = Int(platform_descriptors_max)
+
+    /// `-1` where one was taken.
+    private var numbers: [CInt]
+
+    /// None yet.
+    public init() {
+        numbers = []
+    }
+
+    init(taking numbers: some Sequence<CInt>) {
+        self.numbers = Array(numbers)
+    }
+
+    deinit {
+        for number in numbers where number >= 0 { OwnedDescriptor(number).close() }
+    }
+
+    /// How many there are, those that were taken among them.
+    public var count: Int { numbers.count }
+
+    /// Adds one, of ``most`` at the most, and returns its place.
+    public func append(_ descriptor: consuming OwnedDescriptor) -> Int {
+        precondition(numbers.count < Self.most, "no more than \(Self.most) descriptors ride on a message")
+        numbers.append(descriptor.release())
+        return numbers.count - 1
+    }
+
+    /// The one at `place`, for the caller to own; `nil` if there is none, or if it was taken before.
+    public func take(_ place: Int) -> OwnedDescriptor? {
+        guard numbers.indices.contains(place), numbers[place] >= 0 else { return nil }
+        defer { numbers[place] = -1 }
+        return OwnedDescriptor(numbers[place])
+    }
+
+    /// Closes those that nobody took, however many still hold this instance.
+    func closeAll() {
+        for place in numbers.indices { take(place)?.close() }
+    }
+
+    /// Calls `body` with the numbers, for a system call.
+    func withNumbers<T>(_ body: (UnsafeBufferPointer<CInt>) -> T) -> T {
+        precondition(!numbers.contains(-1), "a descriptor that is to ride on a message was taken")
+        return numbers.withUnsafeBufferPointer(body)
+    }
+}
+
+/// How many descriptors may wait, on one or several connections, for the rest of the message they ride on.
+@AgentQueue
+final class DescriptorAllowance {
+    let limit: Int
+    fileprivate(set) var used = 0
+
+    init(limit: Int) {
+        self.limit = limit
+    }
+}
+
+/// The descriptors that came on a connection and whose message was not taken yet.
+///
+/// A descriptor rides on a byte, and the kernel hands it out with the read that takes this byte. Such a read may begin
+/// with bytes of messages before, but it ends with those of the one `sendmsg` that the descriptor rode on (`unix(7)`).
+/// So it belongs to the message of the read's last byte, provided that a message with descriptors is a `sendmsg` of its
+/// own, as the convention says.
+@AgentQueue
+struct DescriptorInbox {
+    /// The most that may ride on one message.
+    let limit: Int
+    private let allowance: DescriptorAllowance
+    private var waiting: [(ordinal: Int, descriptors: VarlinkDescriptors)] = []
+
+    init(limit: Int, allowance: DescriptorAllowance) {
+        self.limit = min(limit, VarlinkDescriptors.most)
+        self.allowance = allowance
+    }
+
+    /// How long a control buffer the next read is to get. The kernel closes what does not fit without handing it out.
+    var controlLength: Int {
+        let room = min(limit, allowance.limit - allowance.used)
+        return room > 0 ? platform_descriptors_room(CInt(room)) : 0
+    }
+
+    /// Keeps what came with a read for the message of this ordinal.
+    mutating func collect(_ header: inout msghdr, ordinal: Int) throws(VarlinkViolation) {
+        let isTruncated = header.msg_flags & CInt(MSG_CTRUNC) != 0
+        guard isTruncated || header.msg_controllen > 0 else { return }
+        let received = withUnsafeTemporaryAllocation(of: CInt.self, capacity: VarlinkDescriptors.most) { numbers in
+            let count = platform_received_descriptors(&header, numbers.baseAddress)
+            return VarlinkDescriptors(taking: numbers.prefix(Int(count)))
+        }
+        if isTruncated { throw .descriptorsTruncated }
+        guard received.count > 0 else { return }
+        guard waiting.last?.ordinal != ordinal else { throw .descriptorsInPieces }
+        allowance.used += received.count
+        waiting.append((ordinal, received))
+    }
+
+    /// Those of the message of this ordinal, once it was taken.
+    mutating func take(_ ordinal: Int) -> VarlinkDescriptors? {
+        guard waiting.first?.ordinal == ordinal else { return nil }
+        let descriptors = waiting.removeFirst().descriptors
+        allowance.used -= descriptors.count
+        return descriptors
+    }
+
+    /// Closes all that wait.
+    mutating func removeAll() {
+        allowance.used -= waiting.reduce(0) { $0 + $1.descriptors.count }
+        waiting = []
+    }
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Platform
+
+@testable import Varlink
+
+/// A service whose methods take and give descriptors, and what its handlers saw.
+@AgentQueue
+final class LuggageService {
+    /// Says what the named descriptor has to read, or "none" where none was named.
+    enum Weigh: VarlinkMethod {
+        static let name = "org.example.Luggage.Weigh"
+        static let takesDescriptors = true
+        struct Parameters: VarlinkParameters {
+            var fileDescriptor: Int?
+            enum CodingKeys: CodingKey { case fileDescriptor }
+        }
+        struct Reply: Codable, Hashable, Sendable { var text: String }
+    }
+
+    /// Gives a file with a text in it, and `weight` more bytes in the reply.
+    enum Fetch: VarlinkMethod {
+        static let name = "org.example.Luggage.Fetch"
+        struct Parameters: VarlinkParameters {
+            var text: String
+            var weight: Int?
+            enum CodingKeys: CodingKey { case text, weight }
+        }
+        struct Reply: Codable, Hashable, Sendable {
+            var fileDescriptor: Int
+            var padding: String
+        }
+    }
+
+    /// Keeps the exchange.
+    enum Keep: VarlinkMethod {
+        static let name = "org.example.Luggage.Keep"
+        static let takesDescriptors = true
+        typealias Parameters = VarlinkEmpty
+        typealias Reply = VarlinkEmpty
+    }
+
+    /// Takes none.
+    enum Walk: VarlinkMethod {
+        static let name = "org.example.Luggage.Walk"
+        typealias Parameters = VarlinkEmpty
+        typealias Reply = VarlinkEmpty
+    }
+
+    static let description = """
+        interface org.example.Luggage
+        method Weigh(fileDescriptor: ?int) -> (text: string)
+        method Fetch(text: string, weight: ?int) -> (fileDescriptor: int, padding: string)
+        method Keep() -> ()
+        method Walk() -> ()
+
+        """
+
+    let service = VarlinkService(vendor: "Dialtone", product: "Test", version: "1", url: "https://example.org")
+    let server: VarlinkServer
+    private(set) var incidents: [VarlinkServer.Incident] = []
+    var kept: [VarlinkExchange<Keep>] = []
+
+    init(limits: VarlinkServer.Limits = .init()) {
+        server = VarlinkServer(service, limits: limits)
+        server.onIncident = { [weak self] in self?.incidents.append($0) }
+        service.add(interface: "org.example.Luggage", description: Self.description)
+        service.handleLater(Weigh.self) { parameters, exchange throws(VarlinkFailure) in
+            guard let place = parameters.fileDescriptor else { return exchange.reply(.init(text: "none")) }
+            let descriptor = try exchange.takeDescriptor(place, parameter: "fileDescriptor")
+            exchange.reply(.init(text: contents(of: descriptor)))
+        }
+        service.handleLater(Fetch.self) { parameters, exchange in
+            let descriptors = VarlinkDescriptors()
+            let place = descriptors.append(file(parameters.text))
+            let padding = String(repeating: "x", count: parameters.weight ?? 0)
+            exchange.reply(.init(fileDescriptor: place, padding: padding), descriptors)
+        }
+        service.handleLater(Keep.self) { [weak self] _, exchange in self?.kept.append(exchange) }
+        service.handle(Walk.self) { _, _ in .init() }
+    }
+
+    /// A client of this service over a socket pair.
+    func client() throws -> RawClient {
+        let (ours, theirs) = socketPair()
+        try server.serve(OwnedDescriptor(ours))
+        return RawClient(OwnedDescriptor(theirs))
+    }
+
+    /// A client of the project's.
+    func connection() throws -> VarlinkConnection {
+        let (ours, theirs) = socketPair()
+        try server.serve(OwnedDescriptor(ours))
+        return try VarlinkConnection(OwnedDescriptor(theirs))
+    }
+}
+
+/// A file in memory with a text in it.
+func file(_ text: String) -> OwnedDescriptor {
+    guard let file = try? OwnedDescriptor.fileInMemory("luggage") else { preconditionFailure("no memory") }
+    let bytes = Array(text.utf8)
+    precondition(pwrite(file.number, bytes, bytes.count, 0) == bytes.count)
+    return file
+}
+
+/// What a file has in it.
+func contents(of file: borrowing OwnedDescriptor) -> String {
+    var bytes = [UInt8](repeating: 0, count: 100)
+    let count = pread(file.number, &bytes, bytes.count, 0)
+    return String(decoding: bytes.prefix(max(0, count)), as: UTF8.self)
+}
+
+/// A descriptor to pass, and the other end that tells when all copies of it are closed.
+final class Tracer: Sendable {
+    let passed: CInt
+    private let kept: OwnedDescriptor
+
+    init() {
+        let (passed, kept) = socketPair()
+        self.passed = passed
+        self.kept = OwnedDescriptor(kept)
+    }
+
+    var isClosed: Bool {
+        var byte: UInt8 = 0
+        return recv(kept.number, &byte, 1, CInt(MSG_DONTWAIT | MSG_PEEK)) == 0
+    }
+}
