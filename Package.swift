@@ -94,8 +94,8 @@ let package = Package(
         .target(
             name: "Daemon",
             dependencies: [
-                "Dialer", "DialtoneAPI", "NetworkPath", "Platform", "Reachability", "Supervisor", "Systemd", "TOML",
-                "Varlink", deque, logging, ordered,
+                "Activation", "Dialer", "DialtoneAPI", "NetworkPath", "Platform", "Reachability", "Supervisor",
+                "Systemd", "TOML", "Varlink", deque, logging, ordered,
             ],
             swiftSettings: strict),
         .executableTarget(name: "dialtoned", dependencies: ["Daemon", arguments, logging], swiftSettings: strict),

@@ -1,84 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Activation
 internal import Dialer
 internal import DialtoneAPI
 internal import NetworkPath
 internal import OrderedCollections
 internal import Platform
 internal import Supervisor
-
-/// A connection with its name and owner.
-@AgentQueue
-final class RegisteredConnection {
-    /// Who brought it.
-    enum Origin: Hashable {
-        /// A configuration file; a reload without it closes it.
-        case configuration
-        /// A client's `Open`.
-        case client
-    }
-
-    nonisolated let name: String
-    nonisolated let owner: UInt32
-    nonisolated let origin: Origin
-    private let record: @AgentQueue (RecordedEvent) -> Void
-    private var driver: ConnectionDriver?
-    private var remoteText: (remote: Remote, text: String)?
-
-    fileprivate init(
-        name: String, owner: UInt32, origin: Origin, record: @escaping @AgentQueue (RecordedEvent) -> Void
-    ) {
-        self.name = name
-        self.owner = owner
-        self.origin = origin
-        self.record = record
-    }
-
-    /// Whether `user` may see it and act on it.
-    func isVisible(to user: UInt32) -> Bool { Self.isVisible(ownedBy: owner, to: user) }
-
-    /// The rule, for whoever has the owner and not the connection: a connection is its owner's and root's to see.
-    nonisolated static func isVisible(ownedBy owner: UInt32, to user: UInt32) -> Bool { user == 0 || user == owner }
-
-    /// The connection as the socket shows it now; `nil` before it is at work.
-    var wire: ConnectionsAPI.Connection? {
-        driver.map { .init(name, remote: remote(of: $0), $0.status, unreadBytes: $0.unreadBytes, at: .now()) }
-    }
-
-    fileprivate func start(_ policy: ConnectionPolicy, in context: DialerContext) {
-        let driver = ConnectionDriver(policy: policy, context: context, observer: self)
-        self.driver = driver
-        driver.open()
-    }
-
-    fileprivate func redial(after pause: Duration?) { driver?.redial(after: pause) }
-
-    fileprivate func close() { driver?.close() }
-
-    fileprivate func addressRemoved(_ address: IPAddress) { driver?.localAddressRemoved(address) }
-
-    fileprivate func resumed() { driver?.resumed() }
-
-    fileprivate func change(to policy: ConnectionPolicy) {
-        guard let driver, driver.policy != policy else { return }
-        driver.change(to: policy)
-    }
-}
-
-extension RegisteredConnection: ConnectionObserver {
-    func connection(_ connection: ConnectionDriver, did event: ConnectionEvent) {
-        record(RecordedEvent(clocks: .now(), name: name, owner: owner, remote: remote(of: connection), event: event))
-    }
-
-    /// The remote's text, made once for as long as it stays: every event of the connection shares it.
-    private func remote(of connection: ConnectionDriver) -> String {
-        let remote = connection.policy.remote
-        if let known = remoteText, known.remote == remote { return known.text }
-        let text = remote.description
-        remoteText = (remote, text)
-        return text
-    }
-}
 
 /// An event of a connection, as the journal keeps it: without the path, which is most of an event and is not told.
 struct RecordedEvent {
@@ -118,6 +46,16 @@ enum RegistryError: Error, Hashable {
     case invalidName
     /// A file brought it, and would bring it back.
     case configured
+    /// There is no flow to be taken.
+    case notReady(ConnectionStatus.State)
+    /// Another process has the flow: this one.
+    case heldByClient(Int32)
+    /// The flow of that number is over; this is the newest.
+    case staleEpoch(current: UInt64)
+    /// Nobody has taken the flow that is to be parked.
+    case notTaken
+    /// The kernel refused.
+    case system(SystemError)
 }
 
 /// The connections by name: opens, closes and finds them, and writes down what happens to them.
@@ -171,6 +109,15 @@ final class ConnectionRegistry {
     func open(
         _ name: String?, _ policy: ConnectionPolicy, owner: UInt32, origin: RegisteredConnection.Origin
     ) throws(RegistryError) -> String {
+        let connection = try enroll(name, policy, owner: owner, origin: origin)
+        connection.start(policy, in: context)
+        return connection.name
+    }
+
+    /// Gives a connection its place, before it is at work.
+    private func enroll(
+        _ name: String?, _ policy: ConnectionPolicy, owner: UInt32, origin: RegisteredConnection.Origin
+    ) throws(RegistryError) -> RegisteredConnection {
         let name = name ?? freeName(for: policy.remote)
         guard ConnectionSettings.nameProblem(name) == nil else { throw .invalidName }
         guard connections[name] == nil else { throw .nameTaken }
@@ -181,8 +128,7 @@ final class ConnectionRegistry {
         }
         connections[name] = connection
         resizeJournal()
-        connection.start(policy, in: context)
-        return name
+        return connection
     }
 
     /// Supervises a connection no longer, for `user`.
@@ -195,6 +141,31 @@ final class ConnectionRegistry {
     /// Dials a connection anew at once, for `user`.
     func redial(_ name: String, after pause: Duration? = nil, for user: UInt32) throws(RegistryError) {
         try find(name, for: user).redial(after: pause)
+    }
+
+    /// Supervises a flow that a client brought, and returns its name.
+    func adopt(
+        _ name: String?, _ descriptor: consuming OwnedDescriptor, _ adoption: Adoption, _ policy: ConnectionPolicy,
+        owner: UInt32
+    ) throws(RegistryError) -> String {
+        let connection = try enroll(name, policy, owner: owner, origin: .client)
+        do throws(SystemError) {
+            try connection.adopt(descriptor, adoption, policy, in: context)
+        } catch {
+            remove(connection)
+            throw .system(error)
+        }
+        return connection.name
+    }
+
+    /// Gives a connection's flow to a client of `user`.
+    func take(_ name: String, by process: ProcessHandle?, for user: UInt32) throws(RegistryError) -> HandedFlow {
+        try find(name, for: user).take(by: process)
+    }
+
+    /// Takes a connection's flow back from a client of `user`.
+    func park(_ name: String, _ epoch: UInt64, for user: UInt32) throws(RegistryError) {
+        try find(name, for: user).park(epoch)
     }
 
     /// Makes the connections of the configuration those of `wanted`: new ones are opened, missing ones closed, changed

@@ -80,6 +80,9 @@ final class ConnectionsService {
             case .quotaExceeded(let limit): throw VarlinkFailure(ConnectionsAPI.QuotaExceeded(limit: limit))
             case .invalidName: throw VarlinkFailure(VarlinkService.InvalidParameter(parameter: "name"))
             case .configured: throw VarlinkFailure(VarlinkService.PermissionDenied())
+            case .notReady, .heldByClient, .staleEpoch, .notTaken, .system:
+                // Of methods that are not on the socket yet.
+                throw VarlinkFailure(VarlinkService.PermissionDenied())
             }
         }
     }

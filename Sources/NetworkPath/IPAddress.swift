@@ -78,6 +78,12 @@ extension IPAddress {
     public var isLinkLocal: Bool {
         family == .v4 ? isIn(0xA9FE_0000, 16) : isIn(UInt128(0xFE80) << 112, 10)
     }
+
+    /// The IPv4 address that an IPv6 socket shows as ::ffff:0:0/96 (RFC 4291, 2.5.5.2); any other as it is.
+    public var unmapped: IPAddress {
+        guard family == .v6, isIn(UInt128(0xFFFF) << 32, 96) else { return self }
+        return IPAddress(v4: UInt32(truncatingIfNeeded: bits))
+    }
 }
 
 extension IPAddress: CustomStringConvertible {

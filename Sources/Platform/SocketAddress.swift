@@ -36,6 +36,12 @@ public struct SocketAddress: Sendable {
         self.init { getsockname(descriptor, $0, $1) }
     }
 
+    /// The address that a socket is connected to (`getpeername`), or `nil` when it is connected to none of the
+    /// Internet's.
+    public init?(peerOf descriptor: CInt) {
+        self.init { getpeername(descriptor, $0, $1) }
+    }
+
     private init?(_ fill: (UnsafeMutablePointer<sockaddr>, UnsafeMutablePointer<socklen_t>) -> CInt) {
         var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
         let result = withUnsafeMutablePointer(to: &storage) { storage in

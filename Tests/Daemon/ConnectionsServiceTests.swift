@@ -49,7 +49,7 @@ struct ConnectionsServiceTests {
         #expect(loop.localAddress?.hasPrefix("127.0.0.1:") == true)
         #expect(loop.lastProof != nil)
         #expect(loop.unreadBytes == 0)
-        #expect(loop.session == .unknown)
+        #expect(loop.session == .none)
     }
 
     @Test(arguments: [

@@ -27,7 +27,7 @@ struct LayeringTests {
         "Activation": ["CActivation", "Platform", "Supervisor", "Systemd"],
         "TOML": ["CTOML"],
         "Daemon": [
-            "DequeModule", "Dialer", "DialtoneAPI", "FoundationEssentials", "Logging", "NetworkPath",
+            "Activation", "DequeModule", "Dialer", "DialtoneAPI", "FoundationEssentials", "Logging", "NetworkPath",
             "OrderedCollections", "Platform", "Reachability", "Supervisor", "Systemd", "TOML", "Varlink",
         ],
         "dialtoned": ["ArgumentParser", "Daemon", "Logging", "Platform"],

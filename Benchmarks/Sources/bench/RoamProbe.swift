@@ -4,8 +4,8 @@ internal import CBench
 internal import LabSupport
 internal import Platform
 
-/// The second uplink gets the better default route while the first one works on: for how long the connection has no flow
-/// that works, with and without `make_before_break`.
+/// The second uplink gets the better default route while the first one works on: for how long the connection has no
+/// flow that works, with and without `make_before_break`.
 ///
 /// With two kinds of router. One passes packets whatever their source, and the old flow works on, by the new way. The
 /// other drops those that come by the second uplink with an address of the first, as most do (`rp_filter`, BCP 38):

@@ -26,8 +26,9 @@ internal import NetworkPath
 ///   is launched when there is something for it.
 /// - A wake that stands has a timer, always: neither a driver that never answers nor a target that hangs keeps it.
 public struct WakeMachine: Sendable {
-    /// Launches that need not wait, and the time in which one more is earned: a client may run for each message and end,
-    /// as inetd's did, but one that ends without reading what it was launched for must not take the machine with it.
+    /// Launches that need not wait, and the time in which one more is earned: a client may run for each message and
+    /// end, as inetd's did, but one that ends without reading what it was launched for must not take the machine with
+    /// it.
     private static let launchBurst = 30
     private static let launchRefill = Duration.seconds(2)
 

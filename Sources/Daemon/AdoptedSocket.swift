@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Glibc
+internal import NetworkPath
+internal import Platform
+internal import Supervisor
+
+/// A socket that a client brought to be supervised, and was found fit for it: a connected TCP socket.
+struct AdoptedSocket: ~Copyable {
+    let descriptor: OwnedDescriptor
+    let local: Endpoint
+    let remote: Endpoint
+
+    /// Looks at what came.
+    ///
+    /// - Throws: why it cannot be supervised, for the end of a sentence.
+    init(_ descriptor: consuming OwnedDescriptor) throws(Unfit) {
+        let number = descriptor.number
+        guard let kind = Self.option(number, SO_TYPE) else { throw Unfit("it is not a socket") }
+        guard kind == CInt(SOCK_STREAM.rawValue), Self.option(number, SO_PROTOCOL) == CInt(IPPROTO_TCP) else {
+            throw Unfit("it is not a TCP socket")
+        }
+        guard Self.option(number, SO_ACCEPTCONN) == 0 else { throw Unfit("it listens, and is connected to nobody") }
+        guard let local = SocketAddress(localOf: number), let remote = SocketAddress(peerOf: number),
+            let localAddress = local.address, let remoteAddress = remote.address
+        else { throw Unfit("it is not connected") }
+        self.local = Endpoint(address: localAddress.unmapped, port: local.port)
+        self.remote = Endpoint(address: remoteAddress.unmapped, port: remote.port)
+        self.descriptor = descriptor
+    }
+
+    struct Unfit: Error {
+        let reason: String
+
+        init(_ reason: String) { self.reason = reason }
+    }
+
+    private static func option(_ number: CInt, _ name: CInt) -> CInt? {
+        var value: CInt = 0
+        var length = socklen_t(MemoryLayout<CInt>.size)
+        return getsockopt(number, SOL_SOCKET, name, &value, &length) == 0 ? value : nil
+    }
+}

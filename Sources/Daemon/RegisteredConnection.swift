@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Activation
+internal import Dialer
+internal import DialtoneAPI
+internal import NetworkPath
+internal import Platform
+internal import Supervisor
+
+/// A connection with its name and owner.
+@AgentQueue
+final class RegisteredConnection {
+    /// Who brought it.
+    enum Origin: Hashable {
+        /// A configuration file; a reload without it closes it.
+        case configuration
+        /// A client's `Open`.
+        case client
+    }
+
+    nonisolated let name: String
+    nonisolated let owner: UInt32
+    nonisolated let origin: Origin
+    private let record: @AgentQueue (RecordedEvent) -> Void
+    private var driver: ConnectionDriver?
+    private var remoteText: (remote: Remote, text: String)?
+    /// The process that has the flow, as far as it can be watched.
+    private var holder: ProcessHandle?
+
+    init(
+        name: String, owner: UInt32, origin: Origin, record: @escaping @AgentQueue (RecordedEvent) -> Void
+    ) {
+        self.name = name
+        self.owner = owner
+        self.origin = origin
+        self.record = record
+    }
+
+    /// Whether `user` may see it and act on it.
+    func isVisible(to user: UInt32) -> Bool { Self.isVisible(ownedBy: owner, to: user) }
+
+    /// The rule, for whoever has the owner and not the connection: a connection is its owner's and root's to see.
+    nonisolated static func isVisible(ownedBy owner: UInt32, to user: UInt32) -> Bool { user == 0 || user == owner }
+
+    /// The connection as the socket shows it now; `nil` before it is at work.
+    var wire: ConnectionsAPI.Connection? {
+        driver.map { .init(name, remote: remote(of: $0), $0.status, unreadBytes: $0.unreadBytes, at: .now()) }
+    }
+
+    func start(_ policy: ConnectionPolicy, in context: DialerContext) {
+        let driver = ConnectionDriver(policy: policy, context: context, observer: self)
+        self.driver = driver
+        driver.open()
+    }
+
+    /// Begins with a flow that a client brought.
+    func adopt(
+        _ descriptor: consuming OwnedDescriptor, _ adoption: Adoption, _ policy: ConnectionPolicy,
+        in context: DialerContext
+    ) throws(SystemError) {
+        let driver = ConnectionDriver(policy: policy, context: context, observer: self)
+        self.driver = driver
+        try driver.adopt(descriptor, adoption)
+    }
+
+    /// Gives the flow to a client.
+    ///
+    /// A descriptor may get lost on its way: a client that does not ask the kernel for ancillary data never sees it. So
+    /// the process that has the flow may take it again; nobody else may.
+    ///
+    /// - Parameter process: the client, whose end gives the flow back; `nil` where it cannot be watched.
+    func take(by process: ProcessHandle?) throws(RegistryError) -> HandedFlow {
+        guard let driver else { throw .notReady(.waiting) }
+        if driver.status.custody?.holder == .client, let holder, holder.number != process?.number, holder.isAlive {
+            throw .heldByClient(holder.number)
+        }
+        do throws(TakeRefusal) {
+            let flow = try driver.take()
+            if !flow.isOver { hold(flow.epoch, by: process) }
+            return flow
+        } catch {
+            switch error {
+            case .notReady(let state): throw .notReady(state)
+            case .system(let failure): throw .system(failure)
+            }
+        }
+    }
+
+    private func hold(_ epoch: UInt64, by process: ProcessHandle?) {
+        holder = process
+        try? process?.onEnd { [weak self, weak process] in
+            guard let self, let process, holder === process else { return }
+            holder = nil
+            driver?.abandon(epoch)
+        }
+    }
+
+    /// Takes the flow back from a client that leaves a session on it.
+    func park(_ epoch: UInt64) throws(RegistryError) {
+        guard let driver else { throw .staleEpoch(current: 0) }
+        do throws(ParkRefusal) {
+            try driver.park(epoch)
+            holder = nil
+        } catch {
+            switch error {
+            case .staleEpoch(let current): throw .staleEpoch(current: current)
+            case .notTaken: throw .notTaken
+            }
+        }
+    }
+
+    func redial(after pause: Duration?) { driver?.redial(after: pause) }
+
+    func close() { driver?.close() }
+
+    func addressRemoved(_ address: IPAddress) { driver?.localAddressRemoved(address) }
+
+    func resumed() { driver?.resumed() }
+
+    func change(to policy: ConnectionPolicy) {
+        guard let driver, driver.policy != policy else { return }
+        driver.change(to: policy)
+    }
+}
+
+extension RegisteredConnection: ConnectionObserver {
+    func connection(_ connection: ConnectionDriver, did event: ConnectionEvent) {
+        record(RecordedEvent(clocks: .now(), name: name, owner: owner, remote: remote(of: connection), event: event))
+    }
+
+    /// The remote's text, made once for as long as it stays: every event of the connection shares it.
+    private func remote(of connection: ConnectionDriver) -> String {
+        let remote = connection.policy.remote
+        if let known = remoteText, known.remote == remote { return known.text }
+        let text = remote.description
+        remoteText = (remote, text)
+        return text
+    }
+}
