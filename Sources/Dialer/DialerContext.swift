@@ -60,6 +60,16 @@ public final class DialerContext {
         self.intervals = intervals
     }
 
+    /// Calls `handler` as often as `cadence` says, counted from now and together with the keepalives that are due about
+    /// then, until what is returned is cancelled.
+    ///
+    /// - Parameter wakesMachine: whether a machine that sleeps is to be woken for it.
+    public func plan(
+        _ cadence: Cadence, wakesMachine: Bool = false, _ handler: @escaping @AgentQueue () -> Void
+    ) -> any Ongoing {
+        PlannedCalls(wakes, wakes.add(cadence, wakesMachine: wakesMachine, handler))
+    }
+
     /// Calls `handler`, once, when the machine was to be woken for a keepalive and the kernel does not let this process
     /// do so. The keepalive is sent on resume then.
     public func onAlarmRefused(_ handler: @escaping @AgentQueue (SystemError) -> Void) {
@@ -72,4 +82,21 @@ public final class DialerContext {
 public protocol ConnectionObserver: AnyObject {
     /// Something happened. The connection's ``ConnectionDriver/status`` says already what the event says.
     func connection(_ connection: ConnectionDriver, did event: ConnectionEvent)
+}
+
+/// An entry of the schedule that all wakes share.
+@AgentQueue
+private final class PlannedCalls: Ongoing {
+    private let schedule: WakeSchedule
+    private var token: WakePlanner.Token?
+
+    init(_ schedule: WakeSchedule, _ token: WakePlanner.Token) {
+        self.schedule = schedule
+        self.token = token
+    }
+
+    func cancel() {
+        guard let token = token.take() else { return }
+        schedule.remove(token)
+    }
 }
