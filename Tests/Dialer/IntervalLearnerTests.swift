@@ -98,8 +98,9 @@ import Testing
         let server = try LoopbackServer()
         let surroundings = Surroundings(.loopback())
         surroundings.network = home
-        let connection = try surroundings.connection(to: "tcp://\(server.endpoint)") {
-            $0.heartbeat = Heartbeat(.custom(send: Array("ping".utf8), expect: Array("pong".utf8)))
+        var heartbeat = Heartbeat(.custom(send: Array("ping".utf8), expect: Array("pong".utf8)))
+        heartbeat.answerDeadline = .seconds(1)
+        let connection = try surroundings.connection(to: "tcp://\(server.endpoint)", heartbeat: heartbeat) {
             $0.stableAfter = .seconds(10)
         }
         let peer = try server.accept()
@@ -108,13 +109,12 @@ import Testing
         #expect(try peer.receive() == .bytes(4))
         peer.send("pong")
         while !surroundings.intervals.text.contains("wifi") { await Task.yield() }
-        // A silence longer than the one that was survived.
+        // A silence longer than the one that was survived, and than the shortest interval there is.
         await withCheckedContinuation { done in
-            _ = Timers.shared.schedule(after: .milliseconds(200)) { done.resume() }
+            _ = Timers.shared.schedule(after: .milliseconds(10_200)) { done.resume() }
         }
         try peer.loseEverything()
         connection.keeper.beat(1)
-        // The answer's deadline, ten seconds.
         let next = await surroundings.events.next { $0.reason == .unanswered }
         #expect(next?.status.state == .connecting)
         _ = await surroundings.entered(.ready)

@@ -19,6 +19,10 @@ import Testing
         for _ in 0..<count { learner.survived(learner.interval(on: network, figures), on: network, figures) }
     }
 
+    private mutating func beat(_ count: Int, of silence: Duration, on network: NetworkIdentity) {
+        for _ in 0..<count { learner.survived(silence, on: network, figures) }
+    }
+
     /// One flow tries longer intervals, so many steps of them.
     private mutating func climb(_ steps: Int, on network: NetworkIdentity) throws {
         beat(3, on: network)
@@ -87,6 +91,24 @@ import Testing
         let again = learner.died(after: .seconds(130), sentAt: .seconds(3000), on: home, figures)
         #expect(again)
         #expect(learner.interval(on: home, figures) == .seconds(65))
+    }
+
+    @Test mutating func aShorterSilenceThatIsSurvivedSaysNothingForALongerOne() throws {
+        let home = try #require(home)
+        try climb(1, on: home)
+        // The network holds 125 s from now on. One flow rides with others' wakes and lives; another does not.
+        for round in 1...2 {
+            learner.died(after: .seconds(150), sentAt: .seconds(1000 * round), on: home, figures)
+            beat(1, of: .seconds(120), on: home)
+        }
+        #expect(learner.interval(on: home, figures) == .seconds(75))
+    }
+
+    @Test mutating func aDeathInASilenceShorterThanAnyIntervalTeachesNothing() throws {
+        let home = try #require(home)
+        let learned = learner.died(after: .seconds(20), sentAt: .seconds(600), on: home, figures)
+        #expect(!learned)
+        #expect(learner.interval(on: home, figures) == .seconds(120))
     }
 
     @Test mutating func flowsThatDieTogetherDieOfOneCause() throws {

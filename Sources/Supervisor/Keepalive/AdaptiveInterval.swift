@@ -29,7 +29,8 @@ public struct AdaptiveInterval: Hashable, Sendable {
     static let margin = 0.9
     /// A keepalive after less than this part of the interval (early, for the sake of a shared wake) says little of it.
     static let telling = 0.75
-    /// A death in a silence that was survived before is chance (a lost router, a crash) until it comes again.
+    /// A death in a silence that was survived before is chance (a lost router, a crash) until it comes again, with no
+    /// such silence survived in between.
     static let strikes = 2
     /// After so many acknowledged keepalives a fatal silence is tried again: routers are replaced. Twice as many after
     /// each.
@@ -53,8 +54,9 @@ public struct AdaptiveInterval: Hashable, Sendable {
         /// The silences survived that were longer than the interval: how many, and the shortest of them.
         var trials = 0
         var shortestTrial: Duration?
-        /// Deaths in a silence that had been survived before.
+        /// Deaths in a silence that had been survived before, and the shortest of these silences.
         var strikes = 0
+        var shortestStrike: Duration?
         /// How often something was learned from a death.
         var deaths = 0
         /// When the last keepalive was sent that stayed without acknowledgement; not kept in files.
@@ -104,14 +106,16 @@ public struct AdaptiveInterval: Hashable, Sendable {
     }
 
     /// No answer came to a keepalive that was sent at `sent`, after this silence, and to blame is the network
-    /// (``SilentLoss``).
+    /// (``SilentLoss``). A silence that is shorter than any interval of the protocol was not too long: no keepalive
+    /// could have come sooner.
     ///
     /// - Returns: whether something was learned that is worth keeping.
     @discardableResult
     public mutating func died(
         after silence: Duration, sentAt sent: Duration, on identity: NetworkIdentity, _ figures: KeepaliveFigures
     ) -> Bool {
-        update(identity, figures) {
+        guard silence >= figures.intervals.lowerBound else { return false }
+        return update(identity, figures) {
             $0.die(after: silence.clamped(to: Self.plausible), sentAt: sent, figures.intervals.lowerBound)
         }
     }
@@ -146,10 +150,11 @@ extension AdaptiveInterval.Network {
 
     fileprivate mutating func survive(_ silence: Duration) {
         survived = max(survived, silence)
+        // Not a shorter one: flows that share wakes live on by it where all others die.
+        if let shortestStrike, silence >= shortestStrike * AdaptiveInterval.margin { forgetStrikes() }
         guard silence >= interval * AdaptiveInterval.telling else { return }
         beats += 1
         beatsSinceDeath += 1
-        strikes = 0
         if let fatal, silence >= fatal { self.fatal = nil }
         if beatsSinceDeath >= AdaptiveInterval.patience << min(deaths, 6) { fatal = nil }
         // Longer than the interval by more than chance makes it: a flow that tries the next one.
@@ -169,16 +174,20 @@ extension AdaptiveInterval.Network {
         (trials, shortestTrial) = (0, nil)
         if silence <= survived {
             strikes += 1
+            shortestStrike = min(shortestStrike ?? silence, silence)
             guard strikes >= AdaptiveInterval.strikes else { return }
             // Again: the network is another than it was.
             survived = .zero
         }
-        (beats, strikes, beatsSinceDeath) = (0, 0, 0)
+        forgetStrikes()
+        (beats, beatsSinceDeath) = (0, 0)
         deaths += 1
         fatal = min(fatal ?? silence, silence)
         let known = survived > .zero ? survived * AdaptiveInterval.margin : silence / 2
         interval = max(min(known, interval), shortest)
     }
+
+    private mutating func forgetStrikes() { (strikes, shortestStrike) = (0, nil) }
 }
 
 extension Duration {
