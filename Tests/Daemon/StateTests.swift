@@ -112,6 +112,16 @@ struct StateTests {
         #expect(reader.next() == nil)
     }
 
+    @Test func `lines are kept again when the file could not be turned over, or is gone`() throws {
+        let file = try LineFile("log", in: state, limit: 20)
+        try file.append(Array("line 1".utf8))
+        // As after a rename that no new file followed.
+        #expect(rename("\(scratch.path)/state/log", "\(scratch.path)/state/log.1") == 0)
+        for number in 2...4 { try file.append(Array("line \(number)".utf8)) }
+        #expect(try lines(file).last == "line 4")
+        #expect(scratch.text("state/log")?.hasSuffix("line 4\n") == true)
+    }
+
     @Test func `what keepalives taught is written, and known to the next run`() throws {
         let home = try #require(NetworkIdentity("wifi 020000000001 192.168.1.0/24 -"))
         let line = "\(home) 180000 180000 - 9 0"

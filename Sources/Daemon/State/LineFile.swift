@@ -51,7 +51,12 @@ final class LineFile {
     }
 
     private func turnOver() throws(SystemError) {
-        try state.rename(name, to: "\(name).1")
+        do throws(SystemError) {
+            try state.rename(name, to: "\(name).1")
+        } catch {
+            // Renamed by a try before this one, for which there was no descriptor or no room; or somebody removed it.
+            guard error.code == ENOENT else { throw error }
+        }
         let fresh = try state.open(name)
         swap(&older, &newer)
         newer = fresh
