@@ -44,7 +44,8 @@ extension SystemNetwork: PathSource {
             engine.linkAddress(of: .init(interfaceIndex: interface.index, address: $0))
         }
         let network = NetworkIdentity(path, gatewayLinkAddress: address ?? [])
-        networks.byFooting[footing] = network
+        // One that is not known is asked for again: the gateway may not have said its address yet.
+        if let network { networks.byFooting[footing] = network }
         return network
     }
 }
