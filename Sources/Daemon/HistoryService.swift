@@ -31,7 +31,7 @@ final class HistoryService {
             guard subscriptions.take(for: user) else {
                 throw VarlinkFailure(ConnectionsAPI.QuotaExceeded(limit: subscriptions.limit))
             }
-            return HistoryReading(history.reader(), parameters, stream) { [unowned self] in
+            return HistoryReading(history, parameters, stream) { [unowned self] in
                 subscriptions.giveBack(for: user)
             }
         }
@@ -44,7 +44,9 @@ private final class HistoryReading: VarlinkSubscription {
     /// So many lines of others are passed over in a turn: a millisecond.
     private static let linesPerTurn = 32
 
-    private let reader: LineReader?
+    private let history: History
+    /// What was there when everything was written that happened before somebody asked.
+    private var reader: LineReader?
     private let names: Set<String>?
     private let since: Timestamp?
     private let stream: VarlinkStream
@@ -52,10 +54,10 @@ private final class HistoryReading: VarlinkSubscription {
     private let decoder = JSONDecoder()
 
     init(
-        _ reader: LineReader?, _ parameters: ConnectionsAPI.History.Parameters, _ stream: VarlinkStream,
+        _ history: History, _ parameters: ConnectionsAPI.History.Parameters, _ stream: VarlinkStream,
         onEnd: @escaping @AgentQueue () -> Void
     ) {
-        self.reader = reader
+        self.history = history
         names = parameters.names.map { Set($0) }
         since = parameters.since
         self.stream = stream
@@ -63,12 +65,21 @@ private final class HistoryReading: VarlinkSubscription {
     }
 
     func next() -> VarlinkMessage? {
+        if reader == nil {
+            guard history.isWritten else { return later() }
+            reader = history.reader()
+        }
         for _ in 0..<Self.linesPerTurn {
             guard let line = reader?.next() else { return .reply(ConnectionsAPI.History.Reply()) }
             // One that was damaged is left out.
             guard let line = try? decoder.decode(History.Line.self, from: Data(line)), isWanted(line) else { continue }
             return .reply(line.entry, continues: true)
         }
+        return later()
+    }
+
+    /// Lets others have their turn first.
+    private func later() -> VarlinkMessage? {
         AgentQueue.async { [stream] in stream.wake() }
         return nil
     }

@@ -117,12 +117,18 @@ extension ConnectionsAPI {
             public var network: NetworkChange?
             /// What happened to the agent.
             public var agent: AgentChange?
+            /// How long the machine had been up when it happened, in milliseconds, its sleep included.
+            public var uptimeMilliseconds: Int?
 
             /// A reply.
-            public init(event: Event? = nil, network: NetworkChange? = nil, agent: AgentChange? = nil) {
+            public init(
+                event: Event? = nil, network: NetworkChange? = nil, agent: AgentChange? = nil,
+                uptimeMilliseconds: Int? = nil
+            ) {
                 self.event = event
                 self.network = network
                 self.agent = agent
+                self.uptimeMilliseconds = uptimeMilliseconds
             }
 
             /// When it happened.

@@ -3,6 +3,7 @@
 internal import ArgumentParser
 internal import DialtoneAPI
 internal import DialtoneClient
+internal import Platform
 internal import Presentation
 
 struct History: AsyncParsableCommand {
@@ -38,7 +39,9 @@ struct History: AsyncParsableCommand {
                 Output.write(story.lines(entry, Output.style))
             }
         }
-        if !json { Output.write(story.summary(now: .now(), Output.style)) }
+        if json { return }
+        let uptime = Int(clamping: BootClock.now().milliseconds)
+        Output.write(story.summary(now: .now(), uptime: uptime, Output.style))
     }
 }
 

@@ -16,6 +16,7 @@ enum Output {
 
     /// Writes lines, at once: what reads a pipe must not wait for a buffer to fill.
     static func write(_ lines: [String]) {
+        if lines.isEmpty { return }
         write(bytes: Array((lines.joined(separator: "\n") + "\n").utf8))
     }
 

@@ -15,12 +15,17 @@ struct HistoryStoryTests {
     ) -> ConnectionsAPI.History.Reply {
         var event = Sample.event(kind, Sample.connection(name, state) { $0.epoch = 1 }, reason: reason, from: previous)
         event.time = Sample.noon.advanced(by: seconds * 1000)
-        return .init(event: event)
+        return .init(event: event, uptimeMilliseconds: Int(seconds) * 1000 + Self.boot)
     }
 
     private func agent(_ kind: ConnectionsAPI.AgentChange.Kind, at seconds: Int64) -> ConnectionsAPI.History.Reply {
-        .init(agent: .init(time: Sample.noon.advanced(by: seconds * 1000), kind: kind))
+        .init(
+            agent: .init(time: Sample.noon.advanced(by: seconds * 1000), kind: kind),
+            uptimeMilliseconds: Int(seconds) * 1000 + Self.boot)
     }
+
+    /// How long the machine has been up at noon.
+    private static let boot = 40_000
 
     /// The lines of it all, and the last ones.
     private func tell(
@@ -32,7 +37,8 @@ struct HistoryStoryTests {
                 day: { "day \(($0.milliseconds - Sample.noon.milliseconds) / 1_000_000)" },
                 clock: { "\(($0.milliseconds - Sample.noon.milliseconds) / 1000) s" }))
         let lines = entries.flatMap { story.lines($0, Sample.plain) }
-        return (lines, story.summary(now: Sample.noon.advanced(by: seconds * 1000), Sample.plain))
+        let now = Sample.noon.advanced(by: seconds * 1000)
+        return (lines, story.summary(now: now, uptime: Int(seconds) * 1000 + Self.boot, Sample.plain))
     }
 
     private var night: [ConnectionsAPI.History.Reply] {
@@ -92,6 +98,44 @@ struct HistoryStoryTests {
     @Test func `a connection that its user closed is without nothing`() {
         let closed = [entry(.ready, at: 0, from: .connecting), entry(.closed, at: 60, from: .ready, .closed)]
         #expect(tell(closed).summary == ["", "office  no outage"])
+    }
+
+    @Test func `what does not come back with the agent is not without a flow for ever`() {
+        let start: [ConnectionsAPI.History.Reply] = [agent(.started, at: 0), entry(.ready, at: 0, from: .connecting)]
+        let closed = [entry(.closed, at: 60, from: .ready, .closed), agent(.ended, at: 600), agent(.started, at: 601)]
+        let again = [entry(.waiting, at: 700, .opened), entry(.ready, at: 701, from: .connecting)]
+        #expect(tell(start + closed + again).summary == ["", "office  no outage"], "its user had closed it before")
+        let ended = [entry(.closed, at: 60, from: .ready, .closed), agent(.ended, at: 60), agent(.started, at: 61)]
+        #expect(tell(start + ended).summary == ["", "office  no outage"], "a client's, and nobody opened it again")
+        #expect(tell(start + [agent(.started, at: 60)]).summary == ["", "office  no outage"])
+        let lost = [entry(.waiting, at: 30, from: .ready), agent(.started, at: 60)]
+        #expect(tell(start + lost).summary == ["", "office  1 outage, 30 s without a flow"])
+    }
+
+    @Test func `an outage over a restart of the agent is one`() {
+        let lost = [
+            agent(.started, at: 0), entry(.ready, at: 0, from: .connecting), entry(.waiting, at: 30, from: .ready),
+            entry(.closed, at: 60, from: .waiting, .closed), agent(.ended, at: 60), agent(.started, at: 61),
+            entry(.waiting, at: 61, .opened), entry(.ready, at: 90, from: .connecting),
+        ]
+        #expect(tell(lost).summary == ["", "office  1 outage, 1 m without a flow"])
+    }
+
+    @Test func `a wall clock that is set changes no duration, and a reboot is told by nothing else`() {
+        var night = [
+            agent(.started, at: 0), entry(.ready, at: 0, from: .connecting), entry(.waiting, at: 10, from: .ready),
+        ]
+        // Fifty years later by the wall clock, and five seconds by the other.
+        var back = entry(.ready, at: 15, from: .connecting)
+        back.event?.time = Sample.noon.advanced(by: 1_600_000_000_000)
+        #expect(tell(night + [back]).summary == ["", "office  1 outage, 5.0 s without a flow"])
+        // The other way round: it was off for an hour.
+        night += [
+            entry(.closed, at: 10, from: .waiting, .closed), agent(.ended, at: 10), agent(.started, at: 3000),
+            entry(.waiting, at: 3000, .opened), entry(.ready, at: 3010, from: .connecting),
+        ]
+        for index in night.indices.suffix(3) { night[index].uptimeMilliseconds = 51_000 + 1000 * index }
+        #expect(tell(night).summary == ["", "office  1 outage, 50 m without a flow"])
     }
 
     @Test func `nothing kept is said`() {

@@ -24,8 +24,8 @@ final class History {
 
     private enum Happening {
         case event(RecordedEvent, sequence: UInt64)
-        case network(ConnectionsAPI.NetworkChange)
-        case agent(ConnectionsAPI.AgentChange)
+        case network(NetworkAPI.Path, [PathChange], before: (status: NetworkAPI.Path.Status, lasted: Duration)?)
+        case agent(ConnectionsAPI.AgentChange.Kind, slept: Duration? = nil)
     }
 
     private static let file = "history.jsonl"
@@ -37,7 +37,7 @@ final class History {
     private let logger: Logger
     private let encoder = JSONEncoder()
     private var lines: LineFile?
-    private var pending: Deque<Happening> = []
+    private var pending: Deque<(happening: Happening, clocks: ClockReading)> = []
     private var isWriting = false
     private var hasFailed = false
     private var observation: PathObservation?
@@ -53,7 +53,7 @@ final class History {
             report(error)
             lines = try? LineFile(Self.file, in: KeptState(), limit: mostBytes)
         }
-        record(.agent(.init(time: .now(), kind: .started)))
+        record(.agent(.started))
     }
 
     /// Writes down the changes of the network's path from now on.
@@ -63,32 +63,31 @@ final class History {
 
     private func heard(_ path: Path, _ changes: [PathChange]) {
         let wire = NetworkAPI.Path(path)
-        let now = BootClock.now()
+        let clocks = ClockReading.now()
         let before = network
-        if before?.status != wire.status { network = (wire.status, now) }
-        record(
-            .network(
-                .init(
-                    time: .now(), changes: changes.map(\.rawValue), to: wire, previousStatus: before?.status,
-                    previousDurationMilliseconds: before.map { Int(clamping: (now - $0.since).milliseconds) })))
+        if before?.status != wire.status { network = (wire.status, clocks.boot) }
+        record(.network(wire, changes, before: before.map { ($0.status, clocks.boot - $0.since) }), at: clocks)
     }
 
     /// An event of a connection, with its number.
     func heard(_ recorded: RecordedEvent, sequence: UInt64) {
         guard recorded.event.isWorthTelling else { return }
-        record(.event(recorded, sequence: sequence))
+        record(.event(recorded, sequence: sequence), at: recorded.clocks)
     }
 
     /// The machine woke from suspend.
     func resumed(after slept: Duration) {
-        record(.agent(.init(time: .now(), kind: .resumed, sleptMilliseconds: Int(clamping: slept.milliseconds))))
+        record(.agent(.resumed, slept: slept))
     }
 
     /// The agent was told to end. Everything is in the file when this returns.
     func end() {
-        record(.agent(.init(time: .now(), kind: .ended)))
+        record(.agent(.ended))
         flush()
     }
+
+    /// Whether all that happened is in the file. After a storm of events that takes some turns of the queue.
+    var isWritten: Bool { pending.isEmpty }
 
     /// Reads what is kept, the oldest first.
     func reader() -> LineReader? {
@@ -103,8 +102,8 @@ final class History {
 
     // MARK: - Writing
 
-    private func record(_ happening: Happening) {
-        pending.append(happening)
+    private func record(_ happening: Happening, at clocks: ClockReading = .now()) {
+        pending.append((happening, clocks))
         writeLater()
     }
 
@@ -124,9 +123,9 @@ final class History {
     }
 
     private func writeNext() {
-        guard let happening = pending.popFirst(), let lines, let data = try? encoder.encode(line(of: happening)) else {
-            return
-        }
+        guard let (happening, clocks) = pending.popFirst(), let lines,
+            let data = try? encoder.encode(line(of: happening, at: clocks))
+        else { return }
         do throws(SystemError) {
             try lines.append(Array(data))
             hasFailed = false
@@ -135,15 +134,23 @@ final class History {
         }
     }
 
-    private func line(of happening: Happening) -> Line {
+    private func line(of happening: Happening, at clocks: ClockReading) -> Line {
+        var owner: UInt32?
+        var entry = ConnectionsAPI.History.Reply(uptimeMilliseconds: Int(clamping: clocks.boot.milliseconds))
         switch happening {
         case .event(let recorded, let sequence):
             var event = ConnectionsAPI.Event(recorded, sequence: sequence)
             event.connection.remote = recorded.remoteWithoutQuery
-            return Line(owner: recorded.owner, entry: .init(event: event))
-        case .network(let change): return Line(entry: .init(network: change))
-        case .agent(let change): return Line(entry: .init(agent: change))
+            (owner, entry.event) = (recorded.owner, event)
+        case .network(let path, let changes, let before):
+            entry.network = .init(
+                time: clocks.wall, changes: changes.map(\.rawValue), to: path, previousStatus: before?.status,
+                previousDurationMilliseconds: before.map { Int(clamping: $0.lasted.milliseconds) })
+        case .agent(let kind, let slept):
+            entry.agent = .init(
+                time: clocks.wall, kind: kind, sleptMilliseconds: slept.map { Int(clamping: $0.milliseconds) })
         }
+        return Line(owner: owner, entry: entry)
     }
 
     /// Says what is wrong, once until it works again. It is no reason to stop.
