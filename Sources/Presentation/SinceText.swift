@@ -52,8 +52,10 @@ public enum SinceText {
         }
         (local.hour, local.minute, local.second) = (parts[0], parts[1], parts.count == 3 ? parts[2] : 0)
         guard let time = instant(local) else { return nil }
-        // A time of day alone is the last one.
-        return words.count == 1 && time > now ? Timestamp(milliseconds: time.milliseconds - 86_400_000) : time
+        if words.count == 2 || time <= now { return time }
+        // A time of day alone is the last one. The day before by the calendar: it may have had another length.
+        local.day -= 1
+        return instant(local)
     }
 
     /// `90s`, `45m`, `3h`, `2d` in milliseconds.
