@@ -131,14 +131,15 @@ public enum ConnectionsAPI {
         public var security: Security?
         /// Bytes that arrived and that nobody has read.
         public var unreadBytes: Int?
+        /// The number of the wake that stands.
+        public var wake: Int?
 
         /// A connection.
         public init(
             name: String, remote: String, epoch: Int, state: State, reason: String? = nil, holder: Holder,
             session: Session, since: Timestamp, localAddress: String? = nil, remoteAddress: String? = nil,
             interface: String? = nil, security: Security? = nil, attempt: Int, nextAttemptAt: Timestamp? = nil,
-            lastProof: Timestamp? = nil,
-            unreadBytes: Int? = nil
+            lastProof: Timestamp? = nil, unreadBytes: Int? = nil, wake: Int? = nil
         ) {
             self.name = name
             self.remote = remote
@@ -156,6 +157,7 @@ public enum ConnectionsAPI {
             self.nextAttemptAt = nextAttemptAt
             self.lastProof = lastProof
             self.unreadBytes = unreadBytes
+            self.wake = wake
         }
     }
 

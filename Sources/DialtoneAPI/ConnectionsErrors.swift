@@ -58,4 +58,52 @@ extension ConnectionsAPI {
         /// The error.
         public init(limit: Int) { self.limit = limit }
     }
+
+    /// The flow of this number is over.
+    public struct StaleEpoch: VarlinkErrorReply, Hashable {
+        /// The error's name.
+        public static let errorName = "org.dialtone.Connections.StaleEpoch"
+        /// The connection's name.
+        public var name: String
+        /// The number of the newest flow.
+        public var epoch: Int
+
+        /// The error.
+        public init(name: String, epoch: Int) {
+            self.name = name
+            self.epoch = epoch
+        }
+    }
+
+    /// The connection has no flow to do that with.
+    public struct NotReady: VarlinkErrorReply, Hashable {
+        /// The error's name.
+        public static let errorName = "org.dialtone.Connections.NotReady"
+        /// The connection's name.
+        public var name: String
+        /// What it is doing.
+        public var state: Connection.State
+
+        /// The error.
+        public init(name: String, state: Connection.State) {
+            self.name = name
+            self.state = state
+        }
+    }
+
+    /// A handler that is called with this timeout would not keep the connection alive.
+    public struct InvalidTimeout: VarlinkErrorReply, Hashable {
+        /// The error's name.
+        public static let errorName = "org.dialtone.Connections.InvalidTimeout"
+        /// The connection's name.
+        public var name: String
+        /// What is wrong with the timeout.
+        public var reason: String
+
+        /// The error.
+        public init(name: String, reason: String) {
+            self.name = name
+            self.reason = reason
+        }
+    }
 }

@@ -13,7 +13,7 @@ extension DialtoneClient {
     ) {
         AgentQueue.async {
             PendingCall<M>(paths: paths, parameters: parameters, timeout: timeout).start { result in
-                queue.async { completion(result) }
+                queue.async { completion(result.map(\.reply)) }
             }
         }
     }

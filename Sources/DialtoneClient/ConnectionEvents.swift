@@ -34,7 +34,7 @@ public struct ConnectionEvents: AsyncSequence, Sendable {
         private let names: [String]?
         private var sequence: Int?
         private var stream: DialtoneStream<ConnectionsAPI.Monitor>.Iterator?
-        private var pause = ConnectionEvents.shortestPause
+        private var pause = RetryPause()
 
         fileprivate init(client: DialtoneClient, names: [String]?, sequence: Int?) {
             self.client = client
@@ -61,15 +61,14 @@ public struct ConnectionEvents: AsyncSequence, Sendable {
                     stream = current
                     if let reply {
                         sequence = reply.sequence
-                        pause = ConnectionEvents.shortestPause
+                        pause = RetryPause()
                         return reply
                     }
                 } catch {
                     guard error.isPassing else { throw error }
                 }
                 stream = nil
-                do { try await Task.sleep(for: pause) } catch { throw .cancelled }
-                pause = Swift.min(pause * 2, ConnectionEvents.longestPause)
+                try await pause.wait()
             }
         }
     }

@@ -45,7 +45,16 @@ public struct DialtoneClient: Sendable {
     public func call<M: VarlinkMethod>(
         _ method: M.Type, _ parameters: M.Parameters, timeout: Duration = defaultTimeout
     ) async throws(DialtoneError) -> M.Reply {
-        let call = await PendingCall<M>(paths: paths, parameters: parameters, timeout: timeout)
+        try await callWithDescriptors(method, parameters, nil, timeout: timeout).reply
+    }
+
+    /// Calls `method` with descriptors, and for some.
+    func callWithDescriptors<M: VarlinkMethod>(
+        _ method: M.Type, _ parameters: M.Parameters, _ descriptors: VarlinkDescriptors?,
+        timeout: Duration = defaultTimeout
+    ) async throws(DialtoneError) -> VarlinkAnswer<M> {
+        let call = await PendingCall<M>(
+            paths: paths, parameters: parameters, descriptors: descriptors, timeout: timeout)
         let result = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 AgentQueue.async { call.start { continuation.resume(returning: $0) } }

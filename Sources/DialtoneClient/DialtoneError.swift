@@ -99,6 +99,7 @@ extension VarlinkFailure {
         if let error: ConnectionsAPI.InvalidRemote = decoded() {
             return "\"\(error.remote)\" cannot be dialled: \(error.reason)."
         }
+        if let words = inWordsOfHandover { return words }
         if let error: ConnectionsAPI.QuotaExceeded = decoded() {
             return "This user has \(error.limit) connections or subscriptions, and may have no more."
         }
@@ -109,6 +110,26 @@ extension VarlinkFailure {
             return "This user has \(error.limit) subscriptions, and may have no more."
         }
         return inWordsOfVarlink
+    }
+
+    /// The errors of handing flows over, as sentences.
+    private var inWordsOfHandover: String? {
+        if let error: ConnectionsAPI.StaleEpoch = decoded() {
+            return """
+                This flow of the connection "\(error.name)" is over, flow \(error.epoch) took its place. Close this \
+                one, and take the connection again.
+                """
+        }
+        if let error: ConnectionsAPI.NotReady = decoded() {
+            return """
+                The connection "\(error.name)" has no flow for that: it is \(error.state.rawValue). "dialtone watch \
+                \(error.name)" shows when that changes.
+                """
+        }
+        if let error: ConnectionsAPI.InvalidTimeout = decoded() {
+            return "This timeout makes no sense for the connection \"\(error.name)\": \(error.reason)."
+        }
+        return nil
     }
 
     /// The errors that every service has, as sentences.

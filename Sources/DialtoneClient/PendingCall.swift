@@ -8,20 +8,22 @@ internal import Varlink
 final class PendingCall<M: VarlinkMethod> {
     private let connector: Connector
     private let parameters: M.Parameters
+    private let descriptors: VarlinkDescriptors?
     private let timeout: Duration
-    private var completion: (@AgentQueue (Result<M.Reply, DialtoneError>) -> Void)?
+    private var completion: (@AgentQueue (Result<VarlinkAnswer<M>, DialtoneError>) -> Void)?
     private var connection: VarlinkConnection?
     private var timer: Timers.Timer?
     private var isCancelled = false
 
-    init(paths: [String], parameters: M.Parameters, timeout: Duration) {
+    init(paths: [String], parameters: M.Parameters, descriptors: VarlinkDescriptors? = nil, timeout: Duration) {
         connector = Connector(paths: paths)
         self.parameters = parameters
+        self.descriptors = descriptors
         self.timeout = timeout
     }
 
     /// Calls, and then `completion` once.
-    func start(_ completion: @escaping @AgentQueue (Result<M.Reply, DialtoneError>) -> Void) {
+    func start(_ completion: @escaping @AgentQueue (Result<VarlinkAnswer<M>, DialtoneError>) -> Void) {
         guard !isCancelled else { return completion(.failure(.cancelled)) }
         self.completion = completion
         timer = Timers.shared.schedule(after: timeout) { [self] in finish(.failure(.timedOut(method: M.name, timeout)))
@@ -31,7 +33,9 @@ final class PendingCall<M: VarlinkMethod> {
             case .failure(let error): finish(.failure(error))
             case .success(let connection):
                 self.connection = connection
-                connection.call(M.self, parameters) { self.finish($0.mapError { DialtoneError($0, during: M.name) }) }
+                connection.callWithDescriptors(M.self, parameters, descriptors) {
+                    self.finish($0.mapError { DialtoneError($0, during: M.name) })
+                }
             }
         }
     }
@@ -42,7 +46,7 @@ final class PendingCall<M: VarlinkMethod> {
         finish(.failure(.cancelled))
     }
 
-    private func finish(_ result: Result<M.Reply, DialtoneError>) {
+    private func finish(_ result: Result<VarlinkAnswer<M>, DialtoneError>) {
         guard let completion else { return }
         self.completion = nil
         timer?.cancel()

@@ -12,8 +12,7 @@ protocol ReplyConsumer: AnyObject, Sendable {
 }
 
 /// A reply with what rode on it.
-@AgentQueue
-public struct VarlinkAnswer<M: VarlinkMethod> {
+public struct VarlinkAnswer<M: VarlinkMethod>: Sendable {
     /// The reply.
     public let reply: M.Reply
     /// What rode on it, by the places that the reply names; those that nobody takes are closed.

@@ -22,6 +22,8 @@ public enum VarlinkViolation: Error, Hashable, Sendable, CustomStringConvertible
     case descriptorsTruncated
     /// Descriptors rode on several parts of one message.
     case descriptorsInPieces
+    /// A message names a descriptor that did not come with it.
+    case descriptorMissing
 
     /// What the peer did, for the end of a sentence.
     public var description: String {
@@ -35,6 +37,7 @@ public enum VarlinkViolation: Error, Hashable, Sendable, CustomStringConvertible
         case .unexpectedReply: "a reply came that no call asked for"
         case .descriptorsTruncated: "a message has more file descriptors than there is room for"
         case .descriptorsInPieces: "the file descriptors of a message came in pieces"
+        case .descriptorMissing: "a message names a file descriptor that did not come with it"
         }
     }
 }

@@ -11,12 +11,14 @@ import Varlink
         NetworkAPI.GetPath.self, NetworkAPI.MonitorPath.self, NetworkAPI.Explain.self,
         NetworkAPI.ListInterfaces.self,
         ConnectionsAPI.List.self, ConnectionsAPI.Monitor.self, ConnectionsAPI.Open.self, ConnectionsAPI.Close.self,
-        ConnectionsAPI.Redial.self, ConnectionsAPI.History.self,
+        ConnectionsAPI.Redial.self, ConnectionsAPI.History.self, ConnectionsAPI.Take.self, ConnectionsAPI.Park.self,
+        ConnectionsAPI.Adopt.self, ConnectionsAPI.Acknowledge.self, ConnectionsAPI.KeepAlive.self,
     ]
     private static let errors: [any VarlinkErrorReply.Type] = [
         NetworkAPI.InvalidTarget.self, NetworkAPI.QuotaExceeded.self,
         ConnectionsAPI.NoSuchConnection.self, ConnectionsAPI.NameTaken.self, ConnectionsAPI.NotOwner.self,
-        ConnectionsAPI.InvalidRemote.self, ConnectionsAPI.QuotaExceeded.self,
+        ConnectionsAPI.InvalidRemote.self, ConnectionsAPI.QuotaExceeded.self, ConnectionsAPI.StaleEpoch.self,
+        ConnectionsAPI.NotReady.self, ConnectionsAPI.InvalidTimeout.self,
     ]
 
     private let definitions: [InterfaceDefinition]
@@ -36,7 +38,18 @@ import Varlink
         }
         #expect(declaredErrors.sorted() == Self.errors.map { $0.errorName }.sorted())
         let streams = Self.methods.filter { $0.isStream }.map { $0.name }
-        #expect(streams.allSatisfy { $0.contains(".Monitor") || $0 == ConnectionsAPI.History.name })
+        let others = [ConnectionsAPI.History.name, ConnectionsAPI.KeepAlive.name]
+        #expect(streams.allSatisfy { $0.contains(".Monitor") || others.contains($0) })
+    }
+
+    /// A descriptor that rides on a call is named by a parameter, and a method that has such a parameter takes it.
+    @Test func methodsThatTakeDescriptorsNameThem() throws {
+        func check<M: VarlinkMethod>(_ method: M.Type) throws {
+            let (definition, declared) = try find(M.name, in: \.methods)
+            guard case .object(let fields) = definition.resolve(declared.parameters) else { return }
+            #expect(fields.contains { $0.name == "fileDescriptor" } == M.takesDescriptors, "\(M.name)")
+        }
+        for method in Self.methods { try check(method) }
     }
 
     @Test func everyTypeOfTheDefinitionsIsUsed() {

@@ -40,7 +40,7 @@ final class FakeDaemon {
 
     nonisolated let path: String
     nonisolated let directory: String
-    private let service = VarlinkService(vendor: "Dialtone", product: "fake", version: "0", url: "https://example.org")
+    let service = VarlinkService(vendor: "Dialtone", product: "fake", version: "0", url: "https://example.org")
     private var server: VarlinkServer?
     private(set) var places: [Place] = []
     private(set) var exchanges: [VarlinkExchange<NetworkAPI.GetPath>] = []

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import Varlink
+
+/// The hand-over of flows between the daemon and a client that sleeps.
+extension ConnectionsAPI {
+    /// Gives the caller a connection's flow. Answered with a descriptor.
+    public enum Take: VarlinkMethod {
+        /// The method's name.
+        public static let name = "org.dialtone.Connections.Take"
+        /// Which connection.
+        public typealias Parameters = NameParameters
+
+        /// The answer.
+        public struct Reply: Codable, Hashable, Sendable {
+            /// The connection, which the caller holds now.
+            public var connection: Connection
+            /// The place of the flow's descriptor among those that ride on the reply.
+            public var fileDescriptor: Int
+            /// The number of the flow, to park it with.
+            public var epoch: Int
+            /// Whether it has ended, and what it received before is there to be read.
+            public var isOver: Bool
+
+            /// The answer.
+            public init(connection: Connection, fileDescriptor: Int, epoch: Int, isOver: Bool) {
+                self.connection = connection
+                self.fileDescriptor = fileDescriptor
+                self.epoch = epoch
+                self.isOver = isOver
+            }
+        }
+    }
+
+    /// Gives a flow back, with a session on it.
+    public enum Park: VarlinkMethod {
+        /// The method's name.
+        public static let name = "org.dialtone.Connections.Park"
+        /// It has none.
+        public typealias Reply = VarlinkEmpty
+
+        /// Which flow.
+        public struct Parameters: VarlinkParameters, Hashable {
+            /// The connection's name.
+            public var name: String
+            /// The number of the flow.
+            public var epoch: Int
+
+            /// The fields.
+            public enum CodingKeys: String, CodingKey, CaseIterable {
+                /// Named as the properties.
+                case name, epoch
+            }
+
+            /// The flow of this number.
+            public init(name: String, epoch: Int) {
+                self.name = name
+                self.epoch = epoch
+            }
+        }
+    }
+
+    /// Says that the caller sees to what it was woken for.
+    public enum Acknowledge: VarlinkMethod {
+        /// The method's name.
+        public static let name = "org.dialtone.Connections.Acknowledge"
+        /// It has none.
+        public typealias Reply = VarlinkEmpty
+
+        /// Which wake.
+        public struct Parameters: VarlinkParameters, Hashable {
+            /// The connection's name.
+            public var name: String
+            /// The number of the wake.
+            public var wake: Int
+
+            /// The fields.
+            public enum CodingKeys: String, CodingKey, CaseIterable {
+                /// Named as the properties.
+                case name, wake
+            }
+
+            /// The wake of this number.
+            public init(name: String, wake: Int) {
+                self.name = name
+                self.wake = wake
+            }
+        }
+    }
+
+    /// Has the caller called to keep its connection alive itself.
+    public enum KeepAlive: VarlinkMethod {
+        /// The method's name.
+        public static let name = "org.dialtone.Connections.KeepAlive"
+        /// The agreement first, then each call of the handler.
+        public static let isStream = true
+
+        /// Which connection, and how often.
+        public struct Parameters: VarlinkParameters, Hashable {
+            /// The connection's name.
+            public var name: String
+            /// The longest time between two calls.
+            public var timeoutMilliseconds: Int
+            /// Whether to wake a sleeping machine for it.
+            public var wakeMachine: Bool?
+
+            /// The fields.
+            public enum CodingKeys: String, CodingKey, CaseIterable {
+                /// Named as the properties.
+                case name, timeoutMilliseconds, wakeMachine
+            }
+
+            /// Calls at least that often.
+            public init(name: String, timeoutMilliseconds: Int, wakeMachine: Bool? = nil) {
+                self.name = name
+                self.timeoutMilliseconds = timeoutMilliseconds
+                self.wakeMachine = wakeMachine
+            }
+        }
+
+        /// One of the answers.
+        public struct Reply: Codable, Hashable, Sendable {
+            /// The number of the wake that this call is; `nil` in the first answer, which is none.
+            public var wake: Int?
+            /// How long the caller may have the flow.
+            public var limitMilliseconds: Int
+
+            /// An answer.
+            public init(wake: Int? = nil, limitMilliseconds: Int) {
+                self.wake = wake
+                self.limitMilliseconds = limitMilliseconds
+            }
+        }
+    }
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import DialtoneAPI
+public import Platform
+internal import Varlink
+
+/// A flow that was taken.
+public struct TakenFlow: ~Copyable, Sendable {
+    /// The connection it is of.
+    public let connection: ConnectionsAPI.Connection
+    /// The number of the flow, to park it with.
+    public let epoch: Int
+    /// Whether it has ended: what it received before is there to be read, and then the end.
+    public let isOver: Bool
+    /// The socket. Whether its reads wait (`O_NONBLOCK`) is shared with the daemon's copy.
+    public let descriptor: OwnedDescriptor
+
+    /// Gives up the rest, for code that owns descriptors by number.
+    public consuming func release() -> CInt { descriptor.release() }
+}
+
+extension DialtoneClient {
+    /// Takes a connection's flow, to read and write it. The daemon keeps a copy until it is parked; a client that ends
+    /// without parking loses no byte that it has not read.
+    public func take(_ name: String) async throws(DialtoneError) -> TakenFlow {
+        let answer = try await callWithDescriptors(ConnectionsAPI.Take.self, .init(name: name), nil)
+        guard let descriptor = await answer.descriptors.take(answer.reply.fileDescriptor) else {
+            throw .interrupted(method: ConnectionsAPI.Take.name, .violated(.descriptorMissing))
+        }
+        return TakenFlow(
+            connection: answer.reply.connection, epoch: answer.reply.epoch, isOver: answer.reply.isOver,
+            descriptor: descriptor)
+    }
+
+    /// Gives a flow back, with a session on it, for the daemon to keep alive. The caller's own descriptor is closed
+    /// afterwards, by the caller; `O_NONBLOCK` is cleared before if it was set.
+    public func park(_ name: String, epoch: Int) async throws(DialtoneError) {
+        _ = try await call(ConnectionsAPI.Park.self, .init(name: name, epoch: epoch))
+    }
+
+    /// Supervises a socket that the caller opened, and returns the connection's name. The caller's own descriptor stays
+    /// the caller's, to be closed once the daemon has the socket. The place in `parameters` is filled in.
+    public func adopt(
+        _ socket: borrowing OwnedDescriptor, _ parameters: ConnectionsAPI.Adopt.Parameters
+    ) async throws(DialtoneError) -> String {
+        let copy: OwnedDescriptor
+        do { copy = try socket.duplicate() } catch { throw .unreachable(error) }
+        let descriptors = await VarlinkDescriptors()
+        var parameters = parameters
+        parameters.fileDescriptor = await descriptors.append(copy)
+        return try await callWithDescriptors(ConnectionsAPI.Adopt.self, parameters, descriptors).reply.name
+    }
+
+    /// Says that the caller sees to what it was woken for, so that it is not woken again.
+    public func acknowledge(_ name: String, wake: Int) async throws(DialtoneError) {
+        _ = try await call(ConnectionsAPI.Acknowledge.self, .init(name: name, wake: wake))
+    }
+
+    /// Calls `handler` at least once in each `timeout` while the flow is parked, to keep a connection alive whose
+    /// protocol the daemon does not know; earlier where the call can share a wake-up with others. The handler takes the
+    /// flow, does what it must and parks it, in ten seconds; one that takes longer is reported.
+    ///
+    /// It goes on, across restarts of the daemon, until the task is cancelled or the daemon refuses.
+    ///
+    /// - Parameter wakeMachine: whether to wake a sleeping machine for it, which not every user may.
+    public func keepAlive(
+        _ name: String, timeout: Duration, wakeMachine: Bool? = nil, _ handler: @Sendable () async -> Void
+    ) async throws(DialtoneError) {
+        let parameters = ConnectionsAPI.KeepAlive.Parameters(
+            name: name, timeoutMilliseconds: Int(timeout / .milliseconds(1)), wakeMachine: wakeMachine)
+        var pause = RetryPause()
+        while true {
+            var calls = stream(ConnectionsAPI.KeepAlive.self, parameters).makeAsyncIterator()
+            do throws(DialtoneError) {
+                while let reply = try await calls.next() {
+                    pause = RetryPause()
+                    guard let wake = reply.wake else { continue }
+                    try await acknowledge(name, wake: wake)
+                    await handler()
+                }
+            } catch {
+                guard error.isPassing else { throw error }
+            }
+            try await pause.wait()
+        }
+    }
+}
+
+/// How long to wait until a daemon that is gone is looked for again.
+struct RetryPause {
+    private var length = ConnectionEvents.shortestPause
+
+    /// Waits, and longer the next time.
+    mutating func wait() async throws(DialtoneError) {
+        do { try await Task.sleep(for: length) } catch { throw .cancelled }
+        length = min(length * 2, ConnectionEvents.longestPause)
+    }
+}

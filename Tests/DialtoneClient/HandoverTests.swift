@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DialtoneAPI
+import DialtoneClient
+import Foundation
+import Platform
+import TestSupport
+import Testing
+import Varlink
+
+/// What a daemon does with flows, as far as a client sees it.
+@AgentQueue
+private final class FakeHandover {
+    typealias Call = ConnectionsAPI.KeepAlive.Reply
+
+    final class Calls: VarlinkSubscription {
+        let stream: VarlinkStream
+        var pending: [Call] = [.init(limitMilliseconds: 10_000)]
+        var isOver = false
+
+        init(_ stream: VarlinkStream) { self.stream = stream }
+        func next() -> VarlinkMessage? { pending.isEmpty ? nil : .reply(pending.removeFirst(), continues: true) }
+        func ended() { isOver = true }
+    }
+
+    let daemon: FakeDaemon
+    /// The other end of each flow that was given away.
+    private(set) var servers: [CInt] = []
+    private(set) var parked: [ConnectionsAPI.Park.Parameters] = []
+    private(set) var acknowledged: [Int] = []
+    private(set) var timeouts: [Int] = []
+    private(set) var calls: [Calls] = []
+    private var adopted: [Int32] = []
+    /// Where the answer to `Take` says that the descriptor is.
+    var place = 0
+
+    init() throws {
+        daemon = try FakeDaemon()
+        let service = daemon.service
+        service.handleLater(ConnectionsAPI.Take.self) { [unowned self] _, exchange in
+            let (ours, theirs) = socketPair()
+            servers.append(ours)
+            let descriptors = VarlinkDescriptors()
+            _ = descriptors.append(OwnedDescriptor(theirs))
+            exchange.reply(
+                .init(connection: daemon.connection, fileDescriptor: place, epoch: 4, isOver: true), descriptors)
+        }
+        service.handle(ConnectionsAPI.Park.self) { [unowned self] parameters, _ throws(VarlinkFailure) in
+            guard parameters.epoch == 4 else {
+                throw VarlinkFailure(ConnectionsAPI.StaleEpoch(name: parameters.name, epoch: 4))
+            }
+            parked.append(parameters)
+            return .init()
+        }
+        service.handleLater(ConnectionsAPI.Adopt.self) { [unowned self] parameters, exchange throws(VarlinkFailure) in
+            let socket = try exchange.takeDescriptor(parameters.fileDescriptor, parameter: "fileDescriptor")
+            guard parameters.name != "office" else {
+                throw VarlinkFailure(ConnectionsAPI.NameTaken(name: parameters.name))
+            }
+            adopted.append(socket.release())
+            exchange.reply(.init(name: parameters.name))
+        }
+        service.handle(ConnectionsAPI.Acknowledge.self) { [unowned self] parameters, _ in
+            acknowledged.append(parameters.wake)
+            return .init()
+        }
+        service.handleStream(ConnectionsAPI.KeepAlive.self) {
+            [unowned self] parameters, stream throws(VarlinkFailure) in
+            guard parameters.timeoutMilliseconds >= 1000 else {
+                throw VarlinkFailure(ConnectionsAPI.InvalidTimeout(name: parameters.name, reason: "too short"))
+            }
+            timeouts.append(parameters.timeoutMilliseconds)
+            calls.append(Calls(stream))
+            return calls[calls.count - 1]
+        }
+    }
+
+    deinit { for number in servers + adopted { close(number) } }
+
+    func call(_ wake: Int) {
+        calls.last?.pending.append(.init(wake: wake, limitMilliseconds: 10_000))
+        calls.last?.stream.wake()
+    }
+}
+
+private func socketPair() -> (CInt, CInt) {
+    var numbers: [CInt] = [-1, -1]
+    precondition(socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &numbers) == 0)
+    return (numbers[0], numbers[1])
+}
+
+/// Whether nobody has the other end of this socket.
+private func isHungUp(_ number: CInt) -> Bool {
+    var byte: UInt8 = 0
+    return recv(number, &byte, 1, CInt(MSG_DONTWAIT | MSG_PEEK)) == 0
+}
+
+@Suite(.timeLimit(.minutes(3))) struct HandoverTests {
+    @Test func aFlowIsTakenAndParkedByItsNumber() async throws {
+        let handover = try await FakeHandover()
+        let client = DialtoneClient(path: handover.daemon.path)
+        let flow = try await client.take("office")
+        #expect(flow.connection.name == "office")
+        #expect((flow.epoch, flow.isOver) == (4, true))
+        let server = await handover.servers[0]
+        #expect(send(server, "hello", 5, 0) == 5)
+        var bytes = [UInt8](repeating: 0, count: 10)
+        #expect(read(flow.descriptor.number, &bytes, bytes.count) == 5)
+        try await client.park("office", epoch: flow.epoch)
+        #expect(await handover.parked == [.init(name: "office", epoch: 4)])
+        // The flow's owner closes it, and nobody else.
+        #expect(!isHungUp(server))
+        close(flow.release())
+        #expect(isHungUp(server))
+        let error = await #expect(throws: DialtoneError.self) { try await client.park("office", epoch: 3) }
+        guard case .refused(_, let failure) = error else {
+            Issue.record("\(String(describing: error))")
+            return
+        }
+        #expect(failure.decoded() == ConnectionsAPI.StaleEpoch(name: "office", epoch: 4))
+    }
+
+    @Test func aFlowThatDoesNotComeAlongIsTheDaemonsMistake() async throws {
+        let handover = try await FakeHandover()
+        await onQueue { handover.place = 1 }
+        let client = DialtoneClient(path: handover.daemon.path)
+        let method = ConnectionsAPI.Take.name
+        await #expect(throws: DialtoneError.interrupted(method: method, .violated(.descriptorMissing))) {
+            _ = try await client.take("office").epoch
+        }
+        let server = await handover.servers[0]
+        try await eventually("closed") { isHungUp(server) }
+    }
+
+    @Test func aSocketIsAdoptedAndStaysTheCallersToClose() async throws {
+        let handover = try await FakeHandover()
+        let client = DialtoneClient(path: handover.daemon.path)
+        let (server, socket) = socketPair()
+        defer { close(server) }
+        let owned = OwnedDescriptor(socket)
+        let refused = await #expect(throws: DialtoneError.self) { try await client.adopt(owned, .init(name: "office")) }
+        #expect("\(refused.map { "\($0)" } ?? "")".contains("already"))
+        #expect(!isHungUp(server))
+        #expect(try await client.adopt(owned, .init(name: "chat", remote: "tcp://192.0.2.1:80")) == "chat")
+        owned.close()
+        // The daemon has it now.
+        #expect(!isHungUp(server))
+    }
+
+    @Test func aKeepAliveHandlerIsCalledAndAcknowledgedAcrossRestarts() async throws {
+        let handover = try await FakeHandover()
+        let path = handover.daemon.path
+        let (handled, sink) = AsyncStream.makeStream(of: Void.self)
+        let task = Task {
+            try await DialtoneClient(path: path).keepAlive("office", timeout: .seconds(90)) { sink.yield() }
+        }
+        var calls = handled.makeAsyncIterator()
+        try await eventually("agreed") { handover.timeouts == [90_000] }
+        await onQueue { handover.call(7) }
+        await calls.next()
+        try await eventually("acknowledged") { handover.acknowledged == [7] }
+        await onQueue { handover.daemon.stop() }
+        try await onQueue { try handover.daemon.start() }
+        try await eventually("agreed again") { handover.timeouts == [90_000, 90_000] }
+        await onQueue { handover.call(8) }
+        await calls.next()
+        try await eventually("acknowledged") { handover.acknowledged == [7, 8] }
+        task.cancel()
+        await #expect(throws: DialtoneError.cancelled) { try await task.value }
+        try await eventually("over") { handover.calls.map(\.isOver) == [true, true] }
+    }
+
+    @Test func aTimeoutThatMakesNoSenseIsRefusedWithTheReason() async throws {
+        let handover = try await FakeHandover()
+        let path = handover.daemon.path
+        let error = await #expect(throws: DialtoneError.self) {
+            try await DialtoneClient(path: path).keepAlive("office", timeout: .milliseconds(10)) {}
+        }
+        #expect("\(error.map { "\($0)" } ?? "")".contains("too short"))
+    }
+}
