@@ -10,7 +10,11 @@ struct ControlGroup: Hashable, Sendable {
 
     /// The group that `/proc/PID/cgroup` names, under the mount of this machine that shows it.
     init?(named name: String) {
-        guard let mounts = readWhole("/proc/self/mountinfo"), let found = Self.directory(of: name, mounts: mounts)
+        // A mount may be hidden by another one over it.
+        guard let mounts = readWhole("/proc/self/mountinfo"),
+            let found = Self.directories(of: name, mounts: mounts).first(where: {
+                access("\($0)/cgroup.procs", F_OK) == 0
+            })
         else { return nil }
         directory = found
     }
@@ -25,22 +29,21 @@ struct ControlGroup: Hashable, Sendable {
         self = group
     }
 
-    /// Where a group's directory is, by the lines of proc(5)'s mountinfo.
-    static func directory(of name: String, mounts: String) -> String? {
+    /// Where a group's directory may be, by the lines of proc(5)'s mountinfo.
+    static func directories(of name: String, mounts: String) -> [String] {
         // A group outside of this process's namespace has no directory here.
-        guard name.hasPrefix("/"), !name.hasPrefix("/../"), name != "/.." else { return nil }
-        for line in mounts.split(separator: "\n") {
+        guard name.hasPrefix("/"), !name.hasPrefix("/../"), name != "/.." else { return [] }
+        return mounts.split(separator: "\n").compactMap { line in
             let fields = line.split(separator: " ")
             guard let dash = fields.firstIndex(of: "-"), fields.count > dash + 1, fields[dash + 1] == "cgroup2",
-                fields.count > 4
-            else { continue }
+                dash > 4
+            else { return nil }
             let (root, point) = (unescaped(fields[3]), unescaped(fields[4]))
             if root == "/" { return point + (name == "/" ? "" : name) }
             // A mount that shows a part of the tree.
             if name == root { return point }
-            if name.hasPrefix("\(root)/") { return point + name.dropFirst(root.count) }
+            return name.hasPrefix("\(root)/") ? point + name.dropFirst(root.count) : nil
         }
-        return nil
     }
 
     /// Mountinfo writes blanks and backslashes as three octal digits.

@@ -122,7 +122,7 @@ import Testing
     @Test func whoeverLetsGoOfItDoesNotEndItAndItIsStillReaped() async throws {
         let pair = Pair()
         let box = try await onQueue { try HandleBox(Launch(.script("read line <&3"), socket: pair.program)) }
-        try await eventually("it runs") { await box.handle.isAlive }
+        try await eventually("it runs") { box.handle.isAlive }
         pair.write("\n")
         try await eventually("it is gone, and no zombie of it left") {
             access("/proc/\(box.handle.number)", F_OK) != 0

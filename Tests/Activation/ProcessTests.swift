@@ -15,7 +15,7 @@ import Testing
         try await sleeper.stop()
         #expect(await sleeper.handle.presence == [.alive, .stopped])
         #expect(try await sleeper.wake(.signal, WakeTargets(signal: SIGCONT)) == "done")
-        try await eventually("it runs") { await sleeper.handle.presence == .alive }
+        try await eventually("it runs") { sleeper.handle.presence == .alive }
     }
 
     @Test func anotherSignalContinuesAStoppedProcessToo() async throws {
@@ -72,14 +72,14 @@ import Testing
             30 24 0:26 / /sys/fs/cgroup rw - tmpfs tmpfs rw,mode=755
             40 30 0:36 / /sys/fs/cgroup/unified rw,relatime shared:9 - cgroup2 cgroup2 rw
             """
-        #expect(ControlGroup.directory(of: "/a/b", mounts: mounts) == "/sys/fs/cgroup/unified/a/b")
-        #expect(ControlGroup.directory(of: "/", mounts: mounts) == "/sys/fs/cgroup/unified")
-        #expect(ControlGroup.directory(of: "/../outside", mounts: mounts) == nil)
-        #expect(ControlGroup.directory(of: "/a", mounts: "30 24 0:26 / /sys rw - tmpfs tmpfs rw") == nil)
+        #expect(ControlGroup.directories(of: "/a/b", mounts: mounts) == ["/sys/fs/cgroup/unified/a/b"])
+        #expect(ControlGroup.directories(of: "/", mounts: mounts) == ["/sys/fs/cgroup/unified"])
+        #expect(ControlGroup.directories(of: "/../outside", mounts: mounts) == [])
+        #expect(ControlGroup.directories(of: "/a", mounts: "30 24 0:26 / /sys rw - tmpfs tmpfs rw") == [])
         let part = "40 30 0:36 /kiosk\\040one /cg rw - cgroup2 cgroup2 rw"
-        #expect(ControlGroup.directory(of: "/kiosk one/app", mounts: part) == "/cg/app")
-        #expect(ControlGroup.directory(of: "/kiosk one", mounts: part) == "/cg")
-        #expect(ControlGroup.directory(of: "/kiosk", mounts: part) == nil)
+        #expect(ControlGroup.directories(of: "/kiosk one/app", mounts: part) == ["/cg/app"])
+        #expect(ControlGroup.directories(of: "/kiosk one", mounts: part) == ["/cg"])
+        #expect(ControlGroup.directories(of: "/kiosk", mounts: part) == [])
     }
 }
 
@@ -146,7 +146,7 @@ final class Sleeper {
         handle = try #require(launch.program).process
         try await eventually("it is there") { [pair] in
             var bytes = [UInt8](repeating: 0, count: 16)
-            return recv(pair.test, &bytes, bytes.count, CInt(MSG_DONTWAIT.rawValue)) > 0
+            return recv(pair.test, &bytes, bytes.count, CInt(MSG_DONTWAIT)) > 0
         }
     }
 
@@ -178,8 +178,7 @@ final class Sleeper {
 /// Control groups below one of the test's own.
 final class GroupTree: Sendable {
     private static let mount: String? = {
-        guard let mounts = readWhole("/proc/self/mountinfo") else { return nil }
-        if let directory = ControlGroup.directory(of: "/", mounts: mounts) { return directory }
+        if let group = ControlGroup(named: "/") { return group.directory }
         // The Lab has a /sys without it.
         var template = Array("/tmp/dialtone-groups-XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else { return nil }

@@ -51,6 +51,19 @@ import Testing
         #expect(harness.means(.needed(.data, [])) == [.exec], "without a pause")
     }
 
+    @Test func anEndInOrderMendsItsRecord() {
+        var harness = Self.launched()
+        for _ in 0..<3 {
+            let deadline = harness.tell(.programEnded(.exited(status: 1))).deadline ?? harness.now
+            harness.tell(.timerFired, after: deadline - harness.now)
+            harness.launch()
+        }
+        harness.tell(.programEnded(.exited(status: 0)))
+        harness.tell(.needed(.data, []))
+        harness.launch()
+        #expect(harness.tell(.programEnded(.exited(status: 1))).deadline == harness.now + .seconds(1.5))
+    }
+
     @Test func oneThatEndsWithZeroWhileSomethingWaitsIsLaunchedAgain() {
         var harness = WakeHarness([.exec])
         harness.tell(.needed(.lost, []))
@@ -65,7 +78,7 @@ import Testing
     @Test func oneThatFailsForEverIsLeftAloneUntilThereIsAnotherReason() {
         var harness = Self.launched { $0.rounds = 3 }
         var launches = 0
-        while let deadline = harness.tell(.programEnded(.exited(status: 1))).deadline {
+        while launches < 100, let deadline = harness.tell(.programEnded(.exited(status: 1))).deadline {
             #expect(harness.means(.timerFired, after: deadline - harness.now) == [.exec])
             harness.launch()
             launches += 1
@@ -81,21 +94,48 @@ import Testing
         #expect(harness.machine.standing == nil)
     }
 
-    @Test func aProgramIsNotLaunchedBesideItself() {
+    /// A harness with a wake that stands, and a program that was launched for it and does not answer.
+    private static func hanging() -> WakeHarness {
         var harness = WakeHarness([.exec])
         harness.tell(.needed(.lost, []))
         harness.tell(.programStarted)
         harness.done()
         let pause = harness.tell(.timerFired, after: .seconds(30)).deadline ?? harness.now
-        let actions = harness.tell(.timerFired, after: pause - harness.now)
-        #expect(actions.means.isEmpty)
-        #expect(actions.hasFailed, "it lives, does not answer, and there is nothing else to try")
+        #expect(harness.means(.timerFired, after: pause - harness.now).isEmpty, "not beside itself")
+        return harness
+    }
+
+    @Test func aProgramThatRunsIsWaitedForAndNotLaunchedBesideItself() {
+        var harness = Self.hanging()
+        #expect(!harness.tell(.timerFired, after: .seconds(29)).hasFailed)
+        #expect(harness.tell(.timerFired, after: .seconds(1)).hasFailed, "there is nothing else to try")
+    }
+
+    @Test func whenItEndsAtLastItIsLaunchedAgain() {
+        var waiting = Self.hanging()
+        #expect(waiting.means(.programEnded(.exited(status: 0))) == [.exec])
+        var failed = Self.hanging()
+        failed.tell(.timerFired, after: .seconds(30))
+        let actions = failed.tell(.programEnded(.exited(status: 0)), after: .seconds(600))
+        #expect(actions.means == [.exec], "what it was wanted for still waits")
+        #expect(failed.machine.standing?.number == 2 && failed.machine.standing?.reasons == [.lost])
+    }
+
+    @Test func itsEndDoesNotDisturbAWakeByOtherMeans() {
+        var harness = WakeHarness([.exec])
+        harness.tell(.needed(.start, []))
+        harness.launch()
+        harness.tell(.needed(.data, [.subscribed, .alive]))
+        harness.done()
+        let actions = harness.tell(.programEnded(.exited(status: 0)))
+        #expect(actions.reports == [.programEnded(.exited(status: 0))], "whoever watches has its three seconds")
+        #expect(harness.means(.timerFired, after: .seconds(3)) == [.exec])
     }
 
     @Test func launchesInARowArePaced() {
         var harness = WakeHarness([.exec])
         var atOnce = 0
-        while harness.means(.needed(.data, [])) == [.exec] {
+        while atOnce < 100, harness.means(.needed(.data, [])) == [.exec] {
             harness.launch()
             harness.tell(.programEnded(.exited(status: 0)))
             atOnce += 1

@@ -173,6 +173,15 @@ extension [WakeAction] {
         #expect(harness.tell(.timerFired, after: .seconds(3600)).isEmpty, "nothing runs for a wake that was given up")
     }
 
+    @Test func roundsCountAlsoWhereNotEveryMeansIsTried() {
+        var harness = WakeHarness([.signal, .thaw, .unit]) { $0.rounds = 2 }
+        var tried = harness.means(.needed(.data, []))
+        while let deadline = harness.outcome(.failed("no")).deadline {
+            tried += harness.means(.timerFired, after: deadline - harness.now)
+        }
+        #expect(tried == [.unit, .unit])
+    }
+
     @Test func whereNothingCanReachTheClientTheWakeIsGivenUpAtOnce() {
         var harness = WakeHarness([.signal])
         let actions = harness.tell(.needed(.data, []))

@@ -21,7 +21,7 @@ internal import NetworkPath
 ///   event to wait for, nor a frozen one a signal.
 /// - When all have been tried, they are tried again after a pause; after ``WakePolicy/rounds`` of that, or when nothing
 ///   is left to try, the wake is given up and reported. There are never more than ``WakePolicy/mostAttempts``.
-/// - A program is not launched while the one that was launched before lives.
+/// - A program is not launched while the one that was launched before lives; that one may acknowledge, or end.
 /// - A program that failed is launched again after a pause, which grows while it goes on failing. One that ended with 0
 ///   is launched when there is something for it.
 /// - A wake that stands has a timer, always: neither a driver that never answers nor a target that hangs keeps it.
@@ -37,12 +37,14 @@ public struct WakeMachine: Sendable {
         case attempting(WakeMeans, until: Duration)
         /// The client has been reached, and has this long to acknowledge.
         case waiting(WakeMeans, until: Duration)
+        /// The program that was launched before still runs: it may yet acknowledge, or end and make room for another.
+        case outlasting(until: Duration)
         /// Between two rounds, or until a program may be launched again.
         case pausing(until: Duration)
 
         var deadline: Duration {
             switch self {
-            case .attempting(_, let until), .waiting(_, let until), .pausing(let until): until
+            case .attempting(_, let until), .waiting(_, let until), .outlasting(let until), .pausing(let until): until
             }
         }
 
@@ -50,7 +52,7 @@ public struct WakeMachine: Sendable {
         var means: WakeMeans? {
             switch self {
             case .attempting(let means, _), .waiting(let means, _): means
-            case .pausing: nil
+            case .outlasting, .pausing: nil
             }
         }
     }
@@ -217,11 +219,15 @@ extension WakeMachine {
     }
 
     private mutating func timerFired(_ turn: inout WakeTurn<some RandomNumberGenerator>) {
-        guard case .standing(let standing) = state else { return }
+        guard case .standing(var standing) = state else { return }
         let deadline = standing.phase.deadline
         guard turn.now >= deadline else { return turn.actions.append(.scheduleTimer(deadline)) }
-        if case .attempting(let means, _) = standing.phase {
-            turn.report(.attemptFailed(means, "it took too long"), standing.wake)
+        switch standing.phase {
+        case .attempting(let means, _): turn.report(.attemptFailed(means, "it took too long"), standing.wake)
+        case .outlasting:
+            standing.passed = .exec
+            state = .standing(standing)
+        case .waiting, .pausing: break
         }
         proceed(&turn)
     }
@@ -231,9 +237,9 @@ extension WakeMachine {
     ) {
         self.client = client
         // Who comes finds the wake in the status; who goes will not acknowledge.
-        guard case .standing(let standing) = state, let means = standing.phase.means, !means.startsProgram,
-            !canReach(by: means)
-        else { return }
+        guard case .standing(let standing) = state, let means = standing.phase.means, !canReach(by: means) else {
+            return
+        }
         proceed(&turn)
     }
 
@@ -259,13 +265,23 @@ extension WakeMachine {
         switch state {
         case .standing(let standing):
             // It will not acknowledge any more.
-            if standing.phase.means == .exec { proceed(&turn) }
+            switch standing.phase {
+            case .attempting(.exec, _), .waiting(.exec, _), .outlasting: proceed(&turn)
+            case .attempting, .waiting, .pausing: break
+            }
         case .idle:
             // Beyond that many, nothing but another reason has it launched: by itself it has nothing to run for.
             if end.isFailure, policy.relaunches, policy.means.contains(.exec), crashes <= policy.rounds {
                 need(.clientDied, &turn)
             }
-        case .failed, .closed:
+        case .failed(let wake):
+            // It hung while it was waited for, and what it was wanted for still waits.
+            guard policy.means.contains(.exec), end.isFailure ? policy.relaunches : true else { return }
+            let next = StandingWake(number: last.number + 1, reasons: wake.reasons, since: turn.now)
+            begin(next, &turn)
+            turn.report(.began, next)
+            proceed(&turn)
+        case .closed:
             break
         }
     }
@@ -282,6 +298,7 @@ extension WakeMachine {
     private enum Readiness {
         case now
         case notBefore(Duration)
+        case afterProgram
         case never
     }
 
@@ -293,7 +310,9 @@ extension WakeMachine {
         for means in policy.steps where standing.passed.map({ $0 < means }) ?? true {
             switch readiness(of: means, now: turn.now) {
             case .now: return attempt(means, standing, &turn)
-            case .notBefore(let instant): return pause(standing, until: instant, &turn)
+            case .notBefore(let instant): return wait(standing, in: .pausing(until: instant), &turn)
+            case .afterProgram:
+                return wait(standing, in: .outlasting(until: turn.now + policy.startTime), &turn)
             case .never: continue
             }
         }
@@ -301,7 +320,7 @@ extension WakeMachine {
         guard standing.hasTried, standing.round < policy.rounds else { return giveUp(standing.wake, &turn) }
         (standing.passed, standing.hasTried) = (nil, false)
         let pause = policy.pauses.delay(afterFailures: standing.round - 1, using: &turn.random)
-        self.pause(standing, until: turn.now + pause, &turn)
+        wait(standing, in: .pausing(until: turn.now + pause), &turn)
     }
 
     private mutating func attempt(
@@ -321,13 +340,13 @@ extension WakeMachine {
             .attempt(WakeAttempt(wake: wake.number, attempt: wake.attempts, means: means, reasons: wake.reasons)))
     }
 
-    private mutating func pause(
-        _ standing: Standing, until deadline: Duration, _ turn: inout WakeTurn<some RandomNumberGenerator>
+    private mutating func wait(
+        _ standing: Standing, in phase: Phase, _ turn: inout WakeTurn<some RandomNumberGenerator>
     ) {
         var standing = standing
-        standing.phase = .pausing(until: deadline)
+        standing.phase = phase
         state = .standing(standing)
-        turn.actions.append(.scheduleTimer(deadline))
+        turn.actions.append(.scheduleTimer(phase.deadline))
     }
 
     private mutating func giveUp(_ wake: StandingWake, _ turn: inout WakeTurn<some RandomNumberGenerator>) {
@@ -343,7 +362,7 @@ extension WakeMachine {
         case .event, .signal, .thaw: return canReach(by: means) ? .now : .never
         case .unit: return .now
         case .exec:
-            guard runningSince == nil else { return .never }
+            guard runningSince == nil else { return .afterProgram }
             var launches = launches
             let instant = max(launchableAt ?? now, launches.take(now: now) ?? now)
             return instant > now ? .notBefore(instant) : .now
