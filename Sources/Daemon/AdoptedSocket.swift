@@ -5,16 +5,15 @@ internal import NetworkPath
 internal import Platform
 internal import Supervisor
 
-/// A socket that a client brought to be supervised, and was found fit for it: a connected TCP socket.
-struct AdoptedSocket: ~Copyable {
-    let descriptor: OwnedDescriptor
+/// The ends of a socket that a client brought to be supervised, and that was found fit for it: a connected TCP socket.
+struct AdoptedSocket {
     let local: Endpoint
     let remote: Endpoint
 
     /// Looks at what came.
     ///
     /// - Throws: why it cannot be supervised, for the end of a sentence.
-    init(_ descriptor: consuming OwnedDescriptor) throws(Unfit) {
+    init(_ descriptor: borrowing OwnedDescriptor) throws(Unfit) {
         let number = descriptor.number
         guard let kind = Self.option(number, SO_TYPE) else { throw Unfit("it is not a socket") }
         guard kind == CInt(SOCK_STREAM.rawValue), Self.option(number, SO_PROTOCOL) == CInt(IPPROTO_TCP) else {
@@ -26,7 +25,6 @@ struct AdoptedSocket: ~Copyable {
         else { throw Unfit("it is not connected") }
         self.local = Endpoint(address: localAddress.unmapped, port: local.port)
         self.remote = Endpoint(address: remoteAddress.unmapped, port: remote.port)
-        self.descriptor = descriptor
     }
 
     struct Unfit: Error {

@@ -163,6 +163,11 @@ final class ConnectionRegistry {
         try find(name, for: user).take(by: process)
     }
 
+    /// What the socket shows `user` of a connection.
+    func wire(of name: String, for user: UInt32) throws(RegistryError) -> ConnectionsAPI.Connection? {
+        try find(name, for: user).wire
+    }
+
     /// Takes a connection's flow back from a client of `user`.
     func park(_ name: String, _ epoch: UInt64, for user: UInt32) throws(RegistryError) {
         try find(name, for: user).park(epoch)

@@ -42,6 +42,7 @@ final class ConnectionsService {
         service.handle(ConnectionsAPI.Open.self) { [unowned self] parameters, peer throws(VarlinkFailure) in
             .init(name: try open(parameters, for: peer.uid))
         }
+        HandoverService.register(in: service, registry)
         service.handle(ConnectionsAPI.Close.self) { [unowned self] parameters, peer throws(VarlinkFailure) in
             try answer(about: parameters.name) { () throws(RegistryError) in
                 try registry.close(parameters.name, for: peer.uid)
@@ -74,16 +75,7 @@ final class ConnectionsService {
         do throws(RegistryError) {
             return try body()
         } catch {
-            switch error {
-            case .nameTaken: throw VarlinkFailure(ConnectionsAPI.NameTaken(name: name))
-            case .noSuchConnection: throw VarlinkFailure(ConnectionsAPI.NoSuchConnection(name: name))
-            case .quotaExceeded(let limit): throw VarlinkFailure(ConnectionsAPI.QuotaExceeded(limit: limit))
-            case .invalidName: throw VarlinkFailure(VarlinkService.InvalidParameter(parameter: "name"))
-            case .configured: throw VarlinkFailure(VarlinkService.PermissionDenied())
-            case .notReady, .heldByClient, .staleEpoch, .notTaken, .system:
-                // Of methods that are not on the socket yet.
-                throw VarlinkFailure(VarlinkService.PermissionDenied())
-            }
+            throw VarlinkFailure(error, about: name)
         }
     }
 

@@ -106,4 +106,62 @@ extension ConnectionsAPI {
             self.reason = reason
         }
     }
+    /// Another process has the connection's flow.
+    public struct HeldByClient: VarlinkErrorReply, Hashable {
+        /// The error's name.
+        public static let errorName = "org.dialtone.Connections.HeldByClient"
+        /// The connection's name.
+        public var name: String
+        /// The number of the process.
+        public var process: Int
+
+        /// The error.
+        public init(name: String, process: Int) {
+            self.name = name
+            self.process = process
+        }
+    }
+
+    /// Nobody has taken the flow that is to be parked.
+    public struct NotTaken: VarlinkErrorReply, Hashable {
+        /// The error's name.
+        public static let errorName = "org.dialtone.Connections.NotTaken"
+        /// The connection's name.
+        public var name: String
+
+        /// The error.
+        public init(name: String) { self.name = name }
+    }
+
+    /// What came with the call cannot be supervised.
+    public struct InvalidDescriptor: VarlinkErrorReply, Hashable {
+        /// The error's name.
+        public static let errorName = "org.dialtone.Connections.InvalidDescriptor"
+        /// The connection's name.
+        public var name: String
+        /// What is wrong with it.
+        public var reason: String
+
+        /// The error.
+        public init(name: String, reason: String) {
+            self.name = name
+            self.reason = reason
+        }
+    }
+
+    /// The kernel refused something.
+    public struct SystemFailure: VarlinkErrorReply, Hashable {
+        /// The error's name.
+        public static let errorName = "org.dialtone.Connections.SystemFailure"
+        /// The connection's name.
+        public var name: String
+        /// What was tried, and what came back.
+        public var reason: String
+
+        /// The error.
+        public init(name: String, reason: String) {
+            self.name = name
+            self.reason = reason
+        }
+    }
 }

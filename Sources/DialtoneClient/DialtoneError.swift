@@ -129,6 +129,18 @@ extension VarlinkFailure {
         if let error: ConnectionsAPI.InvalidTimeout = decoded() {
             return "This timeout makes no sense for the connection \"\(error.name)\": \(error.reason)."
         }
+        if let error: ConnectionsAPI.HeldByClient = decoded() {
+            return "Process \(error.process) has the flow of \"\(error.name)\", until it parks the flow or ends."
+        }
+        if let error: ConnectionsAPI.NotTaken = decoded() {
+            return "Nobody has taken the flow of the connection \"\(error.name)\", so it cannot be parked."
+        }
+        if let error: ConnectionsAPI.InvalidDescriptor = decoded() {
+            return "What was to become the connection \"\(error.name)\" cannot be supervised: \(error.reason)."
+        }
+        if let error: ConnectionsAPI.SystemFailure = decoded() {
+            return "The connection \"\(error.name)\": \(error.reason)."
+        }
         return nil
     }
 

@@ -93,4 +93,23 @@ final class LoopbackListener: Sendable {
             return UInt16(bigEndian: pointer.pointee.sin_port)
         }
     }
+    /// The next client.
+    func accept() throws(SystemError) -> OwnedDescriptor {
+        OwnedDescriptor(
+            try retryingInterrupts("accepting") { Glibc.accept(socket.number, nil, nil) })
+    }
+
+    /// A client, connected.
+    func connect() throws(SystemError) -> OwnedDescriptor {
+        let number = try retryingInterrupts("making a socket") {
+            Glibc.socket(AF_INET, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        }
+        let client = OwnedDescriptor(number)
+        let address = SocketAddress(.loopback, port: port)
+        try retryingInterrupts("connecting") { address.withPointer { Glibc.connect(number, $0, $1) } }
+        return client
+    }
+
+    /// The listening socket once more.
+    func duplicate() throws(SystemError) -> OwnedDescriptor { try socket.duplicate() }
 }

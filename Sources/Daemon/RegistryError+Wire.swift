@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import DialtoneAPI
+internal import Platform
+internal import Varlink
+
+extension VarlinkFailure {
+    /// What a client is told of the registry's refusal to do something with the connection of a name.
+    init(_ refusal: RegistryError, about name: String) {
+        self =
+            switch refusal {
+            case .nameTaken: VarlinkFailure(ConnectionsAPI.NameTaken(name: name))
+            case .noSuchConnection: VarlinkFailure(ConnectionsAPI.NoSuchConnection(name: name))
+            case .quotaExceeded(let limit): VarlinkFailure(ConnectionsAPI.QuotaExceeded(limit: limit))
+            case .invalidName: VarlinkFailure(VarlinkService.InvalidParameter(parameter: "name"))
+            case .configured: VarlinkFailure(VarlinkService.PermissionDenied())
+            case .notReady(let state): VarlinkFailure(ConnectionsAPI.NotReady(name: name, state: .init(state)))
+            case .heldByClient(let process):
+                VarlinkFailure(ConnectionsAPI.HeldByClient(name: name, process: Int(process)))
+            case .staleEpoch(let current):
+                VarlinkFailure(ConnectionsAPI.StaleEpoch(name: name, epoch: Int(clamping: current)))
+            case .notTaken: VarlinkFailure(ConnectionsAPI.NotTaken(name: name))
+            case .system(let error):
+                VarlinkFailure(ConnectionsAPI.SystemFailure(name: name, reason: error.description))
+            }
+    }
+}

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Activation
+import DialtoneAPI
+import Glibc
+import NetworkPath
+import Platform
+import Testing
+import Varlink
+
+@testable import Daemon
+
+/// Flows that change hands over the socket, with a server that is real.
+@Suite("Flows that change hands", .timeLimit(.minutes(2))) @AgentQueue
+struct HandoverServiceTests {
+    let bench = ServiceBench()
+    let server: LoopbackListener
+    let client: VarlinkConnection
+    let events: VarlinkReplies<ConnectionsAPI.Monitor>
+    private let peers = Peers()
+
+    init() throws {
+        server = try LoopbackListener()
+        bench.network.becomeReachable()
+        client = try bench.client()
+        events = try bench.client().monitor()
+    }
+
+    /// A connection that is ready, and the server's end of it.
+    private func ready(_ name: String = "loop") async throws -> End {
+        _ = try await client.ask(
+            ConnectionsAPI.Open.self, .init(remote: "tcp://127.0.0.1:\(server.port)", name: name))
+        _ = try await connection { $0.state == .ready }
+        let peer = End(try server.accept())
+        peers.all.append(peer)
+        return peer
+    }
+
+    /// The connection, as soon as it is as wanted.
+    @discardableResult
+    private func connection(
+        where isWanted: (ConnectionsAPI.Connection) -> Bool
+    ) async throws -> ConnectionsAPI.Connection {
+        while true {
+            if let found = try await events.one().connections.first, isWanted(found) { return found }
+        }
+    }
+
+    private func take(_ name: String = "loop", by client: VarlinkConnection? = nil) async throws -> Flow {
+        let result: Result<VarlinkAnswer<ConnectionsAPI.Take>, VarlinkCallError> =
+            try await answer("the flow") { done in
+                (client ?? self.client).callWithDescriptors(ConnectionsAPI.Take.self, .init(name: name), nil, done)
+            }
+        let answer = try result.get()
+        guard let socket = answer.descriptors.take(answer.reply.fileDescriptor) else {
+            throw NothingCame(description: "no descriptor came")
+        }
+        return Flow(answer.reply, socket)
+    }
+
+    private func park(_ epoch: Int, _ name: String = "loop") async throws {
+        _ = try await client.ask(ConnectionsAPI.Park.self, .init(name: name, epoch: epoch))
+    }
+
+    @Test func `a client reads and writes the flow that it took, and gives it back`() async throws {
+        let peer = try await ready()
+        let flow = try await take()
+        #expect(flow.reply.epoch == 1)
+        #expect(flow.reply.connection.holder == .client)
+        #expect(flow.reply.connection.session == .unknown)
+        #expect(flow.socket.write("REGISTER"))
+        #expect(peer.read(8) == "REGISTER")
+        try await park(1)
+        let parked = try await connection { $0.holder == .daemon && $0.session == .open }
+        #expect(parked.epoch == 1)
+        #expect(peer.write("MESSAGE"))
+        #expect(try await connection { $0.unreadBytes == 7 || $0.holder == .daemon }.session == .open)
+        #expect(try await take().socket.read(7) == "MESSAGE")
+    }
+
+    @Test func `whoever parks a flow that is over is told which one took its place`() async throws {
+        _ = try await ready()
+        _ = try await take()
+        _ = try await client.ask(ConnectionsAPI.Redial.self, .init(name: "loop"))
+        _ = try await connection { $0.state == .ready && $0.epoch == 2 }
+        let refusal: ConnectionsAPI.StaleEpoch = try await client.refusal(
+            of: ConnectionsAPI.Park.self, .init(name: "loop", epoch: 1))
+        #expect(refusal.epoch == 2)
+        let early: ConnectionsAPI.NotTaken = try await client.refusal(
+            of: ConnectionsAPI.Park.self, .init(name: "loop", epoch: 2))
+        #expect(early.name == "loop")
+    }
+
+    @Test func `there is nothing to take before a flow stands`() async throws {
+        bench.network.path = Path(status: .unsatisfied, reason: .noRoute)
+        _ = try await client.ask(ConnectionsAPI.Open.self, .init(remote: "tcp://127.0.0.1:\(server.port)", name: "x"))
+        let refusal: ConnectionsAPI.NotReady = try await client.refusal(
+            of: ConnectionsAPI.Take.self, .init(name: "x"))
+        #expect(refusal.state == .waiting)
+    }
+
+    @Test func `whoever lost a descriptor takes it again`() async throws {
+        let peer = try await ready()
+        _ = try await take()
+        let again = try await take()
+        #expect(again.reply.epoch == 1)
+        #expect(again.socket.write("HELLO"))
+        #expect(peer.read(5) == "HELLO")
+    }
+
+    @Test func `a socket that a client brings is supervised`() async throws {
+        let socket = try server.connect()
+        let peer = End(try server.accept())
+        let descriptors = VarlinkDescriptors()
+        let place = descriptors.append(socket)
+        let result: Result<VarlinkAnswer<ConnectionsAPI.Adopt>, VarlinkCallError> =
+            try await answer("the adoption") { done in
+                client.callWithDescriptors(
+                    ConnectionsAPI.Adopt.self, .init(name: "brought", fileDescriptor: place), descriptors, done)
+            }
+        #expect(try result.get().reply.name == "brought")
+        let brought = try await connection { $0.name == "brought" && $0.state == .ready }
+        #expect(brought.session == .open)
+        #expect(brought.remoteAddress == "127.0.0.1:\(server.port)")
+        #expect(peer.write("INVITE"))
+        #expect(try await take("brought").socket.read(6) == "INVITE")
+    }
+
+    @Test(arguments: ["/dev/null", "listener"])
+    func `what is no connected socket is refused with the reason`(what: String) async throws {
+        let descriptors = VarlinkDescriptors()
+        let place = descriptors.append(
+            try what == "listener" ? server.duplicate() : OwnedDescriptor(open(what, O_RDONLY | O_CLOEXEC)))
+        let result: Result<VarlinkAnswer<ConnectionsAPI.Adopt>, VarlinkCallError> =
+            try await answer("the refusal") { done in
+                client.callWithDescriptors(
+                    ConnectionsAPI.Adopt.self, .init(name: "brought", fileDescriptor: place), descriptors, done)
+            }
+        guard case .failure(.refused(let failure)) = result,
+            let error = failure.decoded(as: ConnectionsAPI.InvalidDescriptor.self)
+        else {
+            Issue.record("\(result)")
+            return
+        }
+        #expect(error.reason == (what == "listener" ? "it listens, and is connected to nobody" : "it is not a socket"))
+        #expect(bench.registry.count == 0)
+    }
+
+    // MARK: - Processes
+
+    /// The flow is what a process does with it: it is given back when the process ends without having parked it.
+    @Test func `the end of the process that has a flow is seen`() async throws {
+        _ = try await ready()
+        let holder = try Sleeper()
+        let process = try ProcessHandle(holder.process)
+        _ = try bench.registry.take("loop", by: process, for: 0)
+        let refusal: ConnectionsAPI.HeldByClient = try await client.refusal(
+            of: ConnectionsAPI.Take.self, .init(name: "loop"))
+        #expect(refusal.process == Int(holder.process))
+        holder.end()
+        let anew = try await connection { $0.state == .ready && $0.epoch == 2 }
+        #expect(anew.holder == .daemon)
+        #expect(anew.session == .none)
+    }
+}
+
+/// A flow that was taken.
+private struct Flow {
+    let reply: ConnectionsAPI.Take.Reply
+    let socket: End
+
+    init(_ reply: ConnectionsAPI.Take.Reply, _ socket: consuming OwnedDescriptor) {
+        self.reply = reply
+        self.socket = End(socket)
+    }
+}
+
+/// One end of a flow.
+private final class End: Sendable {
+    private let socket: OwnedDescriptor
+
+    init(_ socket: consuming OwnedDescriptor) { self.socket = socket }
+
+    /// The next bytes, up to so many; waits for the first.
+    func read(_ count: Int) -> String {
+        var buffer = [UInt8](repeating: 0, count: count)
+        let got = recv(socket.number, &buffer, count, 0)
+        return got < 0 ? "error \(errno)" : String(decoding: buffer.prefix(got), as: UTF8.self)
+    }
+
+    func write(_ text: String) -> Bool {
+        send(socket.number, text, text.utf8.count, CInt(MSG_NOSIGNAL)) == text.utf8.count
+    }
+}
+
+/// The server's ends of the flows of a test, open until it is over.
+@AgentQueue
+private final class Peers {
+    var all: [End] = []
+}
+
+/// A process that does nothing until it is ended.
+private final class Sleeper {
+    let process: pid_t
+
+    init() throws {
+        var process: pid_t = 0
+        var arguments: [UnsafeMutablePointer<CChar>?] = [strdup("sleep"), strdup("1000"), nil]
+        defer { for argument in arguments { free(argument) } }
+        let result = posix_spawn(&process, "/bin/sleep", nil, nil, &arguments, environ)
+        if result != 0 { throw SystemError("starting sleep", code: result) }
+        self.process = process
+    }
+
+    func end() {
+        kill(process, SIGKILL)
+        waitpid(process, nil, 0)
+    }
+}
