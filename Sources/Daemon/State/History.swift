@@ -114,7 +114,9 @@ final class History {
             guard let self else { return }
             isWriting = false
             for _ in 0..<Self.linesPerTurn { writeNext() }
-            if !pending.isEmpty { writeLater() }
+            guard pending.isEmpty else { return writeLater() }
+            // A deque keeps its room. After an outage of ten thousand connections that is megabytes.
+            pending = []
         }
     }
 
