@@ -10,21 +10,36 @@ internal import Supervisor
 
 /// An event of a connection, as the journal keeps it: without the path, which is most of an event and is not told.
 struct RecordedEvent {
+    /// Which connection's: all of its events share one.
+    final class Subject: Sendable {
+        let name: String
+        let owner: UInt32
+        let remote: Remote
+        let remoteText: String
+
+        init(name: String, owner: UInt32, remote: Remote) {
+            self.name = name
+            self.owner = owner
+            self.remote = remote
+            remoteText = remote.description
+        }
+    }
+
     let clocks: ClockReading
-    let name: String
-    let owner: UInt32
-    let remote: String
+    let subject: Subject
     let event: ConnectionEvent
 
-    init(clocks: ClockReading, name: String, owner: UInt32, remote: String, event: ConnectionEvent) {
+    init(clocks: ClockReading, subject: Subject, event: ConnectionEvent) {
         self.clocks = clocks
-        self.name = name
-        self.owner = owner
-        self.remote = remote
+        self.subject = subject
         var event = event
         event.status.path = nil
         self.event = event
     }
+
+    var name: String { subject.name }
+    var owner: UInt32 { subject.owner }
+    var remote: String { subject.remoteText }
 
     /// The remote without what follows a question mark: a token there, of a WebSocket, is not for a log or a file.
     var remoteWithoutQuery: String { remote.split(separator: "?", maxSplits: 1).first.map { "\($0)" } ?? remote }
@@ -73,8 +88,9 @@ final class ConnectionRegistry {
     /// The fewest events kept. A subscriber that reconnects after a second of a busy network resumes without a gap.
     private static let fewestEvents = 1024
     /// Events kept for each connection. When the network goes and returns, each makes four within one turn of the queue
-    /// (waiting, resolving, connecting, ready), and a subscriber that reads at its own pace must find them all.
-    private static let eventsPerConnection = 8
+    /// (waiting, resolving, connecting, ready), and a subscriber that reads at its own pace must find them all; two more
+    /// are for addresses that are tried meanwhile. No more, since they are most of what a connection at rest takes.
+    private static let eventsPerConnection = 6
 
     init(_ context: DialerContext, connectionsPerUser: Int) {
         self.context = context

@@ -23,7 +23,7 @@ final class RegisteredConnection {
     nonisolated let origin: Origin
     private let record: @AgentQueue (RecordedEvent) -> Void
     private var driver: ConnectionDriver?
-    private var remoteText: (remote: Remote, text: String)?
+    private var subject: RecordedEvent.Subject?
     /// The process that has the flow, as far as it can be watched.
     private var holder: ProcessHandle?
 
@@ -44,7 +44,11 @@ final class RegisteredConnection {
 
     /// The connection as the socket shows it now; `nil` before it is at work.
     var wire: ConnectionsAPI.Connection? {
-        driver.map { .init(name, remote: remote(of: $0), $0.status, unreadBytes: $0.unreadBytes, at: .now()) }
+        driver.map { driver in
+            .init(
+                name, remote: subject(of: driver).remoteText, driver.status, unreadBytes: driver.unreadBytes,
+                at: .now())
+        }
     }
 
     func start(_ policy: ConnectionPolicy, in context: DialerContext) {
@@ -125,15 +129,15 @@ final class RegisteredConnection {
 
 extension RegisteredConnection: ConnectionObserver {
     func connection(_ connection: ConnectionDriver, did event: ConnectionEvent) {
-        record(RecordedEvent(clocks: .now(), name: name, owner: owner, remote: remote(of: connection), event: event))
+        record(RecordedEvent(clocks: .now(), subject: subject(of: connection), event: event))
     }
 
-    /// The remote's text, made once for as long as it stays: every event of the connection shares it.
-    private func remote(of connection: ConnectionDriver) -> String {
+    /// Made once for as long as the remote stays.
+    private func subject(of connection: ConnectionDriver) -> RecordedEvent.Subject {
         let remote = connection.policy.remote
-        if let known = remoteText, known.remote == remote { return known.text }
-        let text = remote.description
-        remoteText = (remote, text)
-        return text
+        if let subject, subject.remote == remote { return subject }
+        let subject = RecordedEvent.Subject(name: name, owner: owner, remote: remote)
+        self.subject = subject
+        return subject
     }
 }

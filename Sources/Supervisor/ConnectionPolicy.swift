@@ -13,7 +13,10 @@ public struct ConnectionPolicy: Hashable, Sendable {
     public var keepalive: KeepalivePolicy?
     /// What the agent itself sends to keep the flow alive, in the protocol's own words; `nil` to leave it to the
     /// kernel.
-    public var heartbeat: Heartbeat?
+    public var heartbeat: Heartbeat? {
+        get { boxedHeartbeat?.value }
+        set { boxedHeartbeat = newValue.map { .value($0) } }
+    }
     /// Whether a flow that stands is kept until one over a better path has taken its place. Otherwise it stays where it
     /// is, as long as it works.
     public var movesToBetterPath: Bool
@@ -32,7 +35,10 @@ public struct ConnectionPolicy: Hashable, Sendable {
     /// where in the stream such a client was; a server that does not care, with messages of one line, loses nothing.
     public var keepsAbandonedFlow = false
     /// How it is secured, where the remote's scheme needs TLS.
-    public var tls: TLSPolicy
+    public var tls: TLSPolicy {
+        get { boxedTLS?.value ?? TLSPolicy() }
+        set { boxedTLS = Self.boxed(newValue) }
+    }
     /// How its packets are marked for the network.
     public var trafficClass = TrafficClass.signaling
     /// In which order they leave this machine (`SO_PRIORITY`), 0 to 6.
@@ -41,6 +47,12 @@ public struct ConnectionPolicy: Hashable, Sendable {
     public var mark: UInt32?
     /// The user whose packets they are, which routing rules may select on; `nil` for the agent's own.
     public var user: UInt32?
+
+    private var boxedHeartbeat: Boxed<Heartbeat>?
+    /// `nil` for the defaults.
+    private var boxedTLS: Boxed<TLSPolicy>?
+
+    private static func boxed(_ tls: TLSPolicy) -> Boxed<TLSPolicy>? { tls == TLSPolicy() ? nil : .value(tls) }
 
     /// A policy for `remote` with the defaults of its scheme.
     public init(
@@ -52,14 +64,14 @@ public struct ConnectionPolicy: Hashable, Sendable {
         self.remote = remote
         self.backoff = backoff ?? remote.scheme.backoff
         self.keepalive = keepalive
-        self.heartbeat = heartbeat ?? remote.scheme.heartbeat
         self.movesToBetterPath = movesToBetterPath
         self.connectTimeout = connectTimeout
         self.userTimeout = userTimeout
         self.stableAfter = stableAfter
-        self.tls = tls
+        boxedTLS = Self.boxed(tls)
         self.mark = mark
         self.user = user
+        self.heartbeat = heartbeat ?? remote.scheme.heartbeat
     }
 
     /// What the path is asked for.

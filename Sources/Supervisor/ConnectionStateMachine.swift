@@ -72,7 +72,7 @@ public struct ConnectionStateMachine: ~Copyable {
         let remote: Endpoint
         /// The interface that had the local address when the flow was made.
         let interface: String?
-        let security: TLSSummary?
+        let security: Boxed<TLSSummary>?
         let connectedAt: Duration
         /// Whether the other end is still there.
         var liveness: Liveness

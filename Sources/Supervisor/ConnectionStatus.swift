@@ -49,7 +49,10 @@ public struct ConnectionStatus: Hashable, Sendable {
     /// When the state was entered.
     public var since: Duration
     /// How the flow is secured, while there is one; `nil` for one without TLS.
-    public var security: TLSSummary?
+    public var security: TLSSummary? {
+        get { boxedSecurity?.value }
+        set { boxedSecurity = newValue.map { .value($0) } }
+    }
     /// The flow's local end, from ``State/securing`` on.
     public var localAddress: Endpoint?
     /// The flow's remote end, from ``State/connecting`` on.
@@ -58,14 +61,8 @@ public struct ConnectionStatus: Hashable, Sendable {
     public var interface: String?
     /// The newest path to the remote; `nil` before one was heard of.
     public var path: Path? {
-        get {
-            boxedPath.map { box in
-                switch box {
-                case .path(let path): path
-                }
-            }
-        }
-        set { boxedPath = newValue.map { .path($0) } }
+        get { boxedPath?.value }
+        set { boxedPath = newValue.map { .value($0) } }
     }
     /// When a round trip that the remote answered was last seen to end, of the flow that stands. The machine knows of
     /// the connect, of keepalives and of verifications; the driver may know a later one.
@@ -75,11 +72,9 @@ public struct ConnectionStatus: Hashable, Sendable {
     public var custody: Custody?
 
     // Out of line: a path is most of a status's size, and events are kept by the thousand without theirs.
-    private var boxedPath: BoxedPath?
-
-    private indirect enum BoxedPath: Hashable, Sendable {
-        case path(Path)
-    }
+    private var boxedPath: Boxed<Path>?
+    // Likewise: most flows have none, and the events of one flow share it.
+    var boxedSecurity: Boxed<TLSSummary>?
 
     /// A status; what is left out does not apply.
     public init(

@@ -140,8 +140,8 @@ extension ConnectionStateMachine {
             interface.addresses.contains { $0.address == local.address } ? interface.name : nil
         }
         let ready = Ready(
-            epoch: epoch, local: local, remote: remote, interface: interface, security: security,
-            connectedAt: turn.now,
+            epoch: epoch, local: local, remote: remote, interface: interface,
+            security: security.map { .value($0) }, connectedAt: turn.now,
             liveness: Liveness(
                 policy.livenessFigures, connectedAt: turn.now, hasAnsweredKeepalives: hasAnsweredKeepalives))
         attend(to: ready, &turn)

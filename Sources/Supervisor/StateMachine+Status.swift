@@ -18,7 +18,7 @@ extension ConnectionStateMachine {
             status.localAddress = ready.local
             status.remoteAddress = ready.remote
             status.interface = ready.interface
-            status.security = ready.security
+            status.boxedSecurity = ready.security
             status.lastProof = ready.liveness.lastProof
             status.custody = ready.custody
         case .backingOff(let deadline), .failed(let deadline):

@@ -3,11 +3,13 @@
 public import NetworkPath
 
 /// Why a connection is in the state it is in.
+///
+/// What says more than a word is out of line: a reason is kept with each connection, and twice in each of its events.
 public enum StatusReason: Hashable, Sendable {
     /// Supervision began, and the path is being asked for.
     case opened
     /// No path leads to the remote.
-    case noPath(Path.Reason?, destination: IPAddress?)
+    indirect case noPath(Path.Reason?, destination: IPAddress?)
     /// A path is there, for the first time or again.
     case pathAvailable
     /// The path leads another way than before.
@@ -21,7 +23,7 @@ public enum StatusReason: Hashable, Sendable {
     /// The name gave no address.
     case resolutionFailed(ResolutionFailure)
     /// No address of the remote could be connected to; the most telling of the failures, and whose it was.
-    case dialFailed(FlowFailure, Endpoint)
+    indirect case dialFailed(FlowFailure, Endpoint)
     /// The flow's two ends were connected, and the flow stands.
     case connected
     /// A flow over a better path took the place of the one that stood.
@@ -37,9 +39,9 @@ public enum StatusReason: Hashable, Sendable {
     /// The remote ended the flow in order.
     case remoteClosed
     /// The flow broke.
-    case flowFailed(FlowFailure)
+    indirect case flowFailed(FlowFailure)
     /// The flow's local address is gone from this machine.
-    case localAddressRemoved(IPAddress)
+    indirect case localAddressRemoved(IPAddress)
     /// A client brought the flow, or an earlier run of the agent left it.
     case adopted
     /// A client has taken the flow.

@@ -38,7 +38,9 @@ public struct Liveness: Hashable, Sendable {
     public private(set) var lastProof: Duration
     /// Whether this server has ever answered a keepalive. Kept from flow to flow by whoever makes a new value.
     public private(set) var hasAnsweredKeepalives: Bool
-    private var figures: KeepaliveFigures
+    /// Of the keepalive's figures, what answers are judged by.
+    private var answerDeadline: Duration
+    private var isAnswerMandatory: Bool
     /// When each of the probes under way was sent, in order.
     private var probes: [Duration] = []
     /// When the event was that made all earlier round trips worthless.
@@ -46,7 +48,7 @@ public struct Liveness: Hashable, Sendable {
 
     /// A flow whose handshake ended at `now`.
     public init(_ figures: KeepaliveFigures, connectedAt now: Duration, hasAnsweredKeepalives: Bool = false) {
-        self.figures = figures
+        (answerDeadline, isAnswerMandatory) = (figures.answerDeadline, figures.isAnswerMandatory)
         self.hasAnsweredKeepalives = hasAnsweredKeepalives
         lastProof = now
     }
@@ -56,14 +58,14 @@ public struct Liveness: Hashable, Sendable {
 
     /// When to call ``check(at:)``; `nil` while nothing is awaited.
     public var deadline: Duration? {
-        let answer = probes.first.map { $0 + figures.answerDeadline }
+        let answer = probes.first.map { $0 + answerDeadline }
         let verification = event.map { $0 + Self.verificationDeadline }
         guard let answer, let verification else { return answer ?? verification }
         return min(answer, verification)
     }
 
     /// How old the last proof may become while the flow is said to be ready, with keepalives each `interval`.
-    public func oldestProof(withKeepalivesEach interval: Duration) -> Duration { interval + figures.answerDeadline }
+    public func oldestProof(withKeepalivesEach interval: Duration) -> Duration { interval + answerDeadline }
 
     // MARK: What happens
 
@@ -84,7 +86,7 @@ public struct Liveness: Hashable, Sendable {
 
     /// Another keepalive is sent from now on: nothing of the one before is awaited, or known of this one.
     public mutating func adopt(_ figures: KeepaliveFigures) {
-        self.figures = figures
+        (answerDeadline, isAnswerMandatory) = (figures.answerDeadline, figures.isAnswerMandatory)
         probes = []
         hasAnsweredKeepalives = false
     }
@@ -119,8 +121,8 @@ public struct Liveness: Hashable, Sendable {
     /// What is to be made of what has not come by `now`.
     public mutating func check(at now: Duration) -> Verdict {
         if let event, now >= event + Self.verificationDeadline { return .unverified }
-        guard let first = probes.first, now >= first + figures.answerDeadline else { return .alive }
-        if hasAnsweredKeepalives || figures.isAnswerMandatory { return .unanswered }
+        guard let first = probes.first, now >= first + answerDeadline else { return .alive }
+        if hasAnsweredKeepalives || isAnswerMandatory { return .unanswered }
         probes = []
         return .indifferent
     }
