@@ -23,6 +23,7 @@ final class Agent {
     private let server: VarlinkServer
     private let decisions: DecisionLog
     private let logger: Logger
+    private let burstTrim = BurstTrim()
     private var costs = CostPolicy()
     private var networkManager: NetworkManagerWatch?
     private var sleep: SleepWatch?
@@ -53,6 +54,7 @@ final class Agent {
         }
         history.follow(engine)
         registry.onEvent { [history, unowned registry] in history.heard($0, sequence: registry.journal.latest) }
+        registry.onEvent { [burstTrim] _ in burstTrim.noteEvent() }
         engine.onLostAddresses { [registry] in registry.addressesLost($0) }
         engine.onResume { [registry, history, logger] slept in
             history.resumed(after: slept)
