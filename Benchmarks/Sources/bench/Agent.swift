@@ -17,7 +17,12 @@ final class Agent: Sendable {
         files = try AgentFiles(configuration)
         process = try await machine.spawn(files.command(daemon))
         client = DialtoneClient(path: files.socket)
-        _ = try files.connect()
+        do {
+            _ = try files.connect()
+        } catch {
+            // Why it does not serve, it says itself.
+            throw LabError.unexpectedOutput(command: process.command, output: process.text(of: .error))
+        }
     }
 
     /// Has it supervise connections to a port of the server, and waits until all are ready.
@@ -30,13 +35,13 @@ final class Agent: Sendable {
     /// certificate of.
     static func configuration(_ count: Int, port: UInt16, certificate: String? = nil) -> String {
         let scheme = certificate == nil ? "tcp" : "tls"
-        let tls = certificate.map { "tls = { ca = \"\($0)\" }\n" } ?? ""
+        let tls = certificate.map { "tls={ca=\"\($0)\"}\n" } ?? ""
+        // Close, since a file may have a megabyte. The kernel's keepalive, which is on, wakes no process.
         return (0..<count).map { number in
             """
             [[connection]]
-            name = "c\(number)"
-            remote = "\(scheme)://\(LabNetwork.serverAddress(.v4)):\(port)"
-            keepalive = { protocol = "none" }
+            name="c\(number)"
+            remote="\(scheme)://\(LabNetwork.serverAddress(.v4)):\(port)"
             \(tls)
             """
         }.joined()

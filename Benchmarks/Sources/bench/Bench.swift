@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Glibc
 internal import LabSupport
 
 /// Measures the agent and prints the table; README.md says how to read it.
 @main
 enum Bench {
     static func main() async {
+        // A peer that hangs up is an error of the call, as everywhere.
+        signal(SIGPIPE, SIG_IGN)
         let arguments = Array(CommandLine.arguments.dropFirst())
         do {
             switch arguments.first {

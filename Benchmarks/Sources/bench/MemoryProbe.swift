@@ -69,11 +69,11 @@ enum MemoryProbe {
 
     /// Waits until a stamper has so many stamps.
     static func wait(for stamper: Stamper, toReach count: Int) async throws {
-        for _ in 0..<6000 {
+        for _ in 0..<18_000 {
             if stamper.count >= count { return }
             try await Task.sleep(for: .milliseconds(10))
         }
         throw LabError.timedOut(
-            awaited: "\(count) connections at the server", limit: .seconds(60), state: "\(stamper.count) came")
+            awaited: "\(count) connections at the server", limit: .seconds(180), state: "\(stamper.count) came")
     }
 }
