@@ -74,19 +74,9 @@ public struct BackoffPolicy: Hashable, Sendable {
         return bound * jitter.lowest...bound
     }
 
-    /// The longest wait that a server can ask for. A figure beyond a day is a mistake or meant to harm.
+    /// The longest wait that a server can ask for (`Retry-After` of RFC 3261, section 20.33, and of RFC 9110, section
+    /// 10.2.3). A figure beyond a day is a mistake or meant to harm.
     public static let longestRequest = Duration.seconds(86_400)
-
-    /// A wait after `failures` failures in a row, when the server has said how long it wants to be left alone
-    /// (`Retry-After` of RFC 3261, section 20.33, and of RFC 9110, section 10.2.3).
-    ///
-    /// Never shorter than that. On top comes what would have been waited without the server's word: it says the same to
-    /// everybody, and they must not all come back at its end.
-    public func delay(
-        afterFailures failures: Int, serverAsks request: Duration, using random: inout some RandomNumberGenerator
-    ) -> Duration {
-        min(max(request, .zero), Self.longestRequest) + delay(afterFailures: failures, using: &random)
-    }
 
     /// A wait after `failures` failures in a row.
     public func delay(afterFailures failures: Int, using random: inout some RandomNumberGenerator) -> Duration {

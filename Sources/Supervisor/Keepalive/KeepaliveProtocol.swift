@@ -22,8 +22,8 @@ public enum KeepaliveProtocol: Hashable, Sendable {
 public enum KeepaliveAnswer: Hashable, Sendable {
     /// The protocol's answer, which stands in the stream.
     case message
-    /// Nothing in the stream; the server's kernel acknowledges the bytes (`tcpi_bytes_acked` of `TCP_INFO`, or that
-    /// nothing is left in the send queue). It proves the machine, not the program.
+    /// Nothing in the stream; the server's kernel acknowledges the bytes, so that nothing is left in the send queue
+    /// (`SIOCOUTQ`). It proves the machine, not the program.
     case acknowledgement
 }
 
