@@ -50,6 +50,13 @@ public struct PassedDescriptors: ~Copyable {
         return descriptor
     }
 
+    /// The next descriptor of the name, whatever it is; `nil` when none of that name is left. For what an earlier
+    /// process of this service stored (``ServiceManager/store(_:as:)``).
+    public mutating func takeStored(named name: String) -> OwnedDescriptor? {
+        guard let position = remaining.firstIndex(where: { $0.name == name }) else { return nil }
+        return OwnedDescriptor(remaining.remove(at: position).number)
+    }
+
     deinit {
         for (_, number) in remaining { close(number) }
     }

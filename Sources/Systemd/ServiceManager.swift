@@ -54,6 +54,40 @@ public enum ServiceManager {
         return .microseconds(Int64(clamping: microseconds))
     }
 
+    /// How many descriptors the manager keeps for this service over its death and restart; 0 where it keeps none.
+    ///
+    /// From `$FDSTORE`, which managers set from version 254 on; for older ones the unit file does (`Environment=`).
+    /// Above the limit a descriptor is dropped without a word, so whoever stores some counts them.
+    public static var storeLimit: Int {
+        guard getenv("NOTIFY_SOCKET") != nil, let text = getenv("FDSTORE") else { return 0 }
+        return max(Int(String(cString: text)) ?? 0, 0)
+    }
+
+    /// Leaves a copy of a descriptor with the manager, which gives it to the next process of this service
+    /// (``PassedDescriptors``), whatever this one dies of. A descriptor that it has already is not stored twice.
+    ///
+    /// When this returns, the copy is safe from this process's death: it is in the manager's queue, and the manager
+    /// reads its queue before it looks after dead children (`manager_setup_notify` and `manager_setup_sigchld_event_source`
+    /// in systemd's src/core/manager.c give them priorities in this order). So no barrier (sd_notify_barrier(3)) is
+    /// waited for, which would cost a round trip through the manager for each connection. Where that queue is full
+    /// (512 messages, `net.unix.max_dgram_qlen`) the call waits for the manager.
+    ///
+    /// - Parameter name: at most 255 printable ASCII characters without a colon. Several may have the same.
+    @discardableResult
+    public static func store(_ descriptor: borrowing OwnedDescriptor, as name: String) throws(SystemError) -> Bool {
+        var number = descriptor.number
+        // Not watched for a hang-up: a connection that ended still has bytes for its client.
+        let result = sd_pid_notify_with_fds(0, 0, "FDSTORE=1\nFDNAME=\(name)\nFDPOLL=0", &number, 1)
+        guard result >= 0 else { throw SystemError("storing descriptor \"\(name)\"", code: -result) }
+        return result > 0
+    }
+
+    /// Has the manager close what it keeps under a name.
+    @discardableResult
+    public static func removeStored(_ name: String) throws(SystemError) -> Bool {
+        try notify(["FDSTOREREMOVE=1", "FDNAME=\(name)"])
+    }
+
     /// The status on one line: a further line would be read as a variable of its own.
     private static func assignment(status: String) -> String {
         "STATUS=" + String(status.map { $0.isNewline ? " " : $0 })
