@@ -137,6 +137,7 @@ extension ConnectionEvent {
     var wireKind: ConnectionsAPI.Event.Kind {
         switch kind {
         case .opened: .opened
+        case .continued: .continued
         case .stateChanged: status.state == .closed ? .closed : .state
         case .addressFailed: .addressFailed
         case .attemptBegan: .attemptBegan

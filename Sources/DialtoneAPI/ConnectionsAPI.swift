@@ -173,6 +173,8 @@ public enum ConnectionsAPI {
 
             /// It is supervised from now on.
             public static let opened = Kind(rawValue: "opened")
+            /// The agent was started anew, and goes on with it.
+            public static let continued = Kind(rawValue: "continued")
             /// It has entered the state that the event's connection shows.
             public static let state = Kind(rawValue: "state")
             /// One of its remote's addresses failed, and the next one is tried.

@@ -8,6 +8,9 @@ public enum ConnectionInput: Hashable, Sendable {
     case opened
     /// Supervision began with a flow that stands. Told once, first, in place of ``opened``.
     case adopted(Adoption)
+    /// Supervision goes on where an earlier run of the agent stopped, without a flow. Told once, first, in place of
+    /// ``opened``; the number is the highest that a flow had.
+    case reopened(epoch: UInt64, Restart)
     /// The path to the target of the last ``ConnectionAction/observePath(_:)`` is this one now.
     case pathChanged(Path)
     /// The query was answered.

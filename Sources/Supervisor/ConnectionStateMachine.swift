@@ -8,9 +8,9 @@ internal import NetworkPath
 ///
 /// The driver owns one machine a connection and calls ``process(_:now:using:)`` with everything that happens to it:
 ///
-/// 1. ``ConnectionInput/opened`` or ``ConnectionInput/adopted(_:)`` first and once. Its answer is `observePath`, and
-///    the driver tells the path it finds by `pathChanged`, the present one at once and each later one as it comes.
-///    Nothing is dialled before that.
+/// 1. ``ConnectionInput/opened``, ``ConnectionInput/adopted(_:)`` or ``ConnectionInput/reopened(epoch:_:)`` first and
+///    once. Its answer is `observePath`, and the driver tells the path it finds by `pathChanged`, the present one at once
+///    and each later one as it comes. Nothing is dialled before that.
 /// 2. The actions of a call are run in their order, all of them, before the next input is told. What happens while they
 ///    run (a `connect` that fails on the spot) is an input too: it is kept and told afterwards, never in between.
 /// 3. Teardown precedes set-up in every answer, so that no moment sees two sockets; `emit` comes last, so that who
@@ -133,6 +133,7 @@ public struct ConnectionStateMachine: ~Copyable {
         switch input {
         case .opened: open(&turn)
         case .adopted(let adoption): adopt(adoption, &turn)
+        case .reopened(let epoch, let restart): reopen(epoch, restart, &turn)
         case .pathChanged(let path): pathChanged(to: path, &turn)
         case .resolved(let query, let answer): resolved(query, answer, &turn)
         case .resolutionFailed(let query, let failure): resolutionFailed(query, failure, &turn)

@@ -104,6 +104,8 @@ public struct ConnectionEvent: Hashable, Sendable {
     public enum Kind: String, Hashable, Sendable, CaseIterable {
         /// Supervision began. The first event of every connection.
         case opened
+        /// The agent was started anew, and goes on with the connection.
+        case continued
         /// Another state was entered, or the same one anew (a dial given up for the next).
         case stateChanged
         /// One address of the remote failed and the next one is being tried.

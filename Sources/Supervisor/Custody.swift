@@ -66,15 +66,50 @@ public struct Adoption: Hashable, Sendable {
     public var custody: Custody
     /// When its other end was last heard of, where that is known.
     public var lastProof: Duration?
+    /// The name of the interface that had its local address when it was made, where that is known.
+    public var interface: String?
+    /// What an earlier run of the agent knew of its age; `nil` for a flow that a client brought.
+    public var past: Past?
+
+    /// How long a flow has stood under an earlier run of the agent.
+    public struct Past: Hashable, Sendable {
+        /// When it was connected.
+        public var connectedAt: Duration
+        /// When the connection entered the state that it was in.
+        public var since: Duration
+
+        /// A past; instants of the boot clock.
+        public init(connectedAt: Duration, since: Duration) {
+            self.connectedAt = connectedAt
+            self.since = since
+        }
+    }
 
     /// A flow in the agent's hands.
     public init(
-        epoch: UInt64 = 1, local: Endpoint, remote: Endpoint, custody: Custody = .parked, lastProof: Duration? = nil
+        epoch: UInt64 = 1, local: Endpoint, remote: Endpoint, custody: Custody = .parked, lastProof: Duration? = nil,
+        interface: String? = nil, past: Past? = nil
     ) {
         self.epoch = epoch
         self.local = local
         self.remote = remote
         self.custody = custody
         self.lastProof = lastProof
+        self.interface = interface
+        self.past = past
     }
+}
+
+/// What became of a connection's flow when the agent was started anew.
+public enum Restart: Hashable, Sendable {
+    /// It goes on.
+    case kept
+    /// It was secured, and the keys went with the process that had them.
+    case keysLost
+    /// The opening exchange was being played, and nobody knows how far it came.
+    case openingCut
+    /// It was not kept, for want of a place or by mistake.
+    case flowLost
+    /// There was none.
+    case withoutFlow
 }

@@ -5,9 +5,10 @@
 extension ConnectionStateMachine {
     mutating func adopt(_ adoption: Adoption, _ turn: inout Turn<some RandomNumberGenerator>) {
         numbers.epoch = max(numbers.epoch, adoption.epoch)
+        let connectedAt = adoption.past?.connectedAt ?? turn.now
         let ready = Ready(
-            epoch: adoption.epoch, local: adoption.local, remote: adoption.remote, interface: nil, security: nil,
-            connectedAt: turn.now,
+            epoch: adoption.epoch, local: adoption.local, remote: adoption.remote, interface: adoption.interface,
+            security: nil, connectedAt: connectedAt,
             liveness: Liveness(
                 policy.livenessFigures, connectedAt: adoption.lastProof ?? turn.now,
                 hasAnsweredKeepalives: hasAnsweredKeepalives),
@@ -15,10 +16,36 @@ extension ConnectionStateMachine {
         turn.perform(.observePath(policy.target))
         turn.perform(.configureSocket(epoch: adoption.epoch, policy.socketOptions))
         state = .ready(ready)
-        reason = .adopted
+        if let past = adoption.past {
+            since = past.since
+            reason = .restarted(.kept)
+        } else {
+            reason = .adopted
+        }
         attend(to: ready, &turn)
-        emit(.opened, because: .adopted, &turn)
+        emit(adoption.past == nil ? .opened : .continued, because: reason, &turn)
     }
+
+    /// Goes on where an earlier run of the agent stopped, without a flow.
+    mutating func reopen(_ epoch: UInt64, _ restart: Restart, _ turn: inout Turn<some RandomNumberGenerator>) {
+        numbers.epoch = max(numbers.epoch, epoch)
+        reason = .restarted(restart)
+        turn.perform(.observePath(policy.target))
+        emit(.continued, because: reason, &turn)
+    }
+
+    /// What a later run of the agent needs to go on with the flow that stands; `nil` without one.
+    public var adoption: Adoption? {
+        guard case .ready(let ready) = state else { return nil }
+        return Adoption(
+            epoch: ready.epoch, local: ready.local, remote: ready.remote,
+            custody: Custody(holder: ready.custody.holder, session: ready.custody.session),
+            lastProof: ready.liveness.lastProof, interface: ready.interface,
+            past: .init(connectedAt: ready.connectedAt, since: since))
+    }
+
+    /// The highest number that a flow had; the next one's is above it.
+    public var newestEpoch: UInt64 { numbers.epoch }
 
     /// A client has the flow from now on, and the agent only watches for its end.
     mutating func taken(_ epoch: UInt64, _ turn: inout Turn<some RandomNumberGenerator>) {

@@ -59,8 +59,8 @@ extension ConnectionStateMachine {
         case .dialFailed(let failure, _): failure.isLocal ? .local : .transient
         case .opened, .noPath, .pathAvailable, .pathMoved, .retryDue, .dialledTooOften, .serverAsked, .connected,
             .replaced, .resumed, .unanswered, .unverified, .verified, .remoteClosed, .flowFailed,
-            .localAddressRemoved, .adopted, .taken, .parked, .arrived, .clientGone, .redialRequested, .policyChanged,
-            .closeRequested:
+            .localAddressRemoved, .adopted, .restarted, .taken, .parked, .arrived, .clientGone, .redialRequested,
+            .policyChanged, .closeRequested:
             .transient
         }
     }

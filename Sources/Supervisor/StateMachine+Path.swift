@@ -35,7 +35,10 @@ extension ConnectionStateMachine {
             if old.map({ new.leadsElsewhere(than: $0) || new.status != $0.status }) ?? false {
                 verify(because: .pathMoved, &turn)
             }
-            if publicState != .verifying || since != turn.now { emit(.pathChanged, because: .pathMoved, &turn) }
+            // The first path that is heard of under a flow that was adopted is no change.
+            if old != nil, publicState != .verifying || since != turn.now {
+                emit(.pathChanged, because: .pathMoved, &turn)
+            }
         case .backingOff, .failed:
             if isFresh { redial(because: .pathMoved, closing: .pathMoved, &turn) }
         case .closed:

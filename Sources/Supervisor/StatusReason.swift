@@ -42,8 +42,10 @@ public enum StatusReason: Hashable, Sendable {
     indirect case flowFailed(FlowFailure)
     /// The flow's local address is gone from this machine.
     indirect case localAddressRemoved(IPAddress)
-    /// A client brought the flow, or an earlier run of the agent left it.
+    /// A client brought the flow.
     case adopted
+    /// The agent was started anew.
+    case restarted(Restart)
     /// A client has taken the flow.
     case taken
     /// The client gave the flow back, with a session on it.
@@ -84,6 +86,11 @@ extension StatusReason: CustomStringConvertible {
         case .flowFailed(let failure): failure.description
         case .localAddressRemoved(let address): "source \(address) is gone"
         case .adopted: "a client brought the flow"
+        case .restarted(.kept): "the agent was started anew and goes on with the flow"
+        case .restarted(.keysLost): "the agent was started anew: the keys of TLS ended with the process before"
+        case .restarted(.openingCut): "the agent was started anew in the middle of the opening exchange"
+        case .restarted(.flowLost): "the agent was started anew, and the flow was not kept"
+        case .restarted(.withoutFlow): "the agent was started anew"
         case .taken: "taken by a client"
         case .parked: "parked by its client"
         case .arrived: "something came for the client"
@@ -125,8 +132,8 @@ extension StatusReason: CustomStringConvertible {
             failure.advice
         case .opened, .noPath, .pathAvailable, .pathMoved, .retryDue, .dialledTooOften, .serverAsked, .resolutionFailed,
             .dialFailed, .connected, .replaced, .resumed, .unanswered, .unverified, .verified, .remoteClosed,
-            .flowFailed, .localAddressRemoved, .adopted, .taken, .parked, .arrived, .clientGone, .redialRequested,
-            .policyChanged, .closeRequested:
+            .flowFailed, .localAddressRemoved, .adopted, .restarted, .taken, .parked, .arrived, .clientGone,
+            .redialRequested, .policyChanged, .closeRequested:
             nil
         }
     }
