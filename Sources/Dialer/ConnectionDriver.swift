@@ -13,10 +13,10 @@ internal import TLS
 @AgentQueue
 public final class ConnectionDriver {
     private var machine: ConnectionStateMachine
-    private let context: DialerContext
+    let context: DialerContext
     private unowned let observer: any ConnectionObserver
     /// The sockets that are open, by epoch: one that stands, and those that race to take its place.
-    private var flows: [UInt64: Flow] = [:]
+    var flows: [UInt64: Flow] = [:]
     private var timers = TimerTable()
     private var observation: (any Ongoing)?
     private var queries: [UInt64: any Ongoing] = [:]
@@ -24,7 +24,7 @@ public final class ConnectionDriver {
     /// TLS sessions that the next flow may take up again. Only a connection with TLS makes it.
     private lazy var resumption = TLSResumption()
     /// Flows that ended before the client had read what came on them, oldest first.
-    private var remnants: [Flow] = []
+    var remnants: [Flow] = []
     /// Flows that others took the place of while a client had them, until it takes its successor.
     private var lingering: [UInt64: (flow: Flow, timer: Timers.Timer)] = [:]
     /// What happened while the actions of an earlier input ran.
@@ -34,6 +34,8 @@ public final class ConnectionDriver {
     /// How long a client has to change over to a flow that took the place of the one it has.
     private static let lingeringTime = Duration.seconds(30)
     private var isProcessing = false
+    /// Whether another process goes on from here.
+    var hasLeft = false
 
     /// A connection that is not at work yet. The policy is valid (``ConnectionPolicy/validate()``); the observer
     /// outlives the connection.
@@ -55,6 +57,7 @@ public final class ConnectionDriver {
         flows[adoption.epoch] = try Flow(
             adopting: descriptor, adoption, machine.policy.socketOptions, owner: self)
         flows[adoption.epoch]?.isParked = adoption.custody == .parked
+        if let store = context.store { flows[adoption.epoch]?.keep(in: store) }
         process(.adopted(adoption))
     }
 
@@ -136,6 +139,12 @@ public final class ConnectionDriver {
         return status
     }
 
+    /// What the machine says of the flow that stands, for a later process to adopt.
+    var adoption: Adoption? { machine.adoption }
+
+    /// The highest number that a flow had.
+    var newestEpoch: UInt64 { machine.newestEpoch }
+
     /// The policy it runs under.
     public var policy: ConnectionPolicy { machine.policy }
 
@@ -147,7 +156,8 @@ public final class ConnectionDriver {
 
     // MARK: - The run loop
 
-    private func process(_ input: ConnectionInput) {
+    func process(_ input: ConnectionInput) {
+        if hasLeft { return }
         if isProcessing { return backlog.append(input) }
         isProcessing = true
         step(input)
@@ -290,6 +300,8 @@ extension ConnectionDriver: FlowOwner {
         case .securing(let local):
             process(.handshakeBegan(epoch: flow.epoch, local: local))
         case .connected(let local, let remote, let security):
+            // Before anybody hears of it: who parks it relies on that.
+            if let store = context.store { flow.keep(in: store) }
             let standing = machine.status.epoch
             if let current = flows[standing], current !== flow, current.isParked, current.unreadBytes > 0 {
                 // Came in this very turn. Whoever moves away now leaves it behind.

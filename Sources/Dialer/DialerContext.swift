@@ -37,6 +37,18 @@ public protocol NameSource: AnyObject {
     ) -> any Ongoing
 }
 
+/// Where copies of flows' sockets are kept beyond the life of this process.
+@AgentQueue
+public protocol FlowStore: AnyObject {
+    /// Keeps a copy, from before this returns until ``discard(_:)``.
+    ///
+    /// - Returns: the number by which a later process gets it; `nil` where it cannot be kept.
+    func keep(_ descriptor: borrowing OwnedDescriptor) -> UInt64?
+
+    /// Closes a copy.
+    func discard(_ number: UInt64)
+}
+
 /// What all connections of an agent share.
 @AgentQueue
 public final class DialerContext {
@@ -46,6 +58,8 @@ public final class DialerContext {
     public let names: any NameSource
     /// What their keepalives have learned of the networks.
     public let intervals: IntervalLearner
+    /// Where their flows outlive the process; `nil` where they end with it.
+    public let store: (any FlowStore)?
     /// When the keepalives of all of them are sent.
     let wakes = WakeSchedule()
     /// The trust and the certificates that connections with TLS share.
@@ -53,11 +67,13 @@ public final class DialerContext {
 
     /// The surroundings of connections.
     public init(
-        paths: any PathSource, names: any NameSource, intervals: IntervalLearner = IntervalLearner()
+        paths: any PathSource, names: any NameSource, intervals: IntervalLearner = IntervalLearner(),
+        store: (any FlowStore)? = nil
     ) {
         self.paths = paths
         self.names = names
         self.intervals = intervals
+        self.store = store
     }
 
     /// Calls `handler` as often as `cadence` says, counted from now and together with the keepalives that are due about

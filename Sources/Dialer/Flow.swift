@@ -31,7 +31,7 @@ final class Flow {
     }
 
     let epoch: UInt64
-    private let remote: Endpoint
+    let remote: Endpoint
     private let owner: any FlowOwner
     private var descriptor: OwnedDescriptor?
     private var registration: Poller.Registration?
@@ -50,6 +50,8 @@ final class Flow {
     private(set) var security: SecuredStream?
     private var secure: Securing?
     private(set) var options: SocketOptions
+    /// Where a copy of the socket is kept for a later process, and under which number.
+    private var stored: (store: any FlowStore, number: UInt64)?
     /// Told that there is something to read, while somebody awaits it.
     private var inputArrived: (@AgentQueue () -> Void)?
 
@@ -93,6 +95,21 @@ final class Flow {
         let number = descriptor.number
         self.descriptor = consume descriptor
         registration = try Poller.shared.register(number, [.peerClosed, .edgeTriggered]) { self.take($0) }
+    }
+
+    /// What a flow that has ended had received, made of a socket that an earlier process left.
+    init(
+        ended descriptor: consuming OwnedDescriptor, epoch: UInt64, to remote: Endpoint, _ options: SocketOptions,
+        owner: any FlowOwner
+    ) {
+        self.epoch = epoch
+        self.remote = remote
+        self.options = options
+        self.owner = owner
+        isConnected = true
+        wasHandedOver = true
+        isParked = true
+        self.descriptor = consume descriptor
     }
 
     private func take(_ readiness: Poller.Readiness) {
@@ -201,9 +218,31 @@ final class Flow {
             // Closing over bytes that nobody read sends a reset (RFC 1122, 4.2.2.13). Discarded without a copy
             // (tcp(7)).
             recv(descriptor.number, nil, Int(CInt.max), CInt(MSG_TRUNC | MSG_DONTWAIT))
+            // The remote is to hear of the end now, not when the store has closed its copy.
+            if stored != nil { shutdown(descriptor.number, CInt(SHUT_RDWR)) }
         }
         descriptor.close()
+        if let stored = stored.take() { stored.store.discard(stored.number) }
     }
+
+    // MARK: - Beyond this process
+
+    /// Leaves a copy of the socket in the store, unless it is there already or would be of no use: of a flow with TLS,
+    /// the keys are in this process alone.
+    func keep(in store: any FlowStore) {
+        guard stored == nil, security == nil, secure == nil else { return }
+        switch descriptor {
+        case .some(let descriptor):
+            if let number = store.keep(descriptor) { stored = (store, number) }
+        case .none: break
+        }
+    }
+
+    /// The store has had a copy since an earlier process left it there, under this number.
+    func isKept(in store: any FlowStore, as number: UInt64) { stored = (store, number) }
+
+    /// Under which number the store has a copy of the socket; `nil` for a flow that ends with this process.
+    var storeNumber: UInt64? { stored?.number }
 
     // MARK: - Input
 

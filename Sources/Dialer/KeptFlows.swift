@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import Platform
+public import Supervisor
+
+/// What of a connection's flows is known to outlive this process: what the next one needs to go on with them.
+public struct KeptFlows: Hashable, Sendable {
+    /// A flow that stands.
+    public struct Standing: Hashable, Sendable {
+        /// What there is to know of it. Its ``Adoption/past`` is set.
+        public var adoption: Adoption
+        /// Under which number the store has it; `nil` for one that ends with the process.
+        public var number: UInt64?
+        /// Whether it ends with the process because the keys of TLS do.
+        public var isSecured: Bool
+
+        /// A flow that stands.
+        public init(adoption: Adoption, number: UInt64?, isSecured: Bool) {
+            self.adoption = adoption
+            self.number = number
+            self.isSecured = isSecured
+        }
+    }
+
+    /// A flow that ended, with bytes that its client has not read.
+    public struct Ended: Hashable, Sendable {
+        /// Its number among the connection's.
+        public var epoch: UInt64
+        /// Where it led.
+        public var remote: Endpoint
+        /// Under which number the store has it.
+        public var number: UInt64
+
+        /// A flow that ended.
+        public init(epoch: UInt64, remote: Endpoint, number: UInt64) {
+            self.epoch = epoch
+            self.remote = remote
+            self.number = number
+        }
+    }
+
+    /// The highest number that a flow had; the next one's is above it.
+    public var epoch: UInt64
+    /// The one that stands.
+    public var standing: Standing?
+    /// Those that ended, the oldest first.
+    public var ended: [Ended]
+
+    /// Flows.
+    public init(epoch: UInt64 = 0, standing: Standing? = nil, ended: [Ended] = []) {
+        self.epoch = epoch
+        self.standing = standing
+        self.ended = ended
+    }
+
+    /// The numbers under which the store has them.
+    public var numbers: [UInt64] { ended.map(\.number) + (standing?.number.map { [$0] } ?? []) }
+}
+
+extension ConnectionDriver {
+    /// What of the flows outlives this process.
+    public var keptFlows: KeptFlows {
+        KeptFlows(
+            epoch: newestEpoch,
+            standing: adoption.map { adoption in
+                let flow = flows[adoption.epoch]
+                return .init(
+                    adoption: adoption, number: flow?.storeNumber, isSecured: flow?.security != nil)
+            },
+            ended: remnants.compactMap { remnant in
+                remnant.storeNumber.map { .init(epoch: remnant.epoch, remote: remnant.remote, number: $0) }
+            })
+    }
+
+    /// Goes on where an earlier process stopped, in place of ``open()``.
+    ///
+    /// A flow that ended in between is taken for standing, and found to have ended in the next turn of the queue: so what
+    /// follows is what always follows, back-off and unread bytes included.
+    ///
+    /// - Parameter takeDescriptor: gives the descriptor that the store has under a number; `nil` where it has none.
+    public func resume(_ kept: KeptFlows, _ takeDescriptor: (UInt64) -> OwnedDescriptor?) {
+        for ended in kept.ended {
+            guard let store = context.store, let descriptor = takeDescriptor(ended.number) else { continue }
+            let remnant = Flow(
+                ended: descriptor, epoch: ended.epoch, to: ended.remote, policy.socketOptions, owner: self)
+            remnant.isKept(in: store, as: ended.number)
+            remnants.append(remnant)
+        }
+        process(resumption(kept, takeDescriptor))
+    }
+
+    private func resumption(_ kept: KeptFlows, _ takeDescriptor: (UInt64) -> OwnedDescriptor?) -> ConnectionInput {
+        guard let standing = kept.standing else { return .reopened(epoch: kept.epoch, .withoutFlow) }
+        let (adoption, epoch) = (standing.adoption, max(kept.epoch, standing.adoption.epoch))
+        if standing.isSecured { return .reopened(epoch: epoch, .keysLost) }
+        guard let store = context.store, let number = standing.number, let descriptor = takeDescriptor(number) else {
+            return .reopened(epoch: epoch, .flowLost)
+        }
+        guard let flow = try? Flow(adopting: descriptor, adoption, policy.socketOptions, owner: self) else {
+            store.discard(number)
+            return .reopened(epoch: epoch, .flowLost)
+        }
+        flow.isKept(in: store, as: number)
+        if adoption.custody.session == .opening {
+            flow.close(aborting: false)
+            return .reopened(epoch: epoch, .openingCut)
+        }
+        flows[adoption.epoch] = flow
+        flow.isParked = adoption.custody.holder == .daemon && adoption.custody.session != .none
+        return .adopted(adoption)
+    }
+
+    /// Ends this process's part in the connection, for the next process to go on. Flows that the store has are left as
+    /// they are; what cannot be kept is closed in order. Nothing is told, and nothing happens afterwards.
+    public func leave() {
+        hasLeft = true
+        for flow in flows.values where flow.storeNumber == nil { flow.close(aborting: false) }
+    }
+}
