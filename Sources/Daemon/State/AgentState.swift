@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Dialer
+internal import OrderedCollections
+
+/// What the agent knows and the next run of it needs: the connections and the newest events. It is told by records, each
+/// of which holds entries that belong together.
+struct AgentState {
+    /// An event with its number.
+    struct NumberedEvent: Hashable {
+        let sequence: UInt64
+        let event: KeptEvent
+    }
+
+    /// What stands in a record.
+    enum Entry {
+        /// Something happened to a connection.
+        case event(NumberedEvent)
+        /// A connection is this from now on.
+        case connection(KeptConnection)
+        /// A connection is supervised no longer.
+        case removed(String)
+        /// A process of the agent began.
+        case started
+        /// It has run for long enough for whatever ends it now to have another cause than this state.
+        case settled
+        /// The number of the newest event, kept or not.
+        case latest(UInt64)
+    }
+
+    /// The connections, in the order in which they were opened.
+    private(set) var connections: OrderedDictionary<String, KeptConnection> = [:]
+    /// The newest events, numbered without a hole.
+    private(set) var events: [NumberedEvent] = []
+    /// The number of the newest event, kept or not.
+    private(set) var latest: UInt64 = 0
+    /// How many processes in a row began with this state and did not last.
+    private(set) var unsettledStarts = 0
+    /// How many entries this version cannot read.
+    private(set) var unreadable = 0
+
+    private enum Field {
+        static let event = 1
+        static let connection = 2
+        static let removed = 3
+        static let started = 4
+        static let settled = 5
+        static let latest = 6
+    }
+
+    /// Nothing is known.
+    init() {}
+
+    /// A record of these entries.
+    static func record(_ entries: [Entry]) -> [UInt8] {
+        var fields = FieldWriter()
+        for entry in entries {
+            switch entry {
+            case .event(let numbered):
+                fields.put(Field.event) { inner in
+                    inner.put(1, numbered.sequence)
+                    inner.put(2, numbered.event.bytes)
+                }
+            case .connection(let connection): fields.put(Field.connection, connection.write)
+            case .removed(let name): fields.put(Field.removed, name)
+            case .started: fields.put(Field.started, 1)
+            case .settled: fields.put(Field.settled, 1)
+            case .latest(let sequence): fields.put(Field.latest, sequence)
+            }
+        }
+        return fields.bytes
+    }
+
+    /// Takes note of a record. What this version cannot read of it is passed over and counted.
+    mutating func apply(_ record: ArraySlice<UInt8>) {
+        var fields = FieldReader(record)
+        do throws(DamagedState) {
+            while let (field, value) = try fields.next() {
+                do throws(DamagedState) { try apply(field, value) } catch { unreadable += 1 }
+            }
+        } catch {
+            unreadable += 1
+        }
+    }
+
+    /// Records are missing that told of no more than `count` events.
+    mutating func skip(events count: Int) {
+        events = []
+        latest += UInt64(count)
+    }
+
+    private mutating func apply(_ field: Int, _ value: FieldReader.Value) throws(DamagedState) {
+        switch field {
+        case Field.event: try append(value.fields())
+        case Field.connection:
+            let connection = try KeptConnection(value.fields())
+            connections[connection.name] = connection
+        case Field.removed: connections[try value.text()] = nil
+        case Field.started: unsettledStarts += 1
+        case Field.settled: unsettledStarts = 0
+        case Field.latest: latest = max(latest, try value.unsigned())
+        default: break
+        }
+    }
+
+    private mutating func append(_ fields: FieldReader) throws(DamagedState) {
+        var (fields, sequence, bytes) = (fields, UInt64?.none, [UInt8]())
+        while let (field, value) = try fields.next() {
+            switch field {
+            case 1: sequence = try value.unsigned()
+            case 2: bytes = Array(try value.bytes())
+            default: break
+            }
+        }
+        guard let sequence else { throw DamagedState() }
+        // Subscribers are told of a hole as a gap: what lies before one is of no use.
+        if let last = events.last, last.sequence + 1 != sequence { events = [] }
+        latest = max(latest, sequence)
+        do throws(DamagedState) {
+            let event = try KeptEvent(bytes: bytes)
+            events.append(NumberedEvent(sequence: sequence, event: event))
+            connections[event.name]?.flows.epoch.raise(to: event.epoch)
+        } catch {
+            events = []
+            throw error
+        }
+    }
+}
+
+extension UInt64 {
+    fileprivate mutating func raise(to other: UInt64) { self = Swift.max(self, other) }
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Dialer
+internal import Logging
+internal import Platform
+internal import Systemd
+
+/// The service manager's store, as the place where flows outlive this process. It costs a message to the manager when
+/// one is connected and one when it is closed, and nothing in between.
+@AgentQueue
+final class DescriptorStore {
+    /// Talks to the service manager.
+    struct Manager {
+        var store: @AgentQueue (borrowing OwnedDescriptor, String) throws(SystemError) -> Void
+        var remove: @AgentQueue (String) throws(SystemError) -> Void
+
+        /// The one that started this process.
+        static let system = Manager(
+            store: { (descriptor, name) throws(SystemError) in _ = try ServiceManager.store(descriptor, as: name) },
+            remove: { (name) throws(SystemError) in _ = try ServiceManager.removeStored(name) })
+    }
+
+    private let manager: Manager
+    private let limit: Int
+    private let logger: Logger
+    private var count = 0
+    private var newest: UInt64 = 0
+    private var hasComplained = false
+    /// What an earlier process left and nobody has claimed yet, by number.
+    private var left: [UInt64: CInt]
+
+    /// A store.
+    ///
+    /// - Parameters:
+    ///   - limit: how many descriptors it takes, ``reserved`` included. It drops those above without a word.
+    ///   - left: what an earlier process left, by number.
+    init(_ manager: Manager, limit: Int, left: [UInt64: CInt] = [:], _ logger: Logger) {
+        self.manager = manager
+        self.limit = limit - Self.reserved
+        self.left = left
+        self.logger = logger
+        count = left.count
+        newest = left.keys.max() ?? 0
+    }
+
+    /// How many of its places the state takes.
+    static let reserved = 2
+
+    /// What a descriptor is stored as. Short: the manager writes the names of all into one variable of the environment,
+    /// which has room for 128 KiB (`MAX_ARG_STRLEN` in include/uapi/linux/binfmts.h).
+    static func name(of number: UInt64) -> String { "f\(number)" }
+
+    /// The number in a name; `nil` for one that is not of a flow.
+    nonisolated static func number(of name: String) -> UInt64? {
+        name.hasPrefix("f") ? UInt64(name.dropFirst()) : nil
+    }
+
+    /// What an earlier process left under a number, once.
+    func claim(_ number: UInt64) -> OwnedDescriptor? { left.removeValue(forKey: number).map { OwnedDescriptor($0) } }
+
+    /// Closes what nobody has claimed.
+    ///
+    /// - Returns: how many that were.
+    func closeUnclaimed() -> Int {
+        defer { left = [:] }
+        for (number, descriptor) in left {
+            OwnedDescriptor(descriptor).close()
+            discard(number)
+        }
+        return left.count
+    }
+
+    private func complain(_ problem: String) {
+        guard !hasComplained else { return }
+        hasComplained = true
+        logger.warning(
+            "not every flow will outlive this process", metadata: ["reason": "\(problem)", "limit": "\(limit)"])
+    }
+}
+
+extension DescriptorStore: FlowStore {
+    func keep(_ descriptor: borrowing OwnedDescriptor) -> UInt64? {
+        guard count < limit else {
+            complain("the service manager's store is full (FileDescriptorStoreMax=)")
+            return nil
+        }
+        do throws(SystemError) {
+            try manager.store(descriptor, Self.name(of: newest + 1))
+        } catch {
+            complain("\(error)")
+            return nil
+        }
+        newest += 1
+        count += 1
+        return newest
+    }
+
+    func discard(_ number: UInt64) {
+        count -= 1
+        do throws(SystemError) {
+            try manager.remove(Self.name(of: number))
+        } catch {
+            complain("\(error)")
+        }
+    }
+}

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Dialer
+internal import NetworkPath
+internal import Supervisor
+
+/// A connection as the state has it: what the next run of the agent needs to go on with it.
+struct KeptConnection: Hashable {
+    /// Its name.
+    var name: String
+    /// Whose it is.
+    var owner: UInt32
+    /// Whether a configuration file names it, which has its policy.
+    var isConfigured: Bool
+    /// Where it leads, as a URL. With the policy's marks, what a flow was made for.
+    var remote: String
+    /// The firewall mark of its packets.
+    var mark: UInt32?
+    /// Whose its packets are.
+    var user: UInt32?
+    /// Of a connection that a client opened, the policy as the client gave it: the parameters of `Open`, in JSON.
+    var parameters: [UInt8]
+    /// Its flows.
+    var flows: KeptFlows
+    /// Under which number the store has the process descriptor of the client that has the flow.
+    var holder: UInt64?
+    /// The wake that stands, in fields of its own; empty for none.
+    var wake: [UInt8]
+
+    private enum Field {
+        static let name = 1
+        static let owner = 2
+        static let isConfigured = 3
+        static let remote = 4
+        static let mark = 5
+        static let user = 6
+        static let parameters = 7
+        static let epoch = 8
+        static let standing = 9
+        static let ended = 10
+        static let holder = 11
+        static let wake = 12
+    }
+
+    /// A connection without a flow.
+    init(name: String, owner: UInt32, isConfigured: Bool, remote: String) {
+        self.name = name
+        self.owner = owner
+        self.isConfigured = isConfigured
+        self.remote = remote
+        parameters = []
+        flows = KeptFlows()
+        wake = []
+    }
+
+    /// What the store has of it.
+    var storeNumbers: [UInt64] { flows.numbers + (holder.map { [$0] } ?? []) }
+
+    /// Writes it in numbered fields.
+    func write(_ fields: inout FieldWriter) {
+        fields.put(Field.name, name)
+        fields.put(Field.owner, UInt64(owner))
+        fields.put(Field.isConfigured, isConfigured ? 1 : 0)
+        fields.put(Field.remote, remote)
+        if let mark { fields.put(Field.mark, UInt64(mark)) }
+        if let user { fields.put(Field.user, UInt64(user)) }
+        if !parameters.isEmpty { fields.put(Field.parameters, parameters) }
+        fields.put(Field.epoch, flows.epoch)
+        if let standing = flows.standing { fields.put(Field.standing, standing.write) }
+        for ended in flows.ended { fields.put(Field.ended, ended.write) }
+        if let holder { fields.put(Field.holder, holder) }
+        if !wake.isEmpty { fields.put(Field.wake, wake) }
+    }
+
+    /// One that was written.
+    init(_ fields: FieldReader) throws(DamagedState) {
+        self.init(name: "", owner: 0, isConfigured: false, remote: "")
+        var fields = fields
+        var hasOwner = false
+        while let (field, value) = try fields.next() {
+            switch field {
+            case Field.name: name = try value.text()
+            case Field.owner: (owner, hasOwner) = (try value.unsigned(as: UInt32.self), true)
+            case Field.isConfigured: isConfigured = try value.unsigned() != 0
+            case Field.remote: remote = try value.text()
+            case Field.mark: mark = try value.unsigned(as: UInt32.self)
+            case Field.user: user = try value.unsigned(as: UInt32.self)
+            case Field.parameters: parameters = Array(try value.bytes())
+            case Field.epoch: flows.epoch = try value.unsigned()
+            case Field.standing: flows.standing = try .init(value.fields())
+            case Field.ended: flows.ended.append(try .init(value.fields()))
+            case Field.holder: holder = try value.unsigned()
+            case Field.wake: wake = Array(try value.bytes())
+            default: break
+            }
+        }
+        // An owner that is missing must not be taken for root.
+        guard hasOwner, !name.isEmpty, !remote.isEmpty else { throw DamagedState() }
+    }
+}
+
+extension KeptFlows.Standing {
+    private enum Field {
+        static let epoch = 1
+        static let local = 2
+        static let remote = 3
+        static let holder = 4
+        static let session = 5
+        static let lastProof = 6
+        static let interface = 7
+        static let connectedAt = 8
+        static let since = 9
+        static let number = 10
+        static let isSecured = 11
+    }
+
+    fileprivate func write(_ fields: inout FieldWriter) {
+        fields.put(Field.epoch, adoption.epoch)
+        fields.put(Field.local, adoption.local.write)
+        fields.put(Field.remote, adoption.remote.write)
+        fields.put(Field.holder, adoption.custody.holder.rawValue)
+        fields.put(Field.session, adoption.custody.session.rawValue)
+        if let proof = adoption.lastProof { fields.put(Field.lastProof, signed: proof.nanoseconds) }
+        fields.put(Field.interface, adoption.interface)
+        if let past = adoption.past {
+            fields.put(Field.connectedAt, signed: past.connectedAt.nanoseconds)
+            fields.put(Field.since, signed: past.since.nanoseconds)
+        }
+        if let number { fields.put(Field.number, number) }
+        fields.put(Field.isSecured, isSecured ? 1 : 0)
+    }
+
+    fileprivate init(_ fields: FieldReader) throws(DamagedState) {
+        var (fields, epoch, number, isSecured) = (fields, UInt64?.none, UInt64?.none, false)
+        var (local, remote) = (Endpoint?.none, Endpoint?.none)
+        var (holder, session) = (Custody.Holder.daemon, Custody.Session.unknown)
+        var (proof, interface) = (Duration?.none, String?.none)
+        var (connectedAt, since) = (Duration.zero, Duration.zero)
+        while let (field, value) = try fields.next() {
+            switch field {
+            case Field.epoch: epoch = try value.unsigned()
+            case Field.local: local = try .init(value.fields())
+            case Field.remote: remote = try .init(value.fields())
+            case Field.holder: holder = try value.choice()
+            case Field.session: session = try value.choice()
+            case Field.lastProof: proof = .nanoseconds(try value.signed())
+            case Field.interface: interface = try value.text()
+            case Field.connectedAt: connectedAt = .nanoseconds(try value.signed())
+            case Field.since: since = .nanoseconds(try value.signed())
+            case Field.number: number = try value.unsigned()
+            case Field.isSecured: isSecured = try value.unsigned() != 0
+            default: break
+            }
+        }
+        guard let epoch, let local, let remote else { throw DamagedState() }
+        self.init(
+            adoption: Adoption(
+                epoch: epoch, local: local, remote: remote, custody: Custody(holder: holder, session: session),
+                lastProof: proof, interface: interface, past: .init(connectedAt: connectedAt, since: since)),
+            number: number, isSecured: isSecured)
+    }
+}
+
+extension KeptFlows.Ended {
+    private enum Field {
+        static let epoch = 1
+        static let remote = 2
+        static let number = 3
+    }
+
+    fileprivate func write(_ fields: inout FieldWriter) {
+        fields.put(Field.epoch, epoch)
+        fields.put(Field.remote, remote.write)
+        fields.put(Field.number, number)
+    }
+
+    fileprivate init(_ fields: FieldReader) throws(DamagedState) {
+        var (fields, epoch, remote, number) = (fields, UInt64?.none, Endpoint?.none, UInt64?.none)
+        while let (field, value) = try fields.next() {
+            switch field {
+            case Field.epoch: epoch = try value.unsigned()
+            case Field.remote: remote = try .init(value.fields())
+            case Field.number: number = try value.unsigned()
+            default: break
+            }
+        }
+        guard let epoch, let remote, let number else { throw DamagedState() }
+        self.init(epoch: epoch, remote: remote, number: number)
+    }
+}
+
+extension Endpoint {
+    private enum Field {
+        static let address = 1
+        static let port = 2
+    }
+
+    fileprivate func write(_ fields: inout FieldWriter) {
+        fields.put(Field.address, address.bytes)
+        fields.put(Field.port, UInt64(port))
+    }
+
+    fileprivate init(_ fields: FieldReader) throws(DamagedState) {
+        var (fields, address, port) = (fields, IPAddress?.none, UInt16?.none)
+        while let (field, value) = try fields.next() {
+            switch field {
+            case Field.address: address = IPAddress(bytes: try value.bytes())
+            case Field.port: port = try value.unsigned(as: UInt16.self)
+            default: break
+            }
+        }
+        guard let address, let port else { throw DamagedState() }
+        self.init(address: address, port: port)
+    }
+}
+
+extension Duration {
+    /// Whole nanoseconds, as many as an instant of the boot clock has.
+    fileprivate var nanoseconds: Int64 {
+        let (seconds, attoseconds) = components
+        return seconds * 1_000_000_000 + attoseconds / 1_000_000_000
+    }
+}
