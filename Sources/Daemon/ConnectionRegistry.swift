@@ -176,7 +176,10 @@ final class ConnectionRegistry {
 
     /// Gives a connection's flow to a client of `user`.
     func take(_ name: String, by process: ProcessHandle?, for user: UInt32) throws(RegistryError) -> HandedFlow {
-        try find(name, for: user).take(by: process)
+        let connection = try find(name, for: user)
+        let flow = try connection.take(by: process)
+        if connection.isOver { AgentQueue.async { [weak self] in self?.forgetIfOver(connection) } }
+        return flow
     }
 
     /// What the socket shows `user` of a connection.
@@ -251,6 +254,15 @@ final class ConnectionRegistry {
     private func record(_ event: RecordedEvent) {
         _ = journal.append(event)
         for observer in observers { observer(event) }
+        guard event.event.status.state == .closed, let connection = connections[event.subject.name] else { return }
+        // Not within its own event.
+        AgentQueue.async { [weak self] in self?.forgetIfOver(connection) }
+    }
+
+    /// Forgets a connection that ended with its flow, once its client has read what was left of that.
+    private func forgetIfOver(_ connection: RegisteredConnection) {
+        guard connection.isOver, connections[connection.name] === connection else { return }
+        remove(connection)
     }
 
     private func resizeJournal() {

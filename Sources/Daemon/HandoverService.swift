@@ -64,7 +64,8 @@ enum HandoverService {
             throw VarlinkFailure(ConnectionsAPI.InvalidDescriptor(name: parameters.name, reason: error.reason))
         }
         let remote = parameters.remote ?? "tcp://\(socket.remote)"
-        let policy = try ConnectionPolicy(parameters.opening(remote), user: user)
+        var policy = try ConnectionPolicy(parameters.opening(remote), user: user)
+        policy.redials = parameters.remote != nil
         let adoption = Adoption(local: socket.local, remote: socket.remote)
         do throws(RegistryError) {
             return try registry.adopt(parameters.name, descriptor, adoption, policy, owner: user)

@@ -57,6 +57,9 @@ final class RegisteredConnection {
         driver.open()
     }
 
+    /// Whether it has ended by itself and nothing of it is left for a client.
+    var isOver: Bool { driver.map { $0.status.state == .closed && !$0.hasRemnants } ?? false }
+
     /// Begins with a flow that a client brought.
     func adopt(
         _ descriptor: consuming OwnedDescriptor, _ adoption: Adoption, _ policy: ConnectionPolicy,

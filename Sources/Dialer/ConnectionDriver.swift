@@ -145,6 +145,9 @@ public final class ConnectionDriver {
     /// The highest number that a flow had.
     var newestEpoch: UInt64 { machine.newestEpoch }
 
+    /// Whether a flow that ended has bytes left that its client has not read.
+    public var hasRemnants: Bool { !remnants.isEmpty }
+
     /// The policy it runs under.
     public var policy: ConnectionPolicy { machine.policy }
 

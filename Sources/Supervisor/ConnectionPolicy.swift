@@ -31,6 +31,8 @@ public struct ConnectionPolicy: Hashable, Sendable {
     /// and kicks would be dialled each second for ever. After a minute the reset is harmless: whatever kicks later than
     /// that costs its server one connection a minute.
     public var stableAfter: Duration
+    /// Whether another flow is dialled when one ends. Otherwise the connection ends with the flow that a client brought.
+    public var redials = true
     /// Whether a flow is kept whose client is gone without having parked it, instead of being made anew. Nobody knows
     /// where in the stream such a client was; a server that does not care, with messages of one line, loses nothing.
     public var keepsAbandonedFlow = false

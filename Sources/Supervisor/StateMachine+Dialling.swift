@@ -7,6 +7,7 @@ internal import NetworkPath
 extension ConnectionStateMachine {
     /// Begins a dial. The caller has released what the state held.
     mutating func dial(because reason: StatusReason, _ turn: inout Turn<some RandomNumberGenerator>) {
+        if endsWithItsFlow(because: reason, &turn) { return }
         guard let path, path.permitsDialling else {
             let lost = StatusReason.noPath(path?.reason, destination: path?.destination)
             return enter(.waiting, because: lost, &turn)

@@ -33,6 +33,7 @@ extension ConnectionStateMachine {
 
     /// Waits for somebody to mend the cause: dials rarely.
     private mutating func giveUp(because cause: StatusReason, _ turn: inout Turn<some RandomNumberGenerator>) {
+        if endsWithItsFlow(because: cause, &turn) { return }
         let deadline = drawDeadline(.slow, &turn)
         turn.perform(.scheduleTimer(.retry, deadline: deadline))
         enter(.failed(until: deadline), because: cause, &turn)
@@ -65,6 +66,18 @@ extension ConnectionStateMachine {
         }
     }
 
+    /// Ends a connection that is its flow and nothing more.
+    ///
+    /// - Returns: whether it is one.
+    mutating func endsWithItsFlow(
+        because cause: StatusReason, _ turn: inout Turn<some RandomNumberGenerator>
+    ) -> Bool {
+        guard !policy.redials else { return false }
+        turn.perform(.stopObservingPath)
+        enter(.closed, because: cause, &turn)
+        return true
+    }
+
     /// Waits by the connection's own policy, and then dials.
     mutating func backOff(because cause: StatusReason, _ turn: inout Turn<some RandomNumberGenerator>) {
         retry(policy.backoff, because: cause, &turn)
@@ -73,6 +86,7 @@ extension ConnectionStateMachine {
     private mutating func retry(
         _ backoff: BackoffPolicy, because cause: StatusReason, _ turn: inout Turn<some RandomNumberGenerator>
     ) {
+        if endsWithItsFlow(because: cause, &turn) { return }
         let deadline = drawDeadline(backoff, &turn)
         turn.perform(.scheduleTimer(.retry, deadline: deadline))
         enter(.backingOff(until: deadline), because: cause, &turn)

@@ -50,6 +50,7 @@ extension ConnectionStateMachine {
         let lost = StatusReason.noPath(path?.reason, destination: path?.destination)
         guard case .waiting = state else {
             release(.pathLost, &turn)
+            if endsWithItsFlow(because: lost, &turn) { return }
             return enter(.waiting, because: lost, &turn)
         }
         guard reason != lost else { return }

@@ -124,6 +124,18 @@ struct HandoverServiceTests {
         #expect(brought.remoteAddress == "127.0.0.1:\(server.port)")
         #expect(peer.write("INVITE"))
         #expect(try await take("brought").socket.read(6) == "INVITE")
+        try await park(1, "brought")
+        // With nowhere to dial it ends with its flow, and is there until its client has read the rest.
+        #expect(peer.write("BYE"))
+        _ = try await connection { $0.unreadBytes == nil }
+        peer.hangUp()
+        _ = try await connection { $0.state == .closed }
+        let rest = try await take("brought")
+        #expect(rest.reply.isOver)
+        #expect(rest.socket.read(3) == "BYE")
+        let refusal: ConnectionsAPI.NoSuchConnection = try await client.refusal(
+            of: ConnectionsAPI.Take.self, .init(name: "brought"))
+        #expect(refusal.name == "brought")
     }
 
     @Test(arguments: ["/dev/null", "listener"])
@@ -187,6 +199,8 @@ private final class End: Sendable {
         let got = recv(socket.number, &buffer, count, 0)
         return got < 0 ? "error \(errno)" : String(decoding: buffer.prefix(got), as: UTF8.self)
     }
+
+    func hangUp() { shutdown(socket.number, CInt(SHUT_RDWR)) }
 
     func write(_ text: String) -> Bool {
         send(socket.number, text, text.utf8.count, CInt(MSG_NOSIGNAL)) == text.utf8.count

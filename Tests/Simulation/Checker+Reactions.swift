@@ -106,7 +106,7 @@ extension Checker {
             try require(actions.isEmpty, .silentWithoutNews, "\(actions)")
         case .arrived(let epoch), .taken(let epoch), .parked(let epoch), .abandoned(let epoch):
             try checkHands(epoch, before, actions, status, now)
-        case .opened, .adopted, .closeRequested:
+        case .opened, .adopted, .reopened, .closeRequested:
             break
         }
     }

@@ -173,7 +173,7 @@ final class Checker {
         case .acknowledged(let epoch, let begun) where epoch == known.standing: known.life.proved(begun, now)
         case .arrived(let epoch), .taken(let epoch), .parked(let epoch), .abandoned(let epoch):
             if epoch == known.standing { noteHands(input, now) }
-        case .opened, .adopted, .localAddressRemoved, .remoteClosed, .flowFailed, .closeRequested, .probeSent,
+        case .opened, .adopted, .reopened, .localAddressRemoved, .remoteClosed, .flowFailed, .closeRequested, .probeSent,
             .answered, .answerHidden, .acknowledged:
             break
         }
@@ -381,7 +381,7 @@ final class Checker {
             case .abandoned(let ended):
                 ended == epoch && reason == .abandoned && before.custody.holder == .client
                     && !before.policy.keepsAbandonedFlow
-            case .opened, .adopted, .resolved, .resolutionFailed, .handshakeBegan, .dialFailed, .timerFired, .probeSent,
+            case .opened, .adopted, .reopened, .resolved, .resolutionFailed, .handshakeBegan, .dialFailed, .timerFired, .probeSent,
                 .answered, .answerHidden, .acknowledged, .arrived, .taken, .parked, .resumed, .serverAsked:
                 false
             }

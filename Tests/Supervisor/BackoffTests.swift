@@ -82,18 +82,6 @@ import Testing
         #expect(waits == [30, 60, 120, 240, 480, 900, 900].map { .seconds($0) })
     }
 
-    @Test func theServersWordIsTheLeastAndNotTheSameForEverybody() {
-        var random = FixedRandom()
-        #expect(BackoffPolicy.sip.delay(afterFailures: 1, serverAsks: .seconds(300), using: &random) == .seconds(345))
-        random.fraction = 0
-        #expect(BackoffPolicy.general.delay(afterFailures: 1, serverAsks: .seconds(7), using: &random) == .seconds(7))
-        // Neither a negative figure nor one of a hundred years is taken at its word.
-        #expect(BackoffPolicy.general.delay(afterFailures: 1, serverAsks: .seconds(-7), using: &random) == .zero)
-        #expect(
-            BackoffPolicy.general.delay(afterFailures: 1, serverAsks: .seconds(1 << 32), using: &random)
-                == .seconds(86_400))
-    }
-
     @Test func theWaitAfterTheEndOfAStableFlowIsSpreadFurtherThanTheBase() {
         #expect(BackoffPolicy.general.range(afterFailures: 0) == .zero...(.seconds(10)))
         #expect(BackoffPolicy.general.range(afterFailures: 1) == .zero...(.seconds(1) * 1.6))
