@@ -148,6 +148,8 @@ extension ConnectionEvent {
         case .parked: .parked
         case .abandoned: .abandoned
         case .arrived: .arrived
+        case .sessionOpened: .sessionOpened
+        case .openingFailed: .openingFailed
         }
     }
 }

@@ -21,6 +21,8 @@ public final class ConnectionDriver {
     private var observation: (any Ongoing)?
     private var queries: [UInt64: any Ongoing] = [:]
     private(set) lazy var keeper = FlowKeeper(context.wakes, context.intervals, owner: self)
+    /// The opening exchanges that are played, by epoch.
+    private var openings: [UInt64: OpeningPlayer] = [:]
     /// TLS sessions that the next flow may take up again. Only a connection with TLS makes it.
     private lazy var resumption = TLSResumption()
     /// Flows that ended before the client had read what came on them, oldest first.
@@ -85,6 +87,10 @@ public final class ConnectionDriver {
         process(.taken(epoch: status.epoch))
         return HandedFlow(epoch: status.epoch, descriptor: descriptor, isOver: false)
     }
+
+    /// Plays another opening exchange on the flows to come than the policy's; an empty one for none, `nil` for the
+    /// policy's.
+    public func leave(_ opening: Opening?) { process(.openingLeft(opening)) }
 
     /// Takes the flow back from the client that had it, with a session on it.
     public func park(_ epoch: UInt64) throws(ParkRefusal) {
@@ -197,12 +203,15 @@ public final class ConnectionDriver {
             if let flow = flows[epoch] { keeper.keepAlive(flow, heartbeat) }
         case .watchInput(let epoch, let isWatched):
             if let flow = flows[epoch] { keeper.watchInput(of: flow, isWatched) }
+        case .playOpening(let epoch, let opening):
+            if let flow = flows[epoch] { play(opening, on: flow) }
         case .probe(let epoch):
             if let flow = flows[epoch] { keeper.probe(flow) }
         case .giveUpAnswers(let epoch):
             keeper.giveUpAnswers(on: epoch)
         case .closeSocket(let epoch, let reason):
             keeper.forget(epoch)
+            openings.removeValue(forKey: epoch)?.stop()
             if let flow = flows.removeValue(forKey: epoch) { end(flow, reason) }
         case .scheduleTimer(let timer, let deadline):
             timers.schedule(timer, at: deadline) { self.ring(timer) }
@@ -286,6 +295,27 @@ public final class ConnectionDriver {
         }
     }
 
+    private func play(_ opening: Opening, on flow: Flow) {
+        let epoch = flow.epoch
+        let player = OpeningPlayer(opening, on: flow) { [weak self] outcome in
+            guard let self else { return }
+            switch outcome {
+            case .answered(let awaiting, let begun):
+                process(.openingAnswered(epoch: epoch, awaiting: awaiting, begun: begun))
+            case .opened:
+                openings[epoch] = nil
+                // What comes from now on is for a client that sleeps.
+                flow.isParked = true
+                process(.sessionOpened(epoch: epoch))
+            case .failed(let failure):
+                openings[epoch] = nil
+                process(.openingFailed(epoch: epoch, failure))
+            }
+        }
+        openings[epoch] = player
+        player.goOn()
+    }
+
     private func configure(_ epoch: UInt64, _ options: SocketOptions) {
         do throws(SystemError) {
             try flows[epoch]?.configure(options)
@@ -330,6 +360,7 @@ extension ConnectionDriver: FlowKeeperOwner {
 struct TimerTable {
     private var dial: Timers.Timer?
     private var retry: Timers.Timer?
+    private var opening: Timers.Timer?
     private var proof: Timers.Timer?
 
     nonisolated init() {}
@@ -351,6 +382,7 @@ struct TimerTable {
             switch timer {
             case .dial: dial
             case .retry: retry
+            case .opening: opening
             case .proof: proof
             }
         }
@@ -358,6 +390,7 @@ struct TimerTable {
             switch timer {
             case .dial: dial = newValue
             case .retry: retry = newValue
+            case .opening: opening = newValue
             case .proof: proof = newValue
             }
         }

@@ -8,7 +8,7 @@ internal import Supervisor
 
 extension Flow {
     /// The longest answer to a keepalive, with room for a second one behind it.
-    private static let longestLook = 4096
+    static let longestLook = 4096
 
     /// The kernel gives the age of an acknowledgement in ticks of its clock, of 10 ms at most: two readings of one may
     /// differ by so much and a little for the time between the two clocks' readings.
@@ -31,9 +31,20 @@ extension Flow {
         return count == bytes.count
     }
 
-    /// The first unread bytes, which stay unread.
-    func peek() -> [UInt8] {
-        [UInt8](unsafeUninitializedCapacity: Self.longestLook) { buffer, count in
+    /// Sends as many of these bytes as there is room for; says how many.
+    func sendPart(_ bytes: ArraySlice<UInt8>) -> Int {
+        // TLS takes all, or nothing while something of its own waits.
+        if security != nil { return send(Array(bytes)) ? bytes.count : 0 }
+        guard let number else { return 0 }
+        let count = bytes.withUnsafeBytes {
+            Glibc.send(number, $0.baseAddress, $0.count, CInt(MSG_DONTWAIT) | CInt(MSG_NOSIGNAL))
+        }
+        return max(count, 0)
+    }
+
+    /// The first unread bytes, which stay unread: an answer to a keepalive, or so many.
+    func peek(_ longest: Int = longestLook) -> [UInt8] {
+        [UInt8](unsafeUninitializedCapacity: longest) { buffer, count in
             count = look(UnsafeMutableRawBufferPointer(buffer))
         }
     }

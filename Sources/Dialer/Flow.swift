@@ -54,6 +54,8 @@ final class Flow {
     private var stored: (store: any FlowStore, number: UInt64)?
     /// Told that there is something to read, while somebody awaits it.
     private var inputArrived: (@AgentQueue () -> Void)?
+    /// Whether it is told, too, that there is room to write.
+    private var awaitsRoom = false
 
     /// Begins a TLS session. Not before the socket is connected: a session spends a ticket.
     typealias Securing = @AgentQueue () throws(TLSFailure) -> TLSSession
@@ -118,7 +120,7 @@ final class Flow {
         } else if let security {
             carry(security, readiness)
         } else {
-            if readiness.contains(.readable) { inputArrived?() }
+            if readiness.contains(.readable) || (awaitsRoom && readiness.contains(.writable)) { inputArrived?() }
             takeEnd(readiness)
         }
     }
@@ -175,7 +177,7 @@ final class Flow {
                 owner.flow(self, did: .connected(local: local, remote: remote, security: security.summary))
             }
             relay?.exchange(with: security, over: number)
-            if security.unreadBytes > 0 { inputArrived?() }
+            if security.unreadBytes > 0 || (awaitsRoom && security.takesPlaintext) { inputArrived?() }
             // With plaintext that nobody read, the end is seen by the kernel's word alone, as without TLS.
             if security.unreadBytes > 0 { takeEnd(readiness) }
         case .closed: return end(.remoteClosed)
@@ -247,15 +249,20 @@ final class Flow {
     // MARK: - Input
 
     /// Calls `handler` whenever bytes arrive, from now on, until ``stopAwaitingInput()``.
-    func awaitInput(_ handler: @escaping @AgentQueue () -> Void) {
+    ///
+    /// - Parameter orRoom: whether it is called, too, when there is room to write that was not there before.
+    func awaitInput(orRoom: Bool = false, _ handler: @escaping @AgentQueue () -> Void) {
         inputArrived = handler
-        if security == nil { registration?.update([.readable, .peerClosed, .edgeTriggered]) }
+        awaitsRoom = orRoom
+        let interest: Poller.Readiness = [.readable, .peerClosed, .edgeTriggered]
+        if security == nil { registration?.update(orRoom ? interest.union(.writable) : interest) }
     }
 
     /// The bytes are the client's again, and their arrival is nobody's concern.
     func stopAwaitingInput() {
         guard inputArrived != nil else { return }
         inputArrived = nil
+        awaitsRoom = false
         if security == nil { registration?.update([.peerClosed, .edgeTriggered]) }
     }
 

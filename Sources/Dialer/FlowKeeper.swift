@@ -346,8 +346,8 @@ extension StatusReason {
         case .remoteClosed, .flowFailed(.reset): true
         case .opened, .noPath, .pathAvailable, .pathMoved, .retryDue, .dialledTooOften, .serverAsked, .resolutionFailed,
             .dialFailed, .connected, .replaced, .resumed, .unanswered, .unverified, .verified, .flowFailed,
-            .localAddressRemoved, .adopted, .restarted, .taken, .parked, .arrived, .clientGone, .redialRequested,
-            .policyChanged, .closeRequested:
+            .localAddressRemoved, .adopted, .restarted, .taken, .parked, .arrived, .clientGone, .sessionOpened,
+            .openingFailed, .redialRequested, .policyChanged, .closeRequested:
             false
         }
     }

@@ -16,6 +16,8 @@ final class SecuredStream {
         byteCount: TLSSession.inputLimit, alignment: 16)
 
     private let session: TLSSession
+    /// Plaintext that was taken out of the session to look at what stands behind it; it is read first.
+    private var ahead: [UInt8] = []
     /// What the socket failed of, when it did.
     private(set) var failure: SystemError?
 
@@ -31,7 +33,7 @@ final class SecuredStream {
     var summary: TLSSummary? { session.summary }
 
     /// How many bytes of plaintext wait for the client.
-    var unreadBytes: Int { session.unreadPlaintext }
+    var unreadBytes: Int { ahead.count + session.unreadPlaintext }
 
     /// What the socket is to be watched for. Level-triggered as far as bytes are wanted or wait to be sent, so that one
     /// flow takes one buffer a turn; while they are not wanted, for the end alone, as a flow without TLS is.
@@ -61,10 +63,37 @@ final class SecuredStream {
     }
 
     /// Copies unread plaintext without taking it.
-    func peek(into buffer: UnsafeMutableRawBufferPointer) -> Int { session.peek(into: buffer) }
+    func peek(into buffer: UnsafeMutableRawBufferPointer) -> Int {
+        let count = copyAhead(to: buffer)
+        return count + session.peek(into: UnsafeMutableRawBufferPointer(rebasing: buffer[count...]))
+    }
 
     /// Takes unread plaintext.
-    func read(into buffer: UnsafeMutableRawBufferPointer) -> Int { session.read(into: buffer) }
+    func read(into buffer: UnsafeMutableRawBufferPointer) -> Int {
+        let count = copyAhead(to: buffer)
+        if count > 0 { ahead.removeFirst(count) }
+        guard count < buffer.count else { return count }
+        return count + session.read(into: UnsafeMutableRawBufferPointer(rebasing: buffer[count...]))
+    }
+
+    private func copyAhead(to buffer: UnsafeMutableRawBufferPointer) -> Int {
+        let count = min(ahead.count, buffer.count)
+        buffer.copyBytes(from: ahead.prefix(count))
+        return count
+    }
+
+    /// Takes more out of the socket although there is plaintext that nobody read: what is looked for may stand in two
+    /// records. The caller bounds how often.
+    ///
+    /// - Returns: whether there is more to look at than before.
+    func lookFurther() -> Bool {
+        let count = session.unreadPlaintext
+        guard count > 0 else { return false }
+        ahead += [UInt8](unsafeUninitializedCapacity: count) { buffer, taken in
+            taken = session.read(into: UnsafeMutableRawBufferPointer(buffer))
+        }
+        return session.unreadPlaintext > 0
+    }
 
     /// Says the end to the server, as far as the socket takes it at once.
     func close(over socket: CInt) {

@@ -195,6 +195,10 @@ public enum ConnectionsAPI {
             public static let abandoned = Kind(rawValue: "abandoned")
             /// Bytes for the client wait.
             public static let arrived = Kind(rawValue: "arrived")
+            /// The daemon logged in on a new socket by the opening exchange.
+            public static let sessionOpened = Kind(rawValue: "sessionOpened")
+            /// The opening exchange was refused, or had no answer time and again.
+            public static let openingFailed = Kind(rawValue: "openingFailed")
             /// It is no longer supervised.
             public static let closed = Kind(rawValue: "closed")
         }

@@ -19,6 +19,10 @@ public enum ConnectionAction: Hashable, Sendable {
     /// Tell, once, when bytes wait that are not the answer to a keepalive; or do not any more. Told within the same
     /// run where some wait already.
     case watchInput(epoch: UInt64, Bool)
+    /// Log in on a flow for its client, and tell how far it is: ``ConnectionInput/openingAnswered(epoch:awaiting:begun:)`` for
+    /// each answer, and in the end ``ConnectionInput/sessionOpened(epoch:)`` or ``ConnectionInput/openingFailed(epoch:_:)``.
+    /// Nothing else is done on the flow meanwhile.
+    case playOpening(epoch: UInt64, Opening)
     /// Find out at once whether the other end of a flow is there: send a keepalive, or where none may be sent have the
     /// kernel send a probe.
     case probe(epoch: UInt64)
@@ -42,6 +46,8 @@ public enum ConnectionTimer: Hashable, Sendable, CaseIterable {
     case dial
     /// When to dial again after a failure.
     case retry
+    /// When the answer to a step of an opening exchange is given up.
+    case opening
     /// When a flow that has proved nothing until then is given up. Before it is told, the driver tells by
     /// ``ConnectionInput/acknowledged(epoch:begun:)`` what the kernel has heard meanwhile.
     case proof
@@ -106,7 +112,7 @@ public enum CloseReason: String, Hashable, Sendable, CaseIterable {
     case localAddressRemoved
     /// It could not connect.
     case dialFailed
-    /// It did not connect, or was not secured, in time.
+    /// It did not connect, or was not secured, in time, or the server did not answer its opening.
     case timedOut
     /// Another attempt of the same dial was faster.
     case outrun

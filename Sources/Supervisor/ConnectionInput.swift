@@ -43,6 +43,16 @@ public enum ConnectionInput: Hashable, Sendable {
     case parked(epoch: UInt64)
     /// The client that had the flow is gone without having parked it.
     case abandoned(epoch: UInt64)
+    /// A client left another opening exchange for the flows to come, in place of the policy's; an empty one for none,
+    /// `nil` for the policy's. It is forgotten when the policy leads to another remote.
+    case openingLeft(Opening?)
+    /// A step of the opening exchange was answered as expected, and the answer to the step `awaiting` comes next; `begun`
+    /// is when it was sent, `nil` for a step that sends nothing.
+    case openingAnswered(epoch: UInt64, awaiting: Int, begun: Duration?)
+    /// Every step of the opening exchange was answered.
+    case sessionOpened(epoch: UInt64)
+    /// The server answered the opening exchange otherwise than expected.
+    case openingFailed(epoch: UInt64, OpeningFailure)
     /// The machine woke from suspend.
     case resumed
     /// The server asks to be left alone for so long (`Retry-After`), when the flow that stands ends.

@@ -36,6 +36,9 @@ public struct ConnectionPolicy: Hashable, Sendable {
     /// Whether a flow is kept whose client is gone without having parked it, instead of being made anew. Nobody knows
     /// where in the stream such a client was; a server that does not care, with messages of one line, loses nothing.
     public var keepsAbandonedFlow = false
+    /// What the agent says on each new flow to log in; `nil` to leave that to the client. A client may leave another one
+    /// (``ConnectionInput/openingLeft(_:)``).
+    public var opening: Opening?
     /// How it is secured, where the remote's scheme needs TLS.
     public var tls: TLSPolicy {
         get { boxedTLS?.value ?? TLSPolicy() }
@@ -136,6 +139,7 @@ extension ConnectionPolicy {
         try validateTLS()
         try validateKeepalive()
         try validateHeartbeat()
+        if let problem = opening?.problem { throw PolicyError(field: "opening", reason: problem) }
         // Below a second not even one repeated SYN fits; above two minutes the kernel has given up by itself.
         try check("connectTimeout", connectTimeout, in: .seconds(1)...(.seconds(120)))
         if let userTimeout { try check("userTimeout", userTimeout, in: .seconds(1)...(.seconds(86_400))) }
@@ -175,7 +179,7 @@ extension ConnectionPolicy {
     private func validateHeartbeat() throws(PolicyError) {
         guard let heartbeat else { return }
         let longest = heartbeat.bounds?.upperBound ?? heartbeat.cadence.interval
-        try check("keepalive.interval", longest, in: heartbeat.kind.figures.intervals)
+        try check("keepalive.interval", longest, in: heartbeat.intervals(under: opening))
         try check("keepalive.tolerance", heartbeat.cadence.tolerance, in: .zero...heartbeat.cadence.interval)
         // Below a second one repeated segment would pass for silence; nobody waits two minutes for a call.
         try check("keepalive.answerDeadline", heartbeat.answerDeadline, in: .seconds(1)...(.seconds(120)))

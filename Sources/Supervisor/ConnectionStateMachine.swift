@@ -18,6 +18,8 @@ internal import NetworkPath
 /// 4. `openSocket` is answered once, by `dialSucceeded` or `dialFailed` (`handshakeBegan` before it, for TLS), and a
 ///    connected socket later by `remoteClosed` or `flowFailed`. The driver closes a socket on `closeSocket` only, and
 ///    after it says no more of that epoch.
+///    `playOpening` is answered by any number of `openingAnswered` and then by `sessionOpened` or `openingFailed`,
+///    unless the flow ends before.
 /// 5. `resolve` is answered once, by `resolved` or `resolutionFailed`, unless `cancelResolution` came before.
 /// 6. `now` never goes back. A timer that is told early is scheduled anew. Before `proof` is told, the driver looks at
 ///    what the kernel has heard of the remote (`acknowledged`).
@@ -40,6 +42,9 @@ internal import NetworkPath
 /// - One reads a flow at a time. While a client has it, nothing is sent on it. Whoever is gone without having parked it
 ///   leaves a stream that nobody can read on: it is closed. What came for a client that sleeps is not left behind for a
 ///   better path.
+/// - With an opening exchange to play, a flow is nobody's until that has succeeded, and one over a better path takes no
+///   other's place before. A server that answers otherwise refuses the login, and the client is wanted; one that does
+///   not answer is out of order, and dialled anew.
 /// - Every failure counts once and waits, the first one included. The count starts over when a flow lasted
 ///   ``ConnectionPolicy/stableAfter``; that is seen by comparing instants when the flow ends, not by a timer.
 public struct ConnectionStateMachine: ~Copyable {
@@ -73,7 +78,14 @@ public struct ConnectionStateMachine: ~Copyable {
         /// The interface that had the local address when the flow was made.
         let interface: String?
         let security: Boxed<TLSSummary>?
-        let connectedAt: Duration
+        /// When it was connected, or where the agent logs in for the client, when that had succeeded.
+        var settledAt: Duration?
+        /// The opening exchange, while it is played.
+        var opening: OpeningProgress? {
+            get { boxedOpening?.value }
+            set { boxedOpening = newValue.map { .value($0) } }
+        }
+        var boxedOpening: Boxed<OpeningProgress>?
         /// Whether the other end is still there.
         var liveness: Liveness
         /// The way to a flow over a better path, while one is tried.
@@ -85,6 +97,8 @@ public struct ConnectionStateMachine: ~Copyable {
     /// A flow over a better path, before it takes the place of the one that stands.
     enum Move {
         indirect case dialling(Dial, failures: Int)
+        /// It stands, and shows by its opening exchange that the server takes it.
+        indirect case opening(Ready, failures: Int)
         case waiting(until: Duration, failures: Int)
     }
 
@@ -107,6 +121,8 @@ public struct ConnectionStateMachine: ~Copyable {
     var pathMovedAt: Duration?
     /// How many dials failed, or flows ended before they were stable, in a row.
     var failures = 0
+    /// How many openings had no answer, in a row.
+    var silentOpenings = 0
     /// Since when every dial was refused.
     var refusedSince: Duration?
     var budget = DialBudget()
@@ -115,6 +131,8 @@ public struct ConnectionStateMachine: ~Copyable {
     var shownEpoch: UInt64 = 0
     /// Whether the server has ever answered a keepalive, on whichever flow.
     var hasAnsweredKeepalives = false
+    /// What a client left to be played in place of the policy's opening.
+    var leftOpening: Opening?
     /// Until when the server wants to be left alone.
     var leftAloneUntil: Duration?
 
@@ -151,6 +169,10 @@ public struct ConnectionStateMachine: ~Copyable {
         case .taken(let epoch): taken(epoch, &turn)
         case .parked(let epoch): parked(epoch, &turn)
         case .abandoned(let epoch): abandoned(epoch, &turn)
+        case .openingLeft(let opening): openingLeft(opening, &turn)
+        case .openingAnswered(let epoch, let awaited, let begun): openingAnswered(epoch, awaited, begun, &turn)
+        case .sessionOpened(let epoch): sessionOpened(epoch, &turn)
+        case .openingFailed(let epoch, let failure): openingFailed(epoch, failure, &turn)
         case .resumed: resumed(&turn)
         case .serverAsked(let pause): serverAsked(pause, &turn)
         case .localAddressRemoved(let address): localAddressRemoved(address, &turn)
@@ -167,7 +189,7 @@ public struct ConnectionStateMachine: ~Copyable {
 // MARK: - Requests
 
 extension ConnectionStateMachine {
-    private mutating func open(_ turn: inout Turn<some RandomNumberGenerator>) {
+    mutating func open(_ turn: inout Turn<some RandomNumberGenerator>) {
         turn.perform(.observePath(policy.target))
         emit(.opened, because: .opened, &turn)
     }
@@ -194,6 +216,7 @@ extension ConnectionStateMachine {
     ) {
         let old = self.policy
         guard policy != old else { return }
+        let oldHeartbeat = heartbeat
         self.policy = policy
         if policy.needsAnotherFlow(than: old) {
             // The path that is known leads to the old target; the driver is asked for the new one's.
@@ -201,13 +224,15 @@ extension ConnectionStateMachine {
             path = nil
             startOver()
             (hasAnsweredKeepalives, leftAloneUntil) = (false, nil)
+            // Its secrets were for the other server.
+            leftOpening = nil
             turn.perform(.observePath(policy.target))
             return enter(.waiting, because: .policyChanged, &turn)
         }
         if policy.socketOptions != old.socketOptions {
             for epoch in openEpochs { turn.perform(.configureSocket(epoch: epoch, policy.socketOptions)) }
         }
-        if policy.heartbeat != old.heartbeat { heartbeatChanged(&turn) }
+        if heartbeat != oldHeartbeat { heartbeatChanged(&turn) }
         if !policy.movesToBetterPath { endMove(.superseded, &turn) }
         if case .backingOff(let deadline) = state, policy.backoff != old.backoff {
             // A wait that was drawn from figures nobody wants any more is not sat out; a shorter one is not drawn out.
@@ -235,8 +260,11 @@ extension ConnectionStateMachine {
         switch state {
         case .dialling(let dial): return dial.attempts.map(\.epoch)
         case .ready(let ready):
-            guard case .dialling(let dial, _)? = ready.move else { return [ready.epoch] }
-            return [ready.epoch] + dial.attempts.map(\.epoch)
+            switch ready.move {
+            case .dialling(let dial, _): return [ready.epoch] + dial.attempts.map(\.epoch)
+            case .opening(let next, _): return [ready.epoch, next.epoch]
+            case .waiting, nil: return [ready.epoch]
+            }
         case .waiting, .backingOff, .failed, .closed: return []
         }
     }
@@ -244,6 +272,7 @@ extension ConnectionStateMachine {
     /// Forgets the failures so far: the next ones have other causes.
     mutating func startOver() {
         failures = 0
+        silentOpenings = 0
         refusedSince = nil
     }
 
@@ -266,12 +295,14 @@ extension ConnectionStateMachine {
     /// on.
     mutating func closeFlow(_ ready: Ready, _ closing: CloseReason, _ turn: inout Turn<some RandomNumberGenerator>) {
         if ready.liveness.deadline != nil { turn.perform(.cancelTimer(.proof)) }
+        if ready.opening != nil { turn.perform(.cancelTimer(.opening)) }
         turn.perform(.closeSocket(epoch: ready.epoch, closing))
         if isStable(ready, at: turn.now) { startOver() }
     }
 
     func isStable(_ ready: Ready, at now: Duration) -> Bool {
-        now - ready.connectedAt >= policy.stableAfter
+        // Not before the server took its opening: one that refuses it would be asked again each second for ever.
+        ready.settledAt.map { now - $0 >= policy.stableAfter } ?? false
     }
 
     /// Enters a state and tells the subscribers of it.

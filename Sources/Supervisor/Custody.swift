@@ -40,6 +40,8 @@ public struct Custody: Hashable, Sendable {
 
     /// Of a new flow.
     public static let new = Custody(holder: .daemon, session: .none)
+    /// Of a new flow on which the agent logs in for the client.
+    static let opening = Custody(holder: .daemon, session: .opening)
     /// Of one that a client left to the agent with a session on it.
     public static let parked = Custody(holder: .daemon, session: .open)
 

@@ -5,10 +5,14 @@
 extension ConnectionStateMachine {
     mutating func adopt(_ adoption: Adoption, _ turn: inout Turn<some RandomNumberGenerator>) {
         numbers.epoch = max(numbers.epoch, adoption.epoch)
-        let connectedAt = adoption.past?.connectedAt ?? turn.now
+        if adoption.custody.session == .opening {
+            // Nobody knows how far it was.
+            turn.perform(.closeSocket(epoch: adoption.epoch, .superseded))
+            return open(&turn)
+        }
         let ready = Ready(
             epoch: adoption.epoch, local: adoption.local, remote: adoption.remote, interface: adoption.interface,
-            security: nil, connectedAt: connectedAt,
+            security: nil, settledAt: adoption.past?.connectedAt ?? turn.now,
             liveness: Liveness(
                 policy.livenessFigures, connectedAt: adoption.lastProof ?? turn.now,
                 hasAnsweredKeepalives: hasAnsweredKeepalives),
@@ -41,7 +45,7 @@ extension ConnectionStateMachine {
             epoch: ready.epoch, local: ready.local, remote: ready.remote,
             custody: Custody(holder: ready.custody.holder, session: ready.custody.session),
             lastProof: ready.liveness.lastProof, interface: ready.interface,
-            past: .init(connectedAt: ready.connectedAt, since: since))
+            past: .init(connectedAt: ready.settledAt ?? since, since: since))
     }
 
     /// The highest number that a flow had; the next one's is above it.
@@ -72,12 +76,13 @@ extension ConnectionStateMachine {
     /// Bytes for the client wait on a flow that the agent has.
     mutating func arrived(_ epoch: UInt64, _ turn: inout Turn<some RandomNumberGenerator>) {
         guard case .ready(var ready) = state, ready.epoch == epoch, ready.custody.holder == .daemon,
-            !ready.custody.hasArrivals
+            ready.custody.session != .opening, !ready.custody.hasArrivals
         else { return }
         ready.custody.hasArrivals = true
         state = .ready(ready)
-        // Whoever moves away now leaves them behind.
-        endMove(.superseded, &turn)
+        // Whoever moves away now leaves them behind. But where the server has heard of the new flow already, they may
+        // be what it says of that.
+        if case .opening? = ready.move {} else { endMove(.superseded, &turn) }
         emit(.arrived, because: .arrived, &turn)
     }
 
@@ -88,6 +93,8 @@ extension ConnectionStateMachine {
     ) {
         guard case .ready(var ready) = state, ready.epoch == epoch, let custody = change(ready.custody) else { return }
         ready.custody = custody
+        // What its client makes of it is its client's, whatever came of an opening.
+        ready.settledAt = ready.settledAt ?? turn.now
         state = .ready(ready)
         attend(to: ready, &turn)
         // A move may have waited for the client to read what had come.
@@ -98,7 +105,12 @@ extension ConnectionStateMachine {
     /// Does on a flow what goes with the hands it is in: sends its keepalives or not, watches for bytes or not.
     mutating func attend(to ready: Ready, _ turn: inout Turn<some RandomNumberGenerator>) {
         turn.perform(.watchInput(epoch: ready.epoch, ready.custody.holder == .daemon))
-        guard let heartbeat = policy.heartbeat else { return }
+        sendKeepalives(on: ready, &turn)
+    }
+
+    /// Sends a flow's keepalives, or does not, by the hands that it is in.
+    mutating func sendKeepalives(on ready: Ready, _ turn: inout Turn<some RandomNumberGenerator>) {
+        guard let heartbeat else { return }
         if ready.custody.permits(heartbeat.kind) {
             turn.perform(.keepAlive(epoch: ready.epoch, heartbeat))
         } else {

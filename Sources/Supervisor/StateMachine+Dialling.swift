@@ -135,16 +135,17 @@ extension ConnectionStateMachine {
         }
         guard won.attempts.contains(where: { $0.epoch == epoch }) else { return }
         abandon(&won, .outrun, but: epoch, &turn)
-        if let old { closeFlow(old, .replaced, &turn) }
         refusedSince = nil
         let interface = path?.interface.flatMap { interface in
             interface.addresses.contains { $0.address == local.address } ? interface.name : nil
         }
         let ready = Ready(
             epoch: epoch, local: local, remote: remote, interface: interface,
-            security: security.map { .value($0) }, connectedAt: turn.now,
+            security: security.map { .value($0) }, settledAt: turn.now,
             liveness: Liveness(
                 policy.livenessFigures, connectedAt: turn.now, hasAnsweredKeepalives: hasAnsweredKeepalives))
+        if let opening { return play(opening, on: ready, besides: old, &turn) }
+        if let old { closeFlow(old, .replaced, &turn) }
         attend(to: ready, &turn)
         enter(.ready(ready), because: old == nil ? .connected : .replaced, &turn)
     }
@@ -155,6 +156,7 @@ extension ConnectionStateMachine {
         switch timer {
         case .dial: dialIsDue(&turn)
         case .retry: retryIsDue(&turn)
+        case .opening: openingIsDue(&turn)
         case .proof: proofIsDue(&turn)
         }
     }

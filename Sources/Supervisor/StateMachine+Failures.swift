@@ -7,9 +7,24 @@ extension ConnectionStateMachine {
     mutating func flowEnded(
         _ epoch: UInt64, _ cause: StatusReason, _ turn: inout Turn<some RandomNumberGenerator>
     ) {
-        guard case .ready(let ready) = state, ready.epoch == epoch else { return }
-        closeFlow(ready, cause == .remoteClosed ? .remoteClosed : .failed, &turn)
+        guard case .ready(let ready) = state else { return }
+        let closing: CloseReason = cause == .remoteClosed ? .remoteClosed : .failed
+        guard ready.epoch == epoch else { return nextFlowFailed(epoch, closing, because: cause, &turn) }
+        closeFlow(ready, closing, &turn)
+        if case .opening? = ready.move {
+            // A server that has one session for each client ends this one for the flow that logs in beside it.
+            _ = promoteMove(of: ready, because: .replaced, &turn)
+            return
+        }
         if !isStable(ready, at: turn.now) { failures += 1 }
+        goOn(after: ready, because: cause, &turn)
+        if let opening = ready.opening { openingHadNoAnswer(opening.failure(.ended), &turn) }
+    }
+
+    /// Dials or waits, after a flow that ended.
+    mutating func goOn(
+        after ready: Ready, because cause: StatusReason, _ turn: inout Turn<some RandomNumberGenerator>
+    ) {
         if promoteMove(of: ready, because: cause, &turn) { return }
         // It may have outlived the path that the next one needs.
         guard let path, path.permitsDialling else { return dial(because: cause, &turn) }
@@ -60,8 +75,8 @@ extension ConnectionStateMachine {
         case .dialFailed(let failure, _): failure.isLocal ? .local : .transient
         case .opened, .noPath, .pathAvailable, .pathMoved, .retryDue, .dialledTooOften, .serverAsked, .connected,
             .replaced, .resumed, .unanswered, .unverified, .verified, .remoteClosed, .flowFailed,
-            .localAddressRemoved, .adopted, .restarted, .taken, .parked, .arrived, .clientGone, .redialRequested,
-            .policyChanged, .closeRequested:
+            .localAddressRemoved, .adopted, .restarted, .taken, .parked, .arrived, .clientGone, .sessionOpened,
+            .openingFailed, .redialRequested, .policyChanged, .closeRequested:
             .transient
         }
     }

@@ -51,7 +51,7 @@ extension ConnectionStateMachine {
 
     mutating func heartbeatChanged(_ turn: inout Turn<some RandomNumberGenerator>) {
         guard case .ready(let ready) = state else { return }
-        let heartbeat = policy.heartbeat.flatMap { ready.custody.permits($0.kind) ? $0 : nil }
+        let heartbeat = heartbeat.flatMap { ready.custody.permits($0.kind) ? $0 : nil }
         turn.perform(.keepAlive(epoch: ready.epoch, heartbeat))
         // The answers to what was sent before are not looked for any more.
         update(ready.epoch, because: reason, &turn) { [figures = policy.livenessFigures] liveness, _ in
@@ -98,6 +98,7 @@ extension ConnectionStateMachine {
     private mutating func lose(
         _ ready: Ready, because cause: StatusReason, _ turn: inout Turn<some RandomNumberGenerator>
     ) {
+        if ready.opening != nil { turn.perform(.cancelTimer(.opening)) }
         // Its timer has rung. Nothing is to be said to a remote that does not hear.
         turn.perform(.closeSocket(epoch: ready.epoch, .unanswered))
         let wasStable = isStable(ready, at: turn.now)

@@ -10,6 +10,10 @@ extension ConnectionStateMachine {
         under ready: Ready, from old: Path?, _ turn: inout Turn<some RandomNumberGenerator>
     ) {
         guard let path, path.permitsDialling else { return }
+        if case .opening(let next, _)? = ready.move {
+            // The server has heard of it: it is gone on with, unless the way leads from another address by now.
+            guard path.status == .satisfied, let source = path.source, source != next.local.address else { return }
+        }
         if path.isBetter(for: ready, under: policy) {
             if case .dialling? = ready.move, let old, !path.leadsElsewhere(than: old) { return }
             endMove(.pathMoved, &turn)
@@ -54,14 +58,22 @@ extension ConnectionStateMachine {
             keep(ready, moving: .dialling(dial, failures: failures))
         case .failed(let cause):
             abandon(&dial, .dialFailed, &turn)
-            if path?.isBetter(for: ready, under: policy) == true {
-                let pause = policy.backoff.delay(afterFailures: failures + 1, using: &turn.random)
-                moveLater(ready, at: max(turn.now + pause, budget.earliest), failures + 1, &turn)
-            } else {
-                keep(ready, moving: nil)
-            }
-            emit(.moveFailed, because: cause, &turn)
+            moveFailed(ready, afterFailures: failures, because: cause, &turn)
         }
+    }
+
+    /// Tries it again later, if the path is still better then.
+    mutating func moveFailed(
+        _ ready: Ready, afterFailures failures: Int, because cause: StatusReason,
+        _ turn: inout Turn<some RandomNumberGenerator>
+    ) {
+        if path?.isBetter(for: ready, under: policy) == true {
+            let pause = policy.backoff.delay(afterFailures: failures + 1, using: &turn.random)
+            moveLater(ready, at: max(turn.now + pause, budget.earliest), failures + 1, &turn)
+        } else {
+            keep(ready, moving: nil)
+        }
+        emit(.moveFailed, because: cause, &turn)
     }
 
     private mutating func moveLater(
@@ -71,7 +83,7 @@ extension ConnectionStateMachine {
         keep(ready, moving: .waiting(until: deadline, failures: failures))
     }
 
-    private mutating func keep(_ ready: Ready, moving move: Move?) {
+    mutating func keep(_ ready: Ready, moving move: Move?) {
         var ready = ready
         ready.move = move
         state = .ready(ready)
@@ -82,22 +94,25 @@ extension ConnectionStateMachine {
         guard case .ready(let ready) = state, let move = ready.move else { return }
         switch move {
         case .dialling(var dial, _): abandon(&dial, closing, &turn)
+        case .opening(let next, _): closeFlow(next, closing, &turn)
         case .waiting: turn.perform(.cancelTimer(.retry))
         }
         keep(ready, moving: nil)
     }
 
-    /// The flow is gone. A dial over the better path that is on its way becomes the dial for the next one.
+    /// The flow is gone. One over the better path takes its place, or a dial for it becomes the dial for the next one.
     ///
     /// - Returns: whether there is one.
     mutating func promoteMove(
         of ready: Ready, because reason: StatusReason, _ turn: inout Turn<some RandomNumberGenerator>
     ) -> Bool {
-        guard case .dialling(let dial, _)? = ready.move else {
+        switch ready.move {
+        case .dialling(let dial, _): enter(.dialling(dial), because: reason, &turn)
+        case .opening(let next, _): enter(.ready(next), because: reason, &turn)
+        case .waiting, nil:
             endMove(.superseded, &turn)
             return false
         }
-        enter(.dialling(dial), because: reason, &turn)
         return true
     }
 }

@@ -13,9 +13,9 @@ extension ConnectionStateMachine {
             return
         }
         path = new
-        if !new.permitsDialling, case .ready = state, new.reason == .nameUnresolved {
+        if !new.permitsDialling, case .ready(let ready) = state, new.reason == .nameUnresolved {
             // It needs the name no more. Another flow would.
-            endMove(.pathLost, &turn)
+            if case .opening? = ready.move {} else { endMove(.pathLost, &turn) }
             if let old, new.promisesMore(than: old) { emit(.pathChanged, because: .pathMoved, &turn) }
             return
         }
@@ -72,17 +72,32 @@ extension ConnectionStateMachine {
             case .ready(let ready): ready.local.address == address
             case .waiting, .backingOff, .failed, .closed: false
             }
-        if case .ready(let ready) = state, case .dialling(let dial, _)? = ready.move, dial.uses(address) {
-            endMove(.localAddressRemoved, &turn)
-        }
+        if case .ready(let ready) = state, ready.move?.uses(address) ?? false { endMove(.localAddressRemoved, &turn) }
         guard isBoundToIt else { return }
-        if case .ready(let ready) = state, case .dialling? = ready.move {
+        if case .ready(let ready) = state, ready.move?.isUnderWay ?? false {
             closeFlow(ready, .localAddressRemoved, &turn)
             _ = promoteMove(of: ready, because: .localAddressRemoved(address), &turn)
             return
         }
         release(.localAddressRemoved, &turn)
         dial(because: .localAddressRemoved(address), &turn)
+    }
+}
+
+extension ConnectionStateMachine.Move {
+    fileprivate var isUnderWay: Bool {
+        switch self {
+        case .dialling, .opening: true
+        case .waiting: false
+        }
+    }
+
+    fileprivate func uses(_ address: IPAddress) -> Bool {
+        switch self {
+        case .dialling(let dial, _): dial.uses(address)
+        case .opening(let next, _): next.local.address == address
+        case .waiting: false
+        }
     }
 }
 

@@ -54,6 +54,10 @@ public enum StatusReason: Hashable, Sendable {
     case arrived
     /// The client that had the flow is gone without having parked it.
     case clientGone
+    /// The agent logged in on the flow: every step of the opening exchange was answered as expected.
+    case sessionOpened
+    /// The opening exchange did not come about.
+    indirect case openingFailed(OpeningFailure)
     /// A user asked for a new flow.
     case redialRequested
     /// A user gave the connection another policy.
@@ -95,6 +99,8 @@ extension StatusReason: CustomStringConvertible {
         case .parked: "parked by its client"
         case .arrived: "something came for the client"
         case .clientGone: "its client is gone without having parked it"
+        case .sessionOpened: "logged in for its client"
+        case .openingFailed(let failure): failure.description
         case .redialRequested: "redial requested"
         case .policyChanged: "policy changed"
         case .closeRequested: "close requested"
@@ -128,12 +134,14 @@ extension StatusReason: CustomStringConvertible {
             "check that the server runs and that the port is right"
         case .dialFailed(.forbidden, _):
             "check this machine's firewall and its prohibit routes"
+        case .openingFailed(let failure) where failure.cause.isRefusal:
+            "check what the opening says and expects, the password in it first"
         case .dialFailed(.tls(let failure), _), .flowFailed(.tls(let failure)):
             failure.advice
         case .opened, .noPath, .pathAvailable, .pathMoved, .retryDue, .dialledTooOften, .serverAsked, .resolutionFailed,
             .dialFailed, .connected, .replaced, .resumed, .unanswered, .unverified, .verified, .remoteClosed,
             .flowFailed, .localAddressRemoved, .adopted, .restarted, .taken, .parked, .arrived, .clientGone,
-            .redialRequested, .policyChanged, .closeRequested:
+            .sessionOpened, .openingFailed, .redialRequested, .policyChanged, .closeRequested:
             nil
         }
     }

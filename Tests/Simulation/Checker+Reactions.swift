@@ -12,7 +12,8 @@ extension Checker {
         let needs = { (condition: Bool, what: String) in
             try require(condition, .stateHoldsWhatItNeeds, "\(what) in \(status.state)")
         }
-        let standing = known.sockets.filter { $0.value.connectedAt != nil }
+        let standing = known.sockets.filter { $0.value.connectedAt != nil && $0.key != known.next }
+        if let next = known.next { try require(known.sockets[next] != nil, .oneFlow, "\(next) is closed") }
         try require(standing.count <= 1, .oneFlow, "\(standing.keys) stand")
         try needs(status.state.hasFlow == (standing.count == 1), "\(standing.count) flows")
         if let epoch = standing.keys.first { try require(status.epoch == epoch, .oneFlow, "says \(status.epoch)") }
@@ -27,6 +28,7 @@ extension Checker {
         try needs((known.timers[.dial] != nil) == known.isDialling, "dial timer \(known.timers)")
         let isIdle = status.state == .backingOff || status.state == .failed
         let waitsToMove = status.state.hasFlow && known.timers[.retry] != nil
+        try require(known.timers[.opening] == known.play?.deadline, .openingsEnd, "opening timer \(known.timers)")
         try needs((known.timers[.retry] != nil) == (isIdle || waitsToMove), "retry timer")
         if waitsToMove { try needs(!known.isDialling && known.hasBetterPath, "a retry that serves nothing") }
         try needs(known.timers[.proof] == (status.state.hasFlow ? known.life.deadline : nil), "proof timer")
@@ -71,6 +73,7 @@ extension Checker {
             try require(!isBound, .boundToWhatExists, "dial keeps \(address)")
         case .remoteClosed, .flowFailed:
             if before.standing != nil, known.standing == nil { try checkEndOfFlow(input, status, now) }
+            if before.next != nil, known.next == nil, known.standing == before.standing { try checkFailedMove(actions) }
         case .resolved, .resolutionFailed, .dialFailed:
             try checkFailedDial(before, actions, status, now)
         case .timerFired(let timer):
@@ -98,7 +101,8 @@ extension Checker {
         case .dialSucceeded(let epoch, _, _, _):
             let isNews = before.attempts[epoch] != nil
             try require(
-                isNews == (known.standing == epoch && before.standing != epoch), .oneFlow, "\(epoch) for \(actions)")
+                isNews == (known.standing == epoch && before.standing != epoch) || known.next == epoch, .oneFlow,
+                "\(epoch) for \(actions)")
             if isNews { try require(!known.isDialling, .stateHoldsWhatItNeeds, "a dial that was won goes on") }
         case .probeSent(let epoch), .answered(let epoch, _), .answerHidden(let epoch), .acknowledged(let epoch, _):
             if epoch != before.standing { try require(actions.isEmpty, .silentWithoutNews, "\(actions)") }
@@ -106,7 +110,9 @@ extension Checker {
             try require(actions.isEmpty, .silentWithoutNews, "\(actions)")
         case .arrived(let epoch), .taken(let epoch), .parked(let epoch), .abandoned(let epoch):
             try checkHands(epoch, before, actions, status, now)
-        case .opened, .adopted, .reopened, .closeRequested:
+        case .openingFailed:
+            if before.next != nil, known.next == nil { try checkFailedMove(actions) }
+        case .opened, .adopted, .reopened, .closeRequested, .openingLeft, .openingAnswered, .sessionOpened:
             break
         }
     }
@@ -122,6 +128,7 @@ extension Checker {
             (failures, refusedSince) = (0, nil)
             return before.hasPath ? try checkDialsNow(status, now) : ()
         }
+        if before.custody.session == .opening { return try require(actions.isEmpty, .oneReader, "\(actions)") }
         let isNews = before.custody != known.custody
         try require(isNews == !actions.isEmpty, .oneReader, "\(actions)")
     }
@@ -147,6 +154,12 @@ extension Checker {
             } else if known.hasBetterPath {
                 try require(known.isDialling || known.timers[.retry] != nil, .movesToBetterPath, "gives up")
             }
+        case .opening:
+            if known.standing == nil {
+                try checkEndOfFlow(.timerFired(timer), status, now)
+            } else if before.standing == known.standing {
+                try checkFailedMove(actions)
+            }
         case .proof:
             guard before.life.isLost(at: now) else { return }
             try require(before.standing.map { known.sockets[$0] == nil } ?? true, .proofsKept, "a dead flow stands")
@@ -169,6 +182,7 @@ extension Checker {
         } else if let standing = before.standing {
             guard known.path == new, Self.takesAnotherWay(new, old) else { return }
             try require(actions.contains(.probe(epoch: standing)), .proofsKept, "moves, and takes no care")
+            guard known.next == nil else { return }
             let moves = known.isDialling || known.timers[.retry] != nil
             try require(moves == known.hasBetterPath, .movesToBetterPath, "\(known.timers) for \(new)")
         } else if !before.hasPath || (wasIdle && Self.isNews(new, after: old) && known.path == new) {
@@ -224,9 +238,7 @@ extension Checker {
     ) throws {
         guard before.isDialling, !known.isDialling, let dial else { return }
         if before.standing != nil {
-            let isTold = actions.contains { if case .emit(let event) = $0 { event.kind == .moveFailed } else { false } }
-            let isRetried = known.timers[.retry] != nil
-            return try require(isTold && isRetried == known.hasBetterPath, .movesToBetterPath, "gives up silently")
+            return try checkFailedMove(actions)
         }
         let told = dial.misses.first { !$0.isLocal } ?? dial.misses.last
         let isPermanent: Bool

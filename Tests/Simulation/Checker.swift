@@ -23,6 +23,8 @@ final class Checker {
         let request: FlowRequest
         var local: Endpoint?
         var connectedAt: Duration?
+        /// When it was connected, or logged in on where an opening is played, or first taken by a client.
+        var settledAt: Duration?
     }
 
     /// What is known of the connection, to compare after an input with before it.
@@ -36,14 +38,25 @@ final class Checker {
         var life = FlowLife()
         /// Who has the flow that stands.
         var custody = Custody.new
+        /// A flow that is connected and takes no other's place before its opening has succeeded.
+        var next: UInt64?
+        var nextLife = FlowLife()
+        /// The opening that is played.
+        var play: Play?
+        /// What a client left in place of the policy's opening.
+        var left: Opening?
         /// When each attempt began.
         var begun: [UInt64: Duration] = [:]
 
         var hasPath: Bool { path.map(Checker.mayDial) ?? false }
         /// The flow that stands.
-        var standing: UInt64? { sockets.first { $0.value.connectedAt != nil }?.key }
+        var standing: UInt64? { sockets.first { $0.value.connectedAt != nil && $0.key != next }?.key }
         var attempts: [UInt64: Socket] { sockets.filter { $0.value.connectedAt == nil } }
         var isDialling: Bool { !queries.isEmpty || !attempts.isEmpty }
+        /// What is to be said on a new flow.
+        var opening: Opening? { (left ?? policy.opening).flatMap { $0.steps.isEmpty ? nil : $0 } }
+        /// Whether a client, or the server, counts on the flow that stands.
+        var hasSession: Bool { custody.session == .open || custody.session == .unknown }
         /// Whether the path leads from another address than the flow that stands.
         var hasBetterPath: Bool {
             guard policy.movesToBetterPath, !custody.hasArrivals, let path, path.status == .satisfied,
@@ -56,6 +69,18 @@ final class Checker {
 
         /// What is to be sent on the flow that stands.
         var heartbeat: Heartbeat? { policy.heartbeat.flatMap { custody.permits($0.kind) ? $0 : nil } }
+    }
+
+    /// How far an opening is.
+    struct Play {
+        let epoch: UInt64
+        let begunAt: Duration
+        var stepBegunAt: Duration
+        /// The answers that are still to come.
+        var missing: Int
+
+        /// Ten seconds for a step, thirty for all.
+        var deadline: Duration { min(stepBegunAt + .seconds(10), begunAt + .seconds(30)) }
     }
 
     /// What one dial has heard and tried.
@@ -81,7 +106,11 @@ final class Checker {
     var newestEpoch: UInt64 = 0
     var newestQuery: UInt64 = 0
     /// Dials and unstable flows that failed since the count last started over.
-    var failures = 0
+    var failures = 0 {
+        didSet { if failures == 0 { silentOpenings = 0 } }
+    }
+    /// Openings in a row that came to nothing without a refusal.
+    var silentOpenings = 0
     var refusedSince: Duration?
     /// The instants of the dials of the last minute.
     var dials: [Duration] = []
@@ -122,11 +151,13 @@ final class Checker {
             return
         }
         let before = known
+        let silentBefore = silentOpenings
         beganDialInThisTurn = false
         noteInput(input, now)
         for action in actions { try apply(action, of: input, before, world, now) }
         try checkHoldings(status, now)
         try checkReaction(to: input, before, actions, status, now)
+        try checkOpenings(after: input, before, actions, silentBefore)
         if !known.isDialling { dial = nil }
         if status.state == .closed { isClosed = true }
     }
@@ -149,6 +180,7 @@ final class Checker {
         case .policyChanged(let policy):
             if Self.isElsewhere(policy, known.policy) {
                 (known.path, leftAloneUntil, known.life.hasAnswered) = (nil, nil, false)
+                known.left = nil
             }
             if policy.heartbeat != known.policy.heartbeat { heartbeatChangedAt = now }
             known.policy = policy
@@ -172,12 +204,16 @@ final class Checker {
             answerHiddenAt = now
         case .acknowledged(let epoch, let begun) where epoch == known.standing: known.life.proved(begun, now)
         case .arrived(let epoch), .taken(let epoch), .parked(let epoch), .abandoned(let epoch):
-            if epoch == known.standing { noteHands(input, now) }
+            if epoch == known.standing, known.custody.session != .opening { noteHands(input, now) }
+        case .openingLeft, .openingAnswered, .sessionOpened, .openingFailed: noteOpening(input, now)
         case .opened, .adopted, .reopened, .localAddressRemoved, .remoteClosed, .flowFailed, .closeRequested, .probeSent,
             .answered, .answerHidden, .acknowledged:
             break
         }
     }
+
+    /// What is sent from now on is another thing than before.
+    func heartbeatChanged(_ now: Duration) { heartbeatChangedAt = now }
 
     private func noteHands(_ input: ConnectionInput, _ now: Duration) {
         let isHeld = known.custody.holder == .client
@@ -195,6 +231,9 @@ final class Checker {
         default:
             return
         }
+        if let standing = known.standing, known.sockets[standing]?.settledAt == nil {
+            known.sockets[standing]?.settledAt = now
+        }
         heartbeatChangedAt = now
     }
 
@@ -208,9 +247,7 @@ final class Checker {
             }
         case .dialSucceeded(let epoch, let local, _, _) where known.attempts[epoch] != nil:
             known.sockets[epoch]?.local = local
-            known.sockets[epoch]?.connectedAt = now
-            known.life.begin(known.policy, now)
-            known.custody = .new
+            noteConnected(epoch, now)
             refusedSince = nil
         case .dialFailed(let epoch, let failure) where known.attempts[epoch] != nil:
             dial?.misses.append(failure)
@@ -285,9 +322,12 @@ final class Checker {
             try noteClose(epoch, reason, of: input, before, now)
         case .keepAlive(let epoch, let heartbeat):
             try require(known.sockets[epoch]?.connectedAt != nil, .closesWhatIsOpen, "keeps \(epoch) alive")
+            try require(epoch != known.next, .sessionsTrue, "keeps \(epoch) alive before it has a session")
             try require(heartbeat == known.heartbeat, .proofsKept, "\(String(describing: heartbeat))")
             guard case .policyChanged = input else { break }
             known.life.adopt((known.policy.heartbeat?.kind ?? .kernel).figures)
+        case .playOpening(let epoch, let opening):
+            try require(epoch == known.play?.epoch && opening == known.opening, .sessionsTrue, "opens \(epoch)")
         case .giveUpAnswers(let epoch):
             try require(epoch == known.standing && known.life.probes.isEmpty, .proofsKept, "gives up on \(epoch)")
         case .probe(let epoch):
@@ -362,8 +402,15 @@ final class Checker {
         known.begun[epoch] = nil
         seen.closings.insert(reason)
         if reason == .dialFailed || reason == .timedOut { dial?.lastStart = nil }
-        guard let connectedAt = socket.connectedAt else { return }
-        if reason != .replaced { known.life.end() }
+        guard socket.connectedAt != nil else { return }
+        let wasOpening = known.play?.epoch == epoch
+        if wasOpening { known.play = nil }
+        if epoch == before.next, epoch == known.next {
+            known.next = nil
+            return try checkEndOfNext(epoch, reason, of: input, before, now)
+        }
+        let hasNext = known.next != nil
+        if hasNext { promoteNext() } else if reason != .replaced { known.life.end() }
         let isForCause: Bool =
             switch input {
             case .pathChanged(let new): new.isCoherent && !Self.mayDial(new) && reason == .pathLost
@@ -375,23 +422,30 @@ final class Checker {
             case .closeRequested: reason == .closeRequested
             case .dialSucceeded(let other, _, _, _):
                 // A move that was begun is not given up because the way is unknown for a moment.
-                other != epoch && reason == .replaced
+                other != epoch && reason == .replaced && (before.opening == nil || !before.hasSession)
                     && (before.hasBetterPath || before.path?.status != .satisfied)
+            case .sessionOpened(let other): other == before.next && reason == .replaced
+            case .timerFired(.opening): reason == .timedOut && before.play.map { $0.deadline <= now } ?? false
             case .timerFired(.proof): reason == .unanswered && before.life.isLost(at: now)
             case .abandoned(let ended):
                 ended == epoch && reason == .abandoned && before.custody.holder == .client
                     && !before.policy.keepsAbandonedFlow
-            case .opened, .adopted, .reopened, .resolved, .resolutionFailed, .handshakeBegan, .dialFailed, .timerFired, .probeSent,
-                .answered, .answerHidden, .acknowledged, .arrived, .taken, .parked, .resumed, .serverAsked:
+            case .opened, .adopted, .reopened, .resolved, .resolutionFailed, .handshakeBegan, .dialFailed, .timerFired,
+                .probeSent, .answered, .answerHidden, .acknowledged, .arrived, .taken, .parked, .resumed, .serverAsked,
+                .openingLeft, .openingAnswered, .openingFailed:
                 false
             }
         try require(isForCause, .flowEndsForCause, "closed as \(reason) on \(input)")
-        if now - connectedAt >= before.policy.stableAfter {
+        if let settledAt = socket.settledAt, now - settledAt >= before.policy.stableAfter {
             failures = 0
             refusedSince = nil
-        } else if [.remoteClosed, .failed, .unanswered].contains(reason) {
+        } else if [.remoteClosed, .failed].contains(reason) {
+            // A server that has one session for each client ends one for the next.
+            if !hasNext { failures += 1 }
+        } else if reason == .unanswered || reason == .timedOut {
             failures += 1
         }
+        if wasOpening, [.remoteClosed, .failed, .timedOut].contains(reason) { silentOpenings += 1 }
     }
 
     private func noteEvent(_ event: ConnectionEvent, _ now: Duration) throws {
@@ -410,54 +464,5 @@ final class Checker {
         seen.kinds.insert(event.kind)
         events += 1
         lastEvent = event
-    }
-}
-
-/// What is known of whether the other end of the flow that stands is there.
-struct FlowLife {
-    var figures = KeepaliveProtocol.kernel.figures
-    var hasAnswered = false
-    /// When the keepalives under way were sent.
-    var probes: [Duration] = []
-    /// Since when a proof is owed.
-    var event: Duration?
-    var lastProof: Duration?
-
-    mutating func begin(_ policy: ConnectionPolicy, _ now: Duration) {
-        figures = (policy.heartbeat?.kind ?? .kernel).figures
-        (probes, event, lastProof) = ([], nil, now)
-    }
-
-    mutating func end() { (probes, event, lastProof) = ([], nil, nil) }
-
-    mutating func adopt(_ figures: KeepaliveFigures) {
-        self.figures = figures
-        probes = []
-        hasAnswered = false
-    }
-
-    mutating func sent(_ now: Duration) { probes = (probes + [now]).suffix(2) }
-
-    mutating func answered(_ count: Int, _ now: Duration) {
-        guard let begun = probes.prefix(count).last else { return }
-        probes.removeFirst(min(count, probes.count))
-        hasAnswered = true
-        proved(begun, now)
-    }
-
-    mutating func proved(_ begun: Duration, _ now: Duration) {
-        guard begun <= now, begun >= event ?? begun else { return }
-        event = nil
-        lastProof = now
-    }
-
-    var deadline: Duration? {
-        [probes.first.map { $0 + figures.answerDeadline }, event.map { $0 + .seconds(3) }].compactMap(\.self).min()
-    }
-
-    func isLost(at now: Duration) -> Bool {
-        if let event, now >= event + .seconds(3) { return true }
-        guard let first = probes.first, now >= first + figures.answerDeadline else { return false }
-        return hasAnswered || figures.isAnswerMandatory
     }
 }

@@ -16,6 +16,7 @@ enum Fault: CaseIterable {
     case lineForgotten, suspend, serverAsks, answerHidden
     case redial, redialStorm, policyChanges
     case lateWords, earlyTimer
+    case loginChanges, openingLeft, openedFlowEnds
     case bytesArrive, clientTakes, clientParks, clientGoes
     case calm
 }
@@ -73,6 +74,11 @@ extension Simulation {
         case .earlyTimer:
             let timer = ConnectionTimer.allCases.first { checker.known.timers[$0] != nil }
             if let timer { try tell(.timerFired(timer)) }
+        case .loginChanges: world.login = random.pick(World.Login.allCases)
+        case .openingLeft:
+            let left = random.chance(70) ? Simulation.opening(&random) : nil
+            try tell(.openingLeft(random.chance(80) ? left : Opening([])))
+        case .openedFlowEnds: if let play = checker.known.play { try tell(.remoteClosed(epoch: play.epoch)) }
         case .bytesArrive: try withFlow { .arrived(epoch: $0) }
         case .clientTakes: try withFlow { .taken(epoch: $0) }
         case .clientParks: try withFlow { .parked(epoch: $0) }
@@ -162,6 +168,9 @@ extension Simulation {
         {
             try tell(word(epoch))
         }
+        try tell(.openingAnswered(epoch: epoch, awaiting: 1, begun: now))
+        try tell(.openingFailed(epoch: epoch, .init(step: 1, cause: .mismatch)))
+        try tell(.sessionOpened(epoch: epoch))
         try tell(.resolved(query: query, .addresses(World.hosts.map { .init($0, source: nil) })))
         try tell(.resolutionFailed(query: query, .noSuchName))
         // A timer that was cancelled when its word was under way already.
@@ -176,6 +185,7 @@ extension Simulation {
         if random.chance(30) { policy.heartbeat = random.chance(50) ? Heartbeat(.mqtt) : nil }
         if random.chance(30) { policy.movesToBetterPath.toggle() }
         if random.chance(30) { policy.keepsAbandonedFlow.toggle() }
+        if random.chance(30) { policy.opening = random.chance(50) ? Simulation.opening(&random) : nil }
         if random.chance(30) { policy.mark = UInt32(random.below(3)) }
         try tell(.policyChanged(policy))
     }

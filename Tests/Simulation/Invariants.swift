@@ -48,6 +48,13 @@ enum Invariant: String, CaseIterable {
     case readyInTime
     /// A flow is in one pair of hands, and what the status says of its session is what was said of it.
     case oneReader
+    /// A session is said to be open where every step of the opening was answered or a client says so, and nowhere else.
+    /// Nothing but the opening is sent on a flow before.
+    case sessionsTrue
+    /// An opening ends in its time, and one that nobody answers again and again calls the client.
+    case openingsEnd
+    /// A flow with a session on it is kept until the one that takes its place has a session.
+    case keepsSession
     /// A flow that nothing touches stays, without an action.
     case staysReady
 }

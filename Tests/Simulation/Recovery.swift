@@ -21,6 +21,7 @@ extension Simulation {
         world.answer = [0, 1, 2, 3].filter { _ in random.chance(60) } + [3]
         if case .address = checker.known.policy.remote.host { world.hosts[0] = .accepts }
         world.services = random.pick([.none, .two, .byRule])
+        world.login = .accepts
         world.supportsDNS = true
         world.hasAddress = [true, true]
         pending.removeAll { if case .kick = $0.happening { true } else { false } }
@@ -81,7 +82,7 @@ extension Simulation {
         }
         // Only where nothing is left to be found out.
         guard machine.status.state == .ready, isCarried, checker.known.timers[.retry] == nil,
-            !checker.known.isDialling
+            !checker.known.isDialling, checker.known.play == nil
         else { return }
         let (before, flow) = (checker.events, machine.status.epoch)
         try run(until: now + .seconds(checker.known.policy.heartbeat == nil ? 86_400 : 600))
@@ -114,7 +115,7 @@ extension Simulation {
         let last: [ConnectionInput] = [
             .pathChanged(world.path()), .redialRequested(), .dialFailed(epoch: epoch, .refused),
             .dialSucceeded(epoch: epoch, local: local, remote: local), .timerFired(.retry), .timerFired(.dial),
-            .timerFired(.proof),
+            .timerFired(.proof), .timerFired(.opening), .sessionOpened(epoch: epoch), .openingLeft(nil),
             .resolved(query: checker.newestQuery, .services([])), .probeSent(epoch: epoch), .resumed,
             .serverAsked(.seconds(1)), .closeRequested,
         ]

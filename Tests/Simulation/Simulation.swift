@@ -24,6 +24,8 @@ struct Simulation: ~Copyable {
         case kick(epoch: UInt64)
         /// It is time for a keepalive on a flow.
         case beat(epoch: UInt64)
+        /// The server is to answer a step of an opening, counted from 1, that was sent at `begun`.
+        case login(epoch: UInt64, step: Int, of: Int, begun: Duration)
         /// The answer to a keepalive, or the acknowledgement of a probe, arrives if the line carries it.
         case reply(epoch: UInt64, ConnectionInput)
     }
@@ -58,6 +60,7 @@ struct Simulation: ~Copyable {
         checker = Checker(policy: policy)
         trace = traced ? [] : nil
         world.isMultihomed = random.chance(50)
+        world.hasOneSession = random.chance(50)
         world.services = random.pick(World.Services.allCases)
     }
 
@@ -79,7 +82,12 @@ struct Simulation: ~Copyable {
         let kind = random.pick([KeepaliveProtocol.crlf, .mqtt, .xmppPing, .whitespace])
         policy.heartbeat = random.chance(60) ? Heartbeat(kind) : nil
         policy.movesToBetterPath = random.chance(80)
+        if random.chance(50) { policy.opening = opening(&random) }
         return policy
+    }
+
+    static func opening(_ random: inout SplitMix64) -> Opening {
+        Opening((0...random.below(3)).map { _ in .init(send: [1], answer: Expectation(BytePattern([2]))) })
     }
 
     // MARK: - Time
@@ -98,7 +106,10 @@ struct Simulation: ~Copyable {
         now += duration
         checker.wokeAt = now
         pending.removeAll { pending in
-            if case .reply = pending.happening { pending.due <= now } else { false }
+            switch pending.happening {
+            case .reply, .login: pending.due <= now
+            case .input, .answer, .kick, .beat: false
+            }
         }
         // Whether timers or the word of the resume come first is chance.
         if random.chance(50) { try tell(.resumed) }
@@ -134,10 +145,10 @@ struct Simulation: ~Copyable {
         case .beat(let epoch):
             try beat(epoch)
         case .reply(let epoch, let input):
-            guard let local = checker.known.sockets[epoch]?.local, world.carries(epoch, from: local.address) else {
-                return
-            }
+            guard hears(epoch) else { return }
             try tell(input)
+        case .login(let epoch, let step, let count, let begun):
+            try login(epoch, step, of: count, begun)
         }
     }
 
@@ -190,10 +201,44 @@ struct Simulation: ~Copyable {
             if isAttended, event.kind == .stateChanged, event.status.custody == .new {
                 backlog += [.taken(epoch: event.status.epoch), .parked(epoch: event.status.epoch)]
             }
+        case .playOpening(let epoch, let opening):
+            later(.milliseconds(random.below(400)), .login(epoch: epoch, step: 1, of: opening.steps.count, begun: now))
         case .giveUpAnswers, .watchInput, .stopObservingPath, .cancelResolution, .configureSocket, .scheduleTimer,
             .cancelTimer:
             break
         }
+    }
+
+    /// Whether what a flow's server says comes through.
+    private func hears(_ epoch: UInt64) -> Bool {
+        guard let local = checker.known.sockets[epoch]?.local else { return false }
+        return world.carries(epoch, from: local.address)
+    }
+
+    /// The server hears a step of an opening, and answers.
+    private mutating func login(_ epoch: UInt64, _ step: Int, of count: Int, _ begun: Duration) throws {
+        guard hears(epoch), let host = host(of: epoch), world.hosts[host] != .silent, world.hosts[host] != .hangs else {
+            return
+        }
+        if world.hasOneSession, step == 1 {
+            let others = checker.known.sockets.filter { $0.key != epoch && $0.value.connectedAt != nil }.keys
+            for other in others { later(.milliseconds(random.below(50)), .input(.remoteClosed(epoch: other))) }
+        }
+        switch world.login {
+        case .silent: break
+        case .hangsUp: try tell(.remoteClosed(epoch: epoch))
+        case .refuses:
+            let cause: OpeningFailure.Cause = random.chance(80) ? .mismatch : .tooLong
+            try tell(.openingFailed(epoch: epoch, .init(step: step, cause: cause)))
+        case .accepts:
+            try tell(.openingAnswered(epoch: epoch, awaiting: min(step + 1, count), begun: begun))
+            if step == count { return try tell(.sessionOpened(epoch: epoch)) }
+            later(.milliseconds(random.below(9000)), .login(epoch: epoch, step: step + 1, of: count, begun: now))
+        }
+    }
+
+    private func host(of epoch: UInt64) -> Int? {
+        checker.known.sockets[epoch].flatMap { World.hosts.firstIndex(of: $0.request.remote.address) }
     }
 
     /// The client logs in on a flow, whoever has it.
@@ -274,6 +319,7 @@ extension Simulation.Pending {
         case .kick(let kicked): kicked == epoch
         case .reply(let replied, _): replied == epoch
         case .beat(let beaten): beaten == epoch
+        case .login(let opened, _, _, _): opened == epoch
         case .input(.dialSucceeded(let dialled, _, _, _)): dialled == epoch
         case .input(.handshakeBegan(let dialled, _)): dialled == epoch
         case .input(.dialFailed(let dialled, _)): dialled == epoch

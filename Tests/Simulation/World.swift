@@ -43,6 +43,15 @@ struct World {
         case swallowsIPv6
     }
 
+    /// What a server does with a login.
+    enum Login: CaseIterable {
+        case accepts
+        /// Answers a step otherwise than was expected.
+        case refuses
+        case silent
+        case hangsUp
+    }
+
     /// What the domain says of the service's hosts.
     enum Services: CaseIterable {
         /// There is no record.
@@ -99,6 +108,9 @@ struct World {
     var services = Services.none
     var supportsDNS = true
     var generation: UInt64 = 0
+    var login = Login.accepts
+    /// Whether a login ends the other flow of the same client.
+    var hasOneSession = false
     /// Flows that somebody in the middle has forgotten: nothing comes through any more, either way.
     var forgotten: Set<UInt64> = []
 

@@ -61,6 +61,25 @@ public struct Heartbeat: Hashable, Sendable {
         return keepalive
     }
 
+    /// The same heartbeat, as often as the client promised its server in the opening: an MQTT server ends the flow of a
+    /// client that is silent for longer than its CONNECT says.
+    func keeping(_ opening: Opening?) -> Heartbeat {
+        guard kind == .mqtt, let promise = opening?.promisedKeepAlive else { return self }
+        let longest = KeepaliveFigures.mqtt(keepAlive: promise).cadence.interval
+        var heartbeat = self
+        if cadence.interval > longest { heartbeat.cadence = cadence(each: longest) }
+        heartbeat.bounds = bounds.map { min($0.lowerBound, longest)...min($0.upperBound, longest) }
+        return heartbeat
+    }
+
+    /// The intervals that may be chosen: the protocol's, and up to what the opening promises where that is longer.
+    func intervals(under opening: Opening?) -> ClosedRange<Duration> {
+        let usual = kind.figures.intervals
+        guard kind == .mqtt, let promise = opening?.promisedKeepAlive else { return usual }
+        let longest = KeepaliveFigures.mqtt(keepAlive: promise).intervals.upperBound
+        return usual.lowerBound...max(usual.upperBound, longest)
+    }
+
     /// Whether its interval is learned.
     public var adapts: Bool { bounds != nil }
 

@@ -65,8 +65,8 @@ public struct SilentLoss: Sendable {
         case .unanswered, .flowFailed(.timedOut): true
         case .opened, .noPath, .pathAvailable, .pathMoved, .retryDue, .dialledTooOften, .serverAsked, .resolutionFailed,
             .dialFailed, .connected, .replaced, .resumed, .unverified, .verified, .remoteClosed, .flowFailed,
-            .localAddressRemoved, .adopted, .restarted, .taken, .parked, .arrived, .clientGone, .redialRequested,
-            .policyChanged, .closeRequested:
+            .localAddressRemoved, .adopted, .restarted, .taken, .parked, .arrived, .clientGone, .sessionOpened,
+            .openingFailed, .redialRequested, .policyChanged, .closeRequested:
             false
         }
     }

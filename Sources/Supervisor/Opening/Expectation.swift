@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// How the answer to a step of an opening exchange is recognized: where it ends, how it begins and what it holds.
+///
+/// - MQTT's CONNACK is four bytes, of which one bit is free; with MQTT 5 a message that begins so.
+/// - A WebSocket's handshake is answered by what ends in an empty line and begins with the status line; what follows
+///   comes in frames.
+/// - XMPP's features, its success and the result of a bind end with their end tag.
+/// - An answer of a line ends with the line.
+public struct Expectation: Hashable, Sendable {
+    /// Where the answer ends.
+    public enum Extent: Hashable, Sendable {
+        /// After so many bytes.
+        case length(Int)
+        /// With the first of these. Not empty.
+        case delimiter([UInt8])
+        /// With the message, as the protocol tells its messages apart.
+        case message(Protocol)
+    }
+
+    /// A protocol whose messages say how long they are.
+    public enum `Protocol`: String, Hashable, Sendable, CaseIterable {
+        /// A control packet (MQTT 3.1.1, section 2.2).
+        case mqtt
+        /// A frame, of a server (RFC 6455, section 5.2).
+        case websocket
+
+        fileprivate var framing: StreamFraming {
+            switch self {
+            case .mqtt: .mqtt
+            case .websocket: .websocket
+            }
+        }
+    }
+
+    /// The longest answer. Servers and proxies hold the head of an HTTP message to 8 or 16 KiB (nginx's
+    /// `large_client_header_buffers`, Node's `--max-http-header-size`), and it is a record of TLS; every other answer to
+    /// a login is shorter.
+    public static let longestAnswer = 16 * 1024
+
+    /// Where it ends.
+    public let extent: Extent
+    /// How it begins.
+    public let beginning: BytePattern
+    /// What it holds somewhere; empty for anything.
+    public let content: [UInt8]
+
+    /// An answer that ends there, begins so and holds that.
+    public init(_ extent: Extent, beginning: BytePattern = BytePattern([]), content: [UInt8] = []) {
+        self.extent = extent
+        self.beginning = beginning
+        self.content = content
+    }
+
+    /// These bytes and no others.
+    public init(_ pattern: BytePattern) { self.init(.length(pattern.count), beginning: pattern) }
+
+    /// How what has come compares with an expectation.
+    enum Match: Hashable, Sendable {
+        /// The first so many bytes are the answer, whole.
+        case whole(length: Int)
+        /// They may become it.
+        case beginning
+        /// They are something else.
+        case mismatch
+        /// They may be it, and are longer than an answer can be.
+        case tooLong
+    }
+
+    /// Compares. The first byte is the first one after the answer to the step before.
+    func match(_ input: ArraySlice<UInt8>) -> Match {
+        guard beginning.agrees(with: input) else { return .mismatch }
+        switch end(in: input) {
+        case .none: return .mismatch
+        case .ahead: return input.count < Self.longestAnswer ? .beginning : .tooLong
+        case .after(let length) where length > Self.longestAnswer: return .tooLong
+        case .after(let length):
+            let answer = input.prefix(length)
+            return beginning.begins(answer) && answer.holds(content) ? .whole(length: length) : .mismatch
+        }
+    }
+
+    private enum End {
+        /// So many bytes are the answer.
+        case after(Int)
+        /// It has not come.
+        case ahead
+        /// The protocol has no such message.
+        case none
+    }
+
+    private func end(in input: ArraySlice<UInt8>) -> End {
+        switch extent {
+        case .length(let length):
+            return input.count < length ? .ahead : .after(length)
+        case .delimiter(let delimiter):
+            return input.firstEnd(of: delimiter).map { .after($0 - input.startIndex) } ?? .ahead
+        case .message(let kind):
+            guard !input.isEmpty else { return .ahead }
+            var tracker = MessageTracker(kind.framing, isFromServer: true)
+            let length = tracker.advance(input)
+            if tracker.isLost { return .none }
+            return tracker.isBetweenMessages ? .after(length) : .ahead
+        }
+    }
+
+    /// How many bytes of its owner's it takes.
+    var size: Int {
+        let delimiter = if case .delimiter(let bytes) = extent { bytes.count } else { 0 }
+        return beginning.count + content.count + delimiter
+    }
+
+    /// What is wrong with it, for the end of a sentence; `nil` if nothing is.
+    var problem: String? {
+        switch extent {
+        case .length(let length):
+            guard (1...Self.longestAnswer).contains(length) else {
+                return "an answer has from 1 to \(Self.longestAnswer) bytes"
+            }
+            if length < max(beginning.count, content.count) { return "is shorter than what it holds" }
+        case .delimiter(let delimiter):
+            if delimiter.isEmpty { return "ends with nothing" }
+        case .message:
+            // Any message at all would do, a refusal too.
+            if beginning.count == 0, content.isEmpty { return "says nothing of the message" }
+        }
+        return nil
+    }
+}
+
+extension Expectation: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    /// Its kind. What it holds may be a secret.
+    public var description: String {
+        switch extent {
+        case .length(let length): "an answer of \(length) bytes"
+        case .delimiter: "an answer up to its delimiter"
+        case .message(let kind): "a message of \(kind.rawValue)"
+        }
+    }
+    /// The same.
+    public var debugDescription: String { description }
+    /// The same.
+    public var customMirror: Mirror { Mirror(self, children: ["extent": description]) }
+}
+
+extension ArraySlice<UInt8> {
+    /// The index behind the first occurrence of `part`, which is not empty.
+    fileprivate func firstEnd(of part: [UInt8]) -> Index? {
+        guard let first = part.first, count >= part.count else { return nil }
+        var start = startIndex
+        while let found = self[start...].firstIndex(of: first), endIndex - found >= part.count {
+            if self[found..<found + part.count].elementsEqual(part) { return found + part.count }
+            start = found + 1
+        }
+        return nil
+    }
+
+    fileprivate func holds(_ part: [UInt8]) -> Bool { part.isEmpty || firstEnd(of: part) != nil }
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NetworkPath
+
+@testable import Supervisor
+
+// What is known of openings, and what is checked of them.
+
+extension Checker {
+    /// A flow is connected: it stands, or waits for its opening beside one with a session.
+    func noteConnected(_ epoch: UInt64, _ now: Duration) {
+        let keepsOld = known.opening != nil && known.standing != nil && known.hasSession
+        known.sockets[epoch]?.connectedAt = now
+        if let opening = known.opening {
+            known.play = Play(epoch: epoch, begunAt: now, stepBegunAt: now, missing: opening.steps.count)
+        } else {
+            known.sockets[epoch]?.settledAt = now
+        }
+        if keepsOld {
+            known.next = epoch
+            known.nextLife = known.life
+            known.nextLife.begin(known.policy, now)
+        } else {
+            known.life.begin(known.policy, now)
+            known.custody = known.play == nil ? .new : .opening
+        }
+    }
+
+    func noteOpening(_ input: ConnectionInput, _ now: Duration) {
+        switch input {
+        case .openingLeft(let opening):
+            known.left = opening
+        case .openingAnswered(let epoch, _, let begun) where epoch == known.play?.epoch:
+            known.play?.stepBegunAt = now
+            known.play?.missing -= 1
+            guard let begun else { break }
+            if epoch == known.next { known.nextLife.proved(begun, now) } else { known.life.proved(begun, now) }
+        case .sessionOpened(let epoch) where epoch == known.play?.epoch:
+            known.sockets[epoch]?.settledAt = now
+            silentOpenings = 0
+            // That of the next flow counts from the moment in which the old one is closed.
+            if epoch == known.next { break }
+            known.play = nil
+            known.custody = .parked
+            heartbeatChanged(now)
+        case .openingFailed(let epoch, _) where epoch == known.play?.epoch && epoch != known.next:
+            silentOpenings = 0
+            known.play = nil
+            known.custody = .new
+        default:
+            break
+        }
+    }
+
+    /// The flow that stood is closed, and the next one takes its place, logged in on or not.
+    func promoteNext() {
+        guard let next = known.next else { return }
+        known.life = known.nextLife
+        known.custody = .opening
+        if known.sockets[next]?.settledAt != nil {
+            known.play = nil
+            known.custody = .parked
+        }
+        known.next = nil
+    }
+
+    /// Whether a flow that was to take another's place was given up for a cause that the rules name.
+    func checkEndOfNext(
+        _ epoch: UInt64, _ reason: CloseReason, of input: ConnectionInput, _ before: Knowledge, _ now: Duration
+    ) throws {
+        let local = before.sockets[epoch]?.local?.address
+        let isForCause: Bool =
+            switch input {
+            case .remoteClosed(let ended): ended == epoch && reason == .remoteClosed
+            case .flowFailed(let ended, _): ended == epoch && reason == .failed
+            case .openingFailed(let failed, _): failed == epoch && reason == .failed
+            case .timerFired(.opening): reason == .timedOut && before.play.map { $0.deadline <= now } ?? false
+            case .pathChanged(let new):
+                (reason == .pathMoved && new.status == .satisfied && new.source != local)
+                    || (reason == .pathLost && new.isCoherent && !Self.mayDial(new))
+            case .localAddressRemoved(let address): address == local && reason == .localAddressRemoved
+            case .redialRequested: reason == .superseded
+            case .policyChanged(let new):
+                reason == .superseded && (Self.isElsewhere(new, before.policy) || !new.movesToBetterPath)
+            case .abandoned: reason == .abandoned && !before.policy.keepsAbandonedFlow
+            case .closeRequested: reason == .closeRequested
+            case .opened, .adopted, .resolved, .resolutionFailed, .handshakeBegan, .dialSucceeded, .dialFailed,
+                .timerFired, .probeSent, .answered, .answerHidden, .acknowledged, .arrived, .taken, .parked, .resumed,
+                .serverAsked, .openingLeft, .openingAnswered, .sessionOpened:
+                false
+            }
+        try require(isForCause, .keepsSession, "the next flow is closed as \(reason) on \(input)")
+    }
+
+    /// Whether the session is what was said of it, and its events are told when they must be.
+    func checkOpenings(
+        after input: ConnectionInput, _ before: Knowledge, _ actions: [ConnectionAction], _ silentBefore: Int
+    ) throws {
+        let kinds = actions.compactMap { if case .emit(let event) = $0 { event.kind } else { nil } }
+        var (isRefused, isOpened) = (false, false)
+        switch input {
+        case .openingFailed(let epoch, _):
+            isRefused = epoch == before.play?.epoch && epoch == before.standing
+        case .sessionOpened(let epoch):
+            isOpened = epoch == before.play?.epoch && epoch == before.standing
+            if epoch == before.play?.epoch {
+                try require(before.play?.missing == 0, .sessionsTrue, "opened before all was answered")
+                try require(known.standing == epoch && known.custody == .parked, .sessionsTrue, "\(known.custody)")
+            } else {
+                try require(actions.isEmpty, .silentWithoutNews, "\(actions)")
+            }
+        default:
+            break
+        }
+        let isSilent = silentOpenings == 3 && silentBefore == 2
+        try require(kinds.contains(.openingFailed) == (isRefused || isSilent), .openingsEnd, "\(kinds) on \(input)")
+        try require(kinds.contains(.sessionOpened) == isOpened, .sessionsTrue, "\(kinds) on \(input)")
+    }
+
+    /// Whether the move that an opening was part of is told to have failed, and tried again.
+    func checkFailedMove(_ actions: [ConnectionAction]) throws {
+        let isTold = actions.contains { if case .emit(let event) = $0 { event.kind == .moveFailed } else { false } }
+        let isRetried = known.timers[.retry] != nil
+        try require(isTold && isRetried == known.hasBetterPath, .movesToBetterPath, "gives up silently")
+    }
+}
