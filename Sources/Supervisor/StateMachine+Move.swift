@@ -122,7 +122,9 @@ extension Path {
     /// old one's packets by the new way too, where few routers let them pass.
     fileprivate func isBetter(for flow: ConnectionStateMachine.Ready, under policy: ConnectionPolicy) -> Bool {
         // The path to another of the name's addresses says nothing of this one's.
-        guard policy.movesToBetterPath, policy.redials, status == .satisfied, let source, destination == flow.remote.address else {
+        guard policy.movesToBetterPath, policy.redials, status == .satisfied, let source,
+            destination == flow.remote.address
+        else {
             return false
         }
         // Bytes that the server counts as delivered go to the client first.

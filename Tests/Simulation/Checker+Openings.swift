@@ -84,7 +84,8 @@ extension Checker {
                 reason == .superseded && (Self.isElsewhere(new, before.policy) || !new.movesToBetterPath)
             case .abandoned: reason == .abandoned && !before.policy.keepsAbandonedFlow
             case .closeRequested: reason == .closeRequested
-            case .opened, .adopted, .resolved, .resolutionFailed, .handshakeBegan, .dialSucceeded, .dialFailed,
+            case .opened, .adopted, .reopened, .resolved, .resolutionFailed, .handshakeBegan, .dialSucceeded,
+                .dialFailed,
                 .timerFired, .probeSent, .answered, .answerHidden, .acknowledged, .arrived, .taken, .parked, .resumed,
                 .serverAsked, .openingLeft, .openingAnswered, .sessionOpened:
                 false

@@ -206,7 +206,8 @@ final class Checker {
         case .arrived(let epoch), .taken(let epoch), .parked(let epoch), .abandoned(let epoch):
             if epoch == known.standing, known.custody.session != .opening { noteHands(input, now) }
         case .openingLeft, .openingAnswered, .sessionOpened, .openingFailed: noteOpening(input, now)
-        case .opened, .adopted, .reopened, .localAddressRemoved, .remoteClosed, .flowFailed, .closeRequested, .probeSent,
+        case .opened, .adopted, .reopened, .localAddressRemoved, .remoteClosed, .flowFailed, .closeRequested,
+            .probeSent,
             .answered, .answerHidden, .acknowledged:
             break
         }
