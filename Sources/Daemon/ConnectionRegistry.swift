@@ -88,8 +88,9 @@ final class ConnectionRegistry {
     /// The fewest events kept. A subscriber that reconnects after a second of a busy network resumes without a gap.
     private static let fewestEvents = 1024
     /// Events kept for each connection. When the network goes and returns, each makes four within one turn of the queue
-    /// (waiting, resolving, connecting, ready), and a subscriber that reads at its own pace must find them all; two more
-    /// are for addresses that are tried meanwhile. No more, since they are most of what a connection at rest takes.
+    /// (waiting, resolving, connecting, ready), and a subscriber that reads at its own pace must find them all; two
+    /// more are for addresses that are tried meanwhile. No more, since they are most of what a connection at rest
+    /// takes.
     private static let eventsPerConnection = 6
 
     init(_ context: DialerContext, connectionsPerUser: Int) {

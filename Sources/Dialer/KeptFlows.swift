@@ -74,8 +74,8 @@ extension ConnectionDriver {
 
     /// Goes on where an earlier process stopped, in place of ``open()``.
     ///
-    /// A flow that ended in between is taken for standing, and found to have ended in the next turn of the queue: so what
-    /// follows is what always follows, back-off and unread bytes included.
+    /// A flow that ended in between is taken for standing, and found to have ended in the next turn of the queue: so
+    /// what follows is what always follows, back-off and unread bytes included.
     ///
     /// - Parameter takeDescriptor: gives the descriptor that the store has under a number; `nil` where it has none.
     public func resume(_ kept: KeptFlows, _ takeDescriptor: (UInt64) -> OwnedDescriptor?) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A value that takes one word where it is kept, and whose copies share it: for what is large and mostly absent, since an
-/// agent keeps thousands of connections, and several events of each.
+/// A value that takes one word where it is kept, and whose copies share it: for what is large and mostly absent, since
+/// an agent keeps thousands of connections, and several events of each.
 indirect enum Boxed<Value: Hashable & Sendable>: Hashable, Sendable {
     case value(Value)
 

@@ -19,9 +19,10 @@ public enum ConnectionAction: Hashable, Sendable {
     /// Tell, once, when bytes wait that are not the answer to a keepalive; or do not any more. Told within the same
     /// run where some wait already.
     case watchInput(epoch: UInt64, Bool)
-    /// Log in on a flow for its client, and tell how far it is: ``ConnectionInput/openingAnswered(epoch:awaiting:begun:)`` for
-    /// each answer, and in the end ``ConnectionInput/sessionOpened(epoch:)`` or ``ConnectionInput/openingFailed(epoch:_:)``.
-    /// Nothing else is done on the flow meanwhile.
+    /// Log in on a flow for its client, and tell how far it is:
+    /// ``ConnectionInput/openingAnswered(epoch:awaiting:begun:)`` for each answer, and in the end
+    /// ``ConnectionInput/sessionOpened(epoch:)`` or ``ConnectionInput/openingFailed(epoch:_:)``. Nothing else is done
+    /// on the flow meanwhile.
     case playOpening(epoch: UInt64, Opening)
     /// Find out at once whether the other end of a flow is there: send a keepalive, or where none may be sent have the
     /// kernel send a probe.

@@ -46,8 +46,8 @@ public enum ConnectionInput: Hashable, Sendable {
     /// A client left another opening exchange for the flows to come, in place of the policy's; an empty one for none,
     /// `nil` for the policy's. It is forgotten when the policy leads to another remote.
     case openingLeft(Opening?)
-    /// A step of the opening exchange was answered as expected, and the answer to the step `awaiting` comes next; `begun`
-    /// is when it was sent, `nil` for a step that sends nothing.
+    /// A step of the opening exchange was answered as expected, and the answer to the step `awaiting` comes next;
+    /// `begun` is when it was sent, `nil` for a step that sends nothing.
     case openingAnswered(epoch: UInt64, awaiting: Int, begun: Duration?)
     /// Every step of the opening exchange was answered.
     case sessionOpened(epoch: UInt64)

@@ -31,13 +31,14 @@ public struct ConnectionPolicy: Hashable, Sendable {
     /// and kicks would be dialled each second for ever. After a minute the reset is harmless: whatever kicks later than
     /// that costs its server one connection a minute.
     public var stableAfter: Duration
-    /// Whether another flow is dialled when one ends. Otherwise the connection ends with the flow that a client brought.
+    /// Whether another flow is dialled when one ends. Otherwise the connection ends with the flow that a client
+    /// brought.
     public var redials = true
     /// Whether a flow is kept whose client is gone without having parked it, instead of being made anew. Nobody knows
     /// where in the stream such a client was; a server that does not care, with messages of one line, loses nothing.
     public var keepsAbandonedFlow = false
-    /// What the agent says on each new flow to log in; `nil` to leave that to the client. A client may leave another one
-    /// (``ConnectionInput/openingLeft(_:)``).
+    /// What the agent says on each new flow to log in; `nil` to leave that to the client. A client may leave another
+    /// one (``ConnectionInput/openingLeft(_:)``).
     public var opening: Opening?
     /// How it is secured, where the remote's scheme needs TLS.
     public var tls: TLSPolicy {

@@ -9,7 +9,7 @@ internal import NetworkPath
 /// The driver owns one machine a connection and calls ``process(_:now:using:)`` with everything that happens to it:
 ///
 /// 1. ``ConnectionInput/opened``, ``ConnectionInput/adopted(_:)`` or ``ConnectionInput/reopened(epoch:_:)`` first and
-///    once. Its answer is `observePath`, and the driver tells the path it finds by `pathChanged`, the present one at once
+/// once. Its answer is `observePath`, and the driver tells the path it finds by `pathChanged`, the present one at once
 ///    and each later one as it comes. Nothing is dialled before that.
 /// 2. The actions of a call are run in their order, all of them, before the next input is told. What happens while they
 ///    run (a `connect` that fails on the spot) is an input too: it is kept and told afterwards, never in between.

@@ -67,10 +67,10 @@ public enum ServiceManager {
     /// (``PassedDescriptors``), whatever this one dies of. A descriptor that it has already is not stored twice.
     ///
     /// When this returns, the copy is safe from this process's death: it is in the manager's queue, and the manager
-    /// reads its queue before it looks after dead children (`manager_setup_notify` and `manager_setup_sigchld_event_source`
-    /// in systemd's src/core/manager.c give them priorities in this order). So no barrier (sd_notify_barrier(3)) is
-    /// waited for, which would cost a round trip through the manager for each connection. Where that queue is full
-    /// (512 messages, `net.unix.max_dgram_qlen`) the call waits for the manager.
+    /// reads its queue before it looks after dead children (`manager_setup_notify` and
+    /// `manager_setup_sigchld_event_source` in systemd's src/core/manager.c give them priorities in this order). So no
+    /// barrier (sd_notify_barrier(3)) is waited for, which would cost a round trip through the manager for each
+    /// connection. Where that queue is full (512 messages, `net.unix.max_dgram_qlen`) the call waits for the manager.
     ///
     /// - Parameter name: at most 255 printable ASCII characters without a colon. Several may have the same.
     @discardableResult

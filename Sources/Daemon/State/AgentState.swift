@@ -3,8 +3,8 @@
 internal import Dialer
 internal import OrderedCollections
 
-/// What the agent knows and the next run of it needs: the connections and the newest events. It is told by records, each
-/// of which holds entries that belong together.
+/// What the agent knows and the next run of it needs: the connections and the newest events. It is told by records,
+/// each of which holds entries that belong together.
 struct AgentState {
     /// An event with its number.
     struct NumberedEvent: Hashable {

@@ -33,15 +33,15 @@ struct Inheritance: Sendable {
     init() {}
 }
 
-/// The agent's life beyond its process: flows lie in the service manager's store, and what is known of them in a file in
-/// memory, which lies there too.
+/// The agent's life beyond its process: flows lie in the service manager's store, and what is known of them in a file
+/// in memory, which lies there too.
 ///
 /// Whatever a subscriber is told is in the file before. So a subscriber that resumes with the next process finds each
 /// number either never given out, or with the same event; and a connection is what it was said to be.
 @AgentQueue
 final class Continuity {
-    /// After so many processes in a row that began with a state and did not last, it is taken for the cause. Half of what
-    /// the unit allows (`StartLimitBurst=`), so that the other half can do without it.
+    /// After so many processes in a row that began with a state and did not last, it is taken for the cause. Half of
+    /// what the unit allows (`StartLimitBurst=`), so that the other half can do without it.
     static let mostUnsettledStarts = 5
     /// A process that ran for so long did not end because of the state that it began with.
     private static let settlingTime = Duration.seconds(1)
@@ -113,7 +113,8 @@ final class Continuity {
     /// What an earlier process knew, once; `nil` where there was none.
     func takeInherited() -> AgentState? { inherited.take() }
 
-    /// Writes down what belongs together. To be called before anybody is told of it, and before the ``snapshot`` has it.
+    /// Writes down what belongs together. To be called before anybody is told of it, and before the ``snapshot`` has
+    /// it.
     func write(_ entries: [AgentState.Entry]) {
         do throws(SystemError) {
             if file.isDueForCompaction, let snapshot {

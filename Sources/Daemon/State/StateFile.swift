@@ -3,11 +3,12 @@
 internal import Glibc
 internal import Platform
 
-/// The file that the state lies in, in memory: records are appended, and when they take twice the room of what they come
-/// to, they are written anew.
+/// The file that the state lies in, in memory: records are appended, and when they take twice the room of what they
+/// come to, they are written anew.
 ///
 /// There are two files, of which one counts. The new one gets its header last, with a higher number: a process that is
-/// killed in between leaves the old one. Neither ever touches a disk, so what clients left in confidence does not either.
+/// killed in between leaves the old one. Neither ever touches a disk, so what clients left in confidence does not
+/// either.
 @AgentQueue
 final class StateFile {
     /// Below this it is not worth the while to write the records anew.

@@ -2,8 +2,9 @@
 
 /// The state as bytes of a file: a header, and records one after the other.
 ///
-/// A record has its length and its checksum before it. A process that is killed in the middle of writing leaves a record
-/// that is too short or does not match: it was the last one, nobody was told of what stands in it, and it is dropped.
+/// A record has its length and its checksum before it. A process that is killed in the middle of writing leaves a
+/// record that is too short or does not match: it was the last one, nobody was told of what stands in it, and it is
+/// dropped.
 enum StateLog {
     /// How many bytes the header takes.
     static let headerSize = 24

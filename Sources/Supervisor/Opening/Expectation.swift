@@ -34,8 +34,8 @@ public struct Expectation: Hashable, Sendable {
     }
 
     /// The longest answer. Servers and proxies hold the head of an HTTP message to 8 or 16 KiB (nginx's
-    /// `large_client_header_buffers`, Node's `--max-http-header-size`), and it is a record of TLS; every other answer to
-    /// a login is shorter.
+    /// `large_client_header_buffers`, Node's `--max-http-header-size`), and it is a record of TLS; every other answer
+    /// to a login is shorter.
     public static let longestAnswer = 16 * 1024
 
     /// Where it ends.
