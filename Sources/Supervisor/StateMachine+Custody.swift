@@ -98,7 +98,7 @@ extension ConnectionStateMachine {
         state = .ready(ready)
         attend(to: ready, &turn)
         // A move may have waited for the client to read what had come.
-        pathMoved(under: ready, from: path, &turn)
+        moveIfBetter(&turn)
         emit(kind, because: reason, &turn)
     }
 

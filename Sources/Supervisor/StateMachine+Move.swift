@@ -26,6 +26,14 @@ extension ConnectionStateMachine {
         }
     }
 
+    /// Begins to dial over the better path, where there is one and nothing is on its way.
+    mutating func moveIfBetter(_ turn: inout Turn<some RandomNumberGenerator>) {
+        guard case .ready(let ready) = state, ready.move == nil, path?.isBetter(for: ready, under: policy) == true else {
+            return
+        }
+        move(ready, afterFailures: 0, &turn)
+    }
+
     /// Where it is not known any more that a better path is there, what waits to try it waits for nothing. A dial that
     /// is on its way may arrive all the same.
     mutating func forgetWaitingMove(_ turn: inout Turn<some RandomNumberGenerator>) {

@@ -14,6 +14,8 @@ extension Checker {
         if let opening = known.opening {
             known.play = Play(epoch: epoch, begunAt: now, stepBegunAt: now, missing: opening.steps.count)
         } else {
+            // One that was being played on the flow before is over with it.
+            known.play = nil
             known.sockets[epoch]?.settledAt = now
         }
         if keepsOld {

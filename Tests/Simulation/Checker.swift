@@ -459,7 +459,8 @@ final class Checker {
             try require(event.status.since == (stays ? since : now), .eventsTellTheStatus, says("since"))
             try require(!stays || event.status.state == last.status.state, .eventsTellTheStatus, says("state"))
         } else {
-            try require(event.kind == .opened, .eventsTellTheStatus, says("not opened first"))
+            let isFirst = event.kind == .opened || event.kind == .continued
+            try require(isFirst, .eventsTellTheStatus, says("not opened first"))
         }
         seen.states.insert(event.status.state)
         seen.kinds.insert(event.kind)

@@ -25,7 +25,12 @@ extension Simulation {
     /// Lives through a whole sequence: a start, some faults with pauses between them, a recovery, a close.
     mutating func live() throws {
         world.link = random.chance(80) ? .uplink(0) : .none
-        try tell(.opened)
+        if random.chance(10) {
+            checker.newestEpoch = 7
+            try tell(.reopened(epoch: 7, .withoutFlow))
+        } else {
+            try tell(.opened)
+        }
         let faults = 3 + random.below(10)
         for _ in 0..<faults {
             try run(until: now + random.pause())
