@@ -20,7 +20,7 @@ struct DialtoneCommand: AsyncParsableCommand {
         version: Product.version,
         subcommands: [
             Status.self, Watch.self, Check.self, Wait.self, List.self, Open.self, Close.self, Redial.self,
-            History.self, Replay.self,
+            Take.self, Park.self, Adopt.self, History.self, Replay.self,
         ])
 
     /// Runs the command. The daemon's refusals end it with their own words and exit status.
@@ -29,6 +29,8 @@ struct DialtoneCommand: AsyncParsableCommand {
         signal(SIGPIPE, SIG_IGN)
         do {
             var command = try parseAsRoot()
+            // Before anything starts a thread, to which a signal could go.
+            if command is Take { Child.blockSignals() }
             if var command = command as? any AsyncParsableCommand {
                 try await command.run()
             } else {

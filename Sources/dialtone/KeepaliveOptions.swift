@@ -36,8 +36,9 @@ struct KeepaliveOptions: ParsableArguments {
 
     func validate() throws {
         for (option, value) in [("keepalive", keepalive), ("keepalive-tolerance", keepaliveTolerance)] {
-            if let value, !(0...Open.longest).contains(value) {
-                throw ValidationError("--\(option) \(value) is out of range: give seconds from 0 to \(Open.longest)")
+            if let value, !(0...PolicyOptions.longest).contains(value) {
+                throw ValidationError(
+                    "--\(option) \(value) is out of range: give seconds from 0 to \(PolicyOptions.longest)")
             }
         }
         if keepalive == 0, let keepaliveProtocol, keepaliveProtocol != "none" {

@@ -15,58 +15,16 @@ struct Open: AsyncParsableCommand {
     @Option(help: "Its name; by default one made of the remote's host.")
     var name: String?
 
-    @Option(help: "Seconds that sent bytes may stay without acknowledgement until the connection counts as lost.")
-    var userTimeout: Double?
-
-    @Option(help: "The firewall mark of its packets, as in 7 or 0x7.", transform: Number.parse)
-    var mark: Int?
-
-    @Flag(
-        inversion: .prefixedNo,
-        help: "Whether to move to a better path while the old one still works: dialled first, then left.")
-    var makeBeforeBreak: Bool?
-
-    @Option(help: "How its packets are marked for the network: cs5 unless given, ef, af41, …, none, or a number.")
-    var trafficClass: String?
-
-    @Option(help: "In which order its packets leave this machine (SO_PRIORITY), 0 to 6; 6 unless given.")
-    var priority: Int?
-
-    @OptionGroup(title: "Keepalive")
-    var keepalive: KeepaliveOptions
-
-    @OptionGroup(title: "TLS")
-    var tls: TLSOptions
-
-    /// The longest of these times, in seconds: a day. Checked here, since what is longer may not even be a number of
-    /// milliseconds; what the daemon finds too short or too long for the kernel or a protocol, it says itself.
-    static let longest = 86_400
-
-    func validate() throws {
-        if let userTimeout, !(0...Double(Self.longest)).contains(userTimeout) {
-            throw ValidationError(
-                "--user-timeout \(userTimeout) is out of range: give seconds from 0 to \(Self.longest)")
-        }
-    }
+    @OptionGroup
+    var policy: PolicyOptions
 
     func run() async throws {
         let reply = try await DialtoneClient().call(
             ConnectionsAPI.Open.self,
             .init(
-                remote: remote, name: name, keepalive: keepalive.wire, tls: tls.wire,
-                userTimeoutMilliseconds: userTimeout.map { Int($0 * 1000) }, makeBeforeBreak: makeBeforeBreak,
-                trafficClass: trafficClass, priority: priority, mark: mark))
+                remote: remote, name: name, keepalive: policy.keepalive.wire, tls: policy.tls.wire,
+                userTimeoutMilliseconds: policy.userTimeoutMilliseconds, makeBeforeBreak: policy.makeBeforeBreak,
+                trafficClass: policy.trafficClass, priority: policy.priority, mark: policy.mark))
         Output.write([reply.name])
-    }
-}
-
-/// Numbers as people write marks.
-enum Number {
-    static func parse(_ text: String) throws -> Int {
-        let number = text.hasPrefix("0x") ? Int(text.dropFirst(2), radix: 16) : Int(text)
-        guard let number, (0...Int(UInt32.max)).contains(number) else {
-            throw ValidationError("“\(text)” is not a mark: a number from 0 to 4294967295 is, or 0x and hexadecimal")
-        }
-        return number
     }
 }

@@ -16,8 +16,8 @@ struct Redial: AsyncParsableCommand {
     var after: Int?
 
     func validate() throws {
-        if let after, !(0...Open.longest).contains(after) {
-            throw ValidationError("--after \(after) is out of range: give seconds from 0 to \(Open.longest)")
+        if let after, !(0...PolicyOptions.longest).contains(after) {
+            throw ValidationError("--after \(after) is out of range: give seconds from 0 to \(PolicyOptions.longest)")
         }
     }
 

@@ -24,7 +24,9 @@ struct CommandLineTests {
         ["open", "tcp://h:1", "--user-timeout", "1e300"], ["open", "tcp://h:1", "--user-timeout", "nan"],
         ["open", "tcp://h:1", "--mark=-1"], ["open", "tcp://h:1", "--mark", "0x100000000"], ["close"],
         ["close", "a", "b"],
-        ["redial"], ["list", "--frobnicate"], ["status", "extra"],
+        ["redial"], ["list", "--frobnicate"], ["status", "extra"], ["take", "office"], ["take", "office", "cat"],
+        ["take", "office", "--"], ["park"], ["park", "office"], ["park", "office", "--epoch", "x"], ["adopt", "chat"],
+        ["adopt", "chat", "--fd=-1"],
     ])
     func `nonsense is bad usage, told with the right usage`(arguments: [String]) async throws {
         let machine = try await Namespace.island()
@@ -54,7 +56,10 @@ struct CommandLineTests {
         #expect(outcome.error.contains("host:99999") && outcome.error.contains("from 1 to 65535"), "\(outcome)")
     }
 
-    @Test(arguments: [[], ["status"], ["watch"], ["check"], ["wait"], ["list"], ["open"], ["close"], ["redial"]])
+    @Test(arguments: [
+        [], ["status"], ["watch"], ["check"], ["wait"], ["list"], ["open"], ["close"], ["redial"], ["take"], ["park"],
+        ["adopt"],
+    ])
     func `each command has its help`(command: [String]) async throws {
         let machine = try await Namespace.island()
         let outcome = try await machine.outcome([LabAgent.program("dialtone")] + command + ["--help"])
@@ -62,7 +67,10 @@ struct CommandLineTests {
         #expect(outcome.output.hasPrefix("OVERVIEW: "), "\(outcome)")
         #expect(outcome.output.contains("USAGE: \((["dialtone"] + command).joined(separator: " "))"), "\(outcome)")
         if command.isEmpty {
-            for name in ["status", "watch", "check", "wait", "list", "open", "close", "redial"] {
+            let names = [
+                "status", "watch", "check", "wait", "list", "open", "close", "redial", "take", "park", "adopt",
+            ]
+            for name in names {
                 #expect(outcome.output.contains("\n  \(name) "), "\(name) is missing in the help")
             }
         }
@@ -70,7 +78,8 @@ struct CommandLineTests {
 
     @Test(arguments: [
         ["status"], ["status", "--json"], ["watch"], ["watch", "office"], ["list"], ["list", "--json"],
-        ["open", "tcp://127.0.0.1:1"], ["close", "office"], ["redial", "office"],
+        ["open", "tcp://127.0.0.1:1"], ["close", "office"], ["redial", "office"], ["take", "office", "--", "true"],
+        ["park", "office", "--epoch", "1"], ["adopt", "chat", "--fd", "0"],
     ])
     func `with nobody to ask it says where it looked and what to do`(arguments: [String]) async throws {
         let (machine, home) = (try await Namespace.island(), try DaemonHome())

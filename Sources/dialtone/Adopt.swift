@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import ArgumentParser
+internal import DialtoneAPI
+internal import DialtoneClient
+internal import Platform
+
+struct Adopt: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Have the agent keep a connection that another program opened.",
+        discussion: """
+            Inherits the socket as a descriptor, as in `dialtone adopt chat --fd 3 3<>/dev/tcp/192.0.2.1/5222` of \
+            bash. Writes the connection's name.
+            """)
+
+    @Argument(help: "The name it is to have.")
+    var name: String
+
+    @Option(help: ArgumentHelp("The descriptor of its socket.", valueName: "number"))
+    var fd: Int32
+
+    @Option(
+        help: ArgumentHelp(
+            "Where to dial when it is lost, as in tcp://chat.example.com:5222; by default it is not dialled.",
+            valueName: "url"))
+    var remote: String?
+
+    @OptionGroup
+    var policy: PolicyOptions
+
+    func validate() throws {
+        if fd < 0 { throw ValidationError("--fd \(fd) is no descriptor: give a number from 0") }
+    }
+
+    func run() async throws {
+        let name = try await DialtoneClient().adopt(
+            OwnedDescriptor(fd),
+            .init(
+                name: name, remote: remote, keepalive: policy.keepalive.wire, tls: policy.tls.wire,
+                userTimeoutMilliseconds: policy.userTimeoutMilliseconds, makeBeforeBreak: policy.makeBeforeBreak,
+                trafficClass: policy.trafficClass, priority: policy.priority, mark: policy.mark))
+        Output.write([name])
+    }
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import CPlatform
+internal import DialtoneClient
+internal import Glibc
+internal import Platform
+
+/// A command that is run with a connection's socket, and waited for.
+struct Child: Sendable {
+    /// How the command finds the socket.
+    enum Streams {
+        /// As its standard input and output.
+        case standard
+        /// As descriptor 3, in the convention of sd_listen_fds(3).
+        case passed
+    }
+
+    /// What a command's name stands for.
+    enum Finding {
+        case program(String)
+        case missing
+        case forbidden(String)
+    }
+
+    /// Passed on to the command.
+    private static let passedOn = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2]
+    private static let watched = passedOn + [SIGCHLD]
+
+    /// The path of the program, which the command's name may be looked for on `$PATH`.
+    let program: String
+    /// The command as it was given.
+    let arguments: [String]
+    let connection: String
+    let epoch: Int
+    let streams: Streams
+
+    /// Keeps signals for ``run(with:)``. To be called before anything starts a thread.
+    static func blockSignals() {
+        SignalWatch.block(watched)
+    }
+
+    /// Looks for a command as a shell does.
+    static func find(_ command: String) -> Finding {
+        let places =
+            command.contains("/")
+            ? [command]
+            : (Output.environment["PATH"] ?? "/usr/local/bin:/usr/bin:/bin").split(separator: ":")
+                .map { "\($0)/\(command)" }
+        if let program = places.first(where: { isFile($0) && access($0, X_OK) == 0 }) { return .program(program) }
+        return places.first { access($0, F_OK) == 0 }.map { .forbidden($0) } ?? .missing
+    }
+
+    private static func isFile(_ path: String) -> Bool {
+        var status = stat()
+        return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
+    }
+
+    /// Runs the command with the flow's socket, passes signals on to it, and returns its exit status when it has ended;
+    /// 128 and the signal's number when a signal ended it.
+    @AgentQueue
+    func run(with flow: consuming TakenFlow) async throws(SystemError) -> Int32 {
+        let socket = OwnedDescriptor(flow.release())
+        // The command reads and writes as with any file, and O_NONBLOCK is shared by all who have the socket.
+        let flags = try retryingInterrupts("asking for a socket's flags") { fcntl(socket.number, F_GETFL) }
+        if flags & O_NONBLOCK != 0 {
+            try retryingInterrupts("making a socket blocking") { fcntl(socket.number, F_SETFL, flags & ~O_NONBLOCK) }
+        }
+        // Before the command starts: it may have ended when the next line is reached.
+        let ending = Ending()
+        let watch = try SignalWatch(Self.watched) { signal in ending.take(signal) }
+        defer { watch.cancel() }
+        let early = Self.takePending()
+        ending.process = try start(socket.number)
+        for signal in early { kill(ending.process, signal) }
+        socket.close()
+        return await withCheckedContinuation { ending.wait($0) }
+    }
+
+    /// The signals that came while there was no command to pass them on to, whoever sent them.
+    private static func takePending() -> [CInt] {
+        var set = sigset_t()
+        sigemptyset(&set)
+        for signal in passedOn { sigaddset(&set, signal) }
+        var now = timespec()
+        var signals: [CInt] = []
+        while case let signal = sigtimedwait(&set, nil, &now), signal > 0 { signals.append(signal) }
+        return signals
+    }
+
+    private func start(_ socket: CInt) throws(SystemError) -> pid_t {
+        // Out of the way of the numbers that it is to have.
+        let number = fcntl(socket, F_DUPFD_CLOEXEC, 10)
+        if number < 0 { throw .last("duplicating a descriptor") }
+        let copy = OwnedDescriptor(number)
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        for place in streams.places { posix_spawn_file_actions_adddup2(&actions, copy.number, place) }
+        var attributes = posix_spawnattr_t()
+        posix_spawnattr_init(&attributes)
+        defer { posix_spawnattr_destroy(&attributes) }
+        var (none, all) = (sigset_t(), sigset_t())
+        sigemptyset(&none)
+        sigfillset(&all)
+        posix_spawnattr_setsigmask(&attributes, &none)
+        posix_spawnattr_setsigdefault(&attributes, &all)
+        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
+        let command = streams.command(program, arguments)
+        var process: pid_t = 0
+        let code = Self.withStrings(command) { arguments in
+            Self.withStrings(environment) { posix_spawn(&process, command[0], &actions, &attributes, arguments, $0) }
+        }
+        guard code == 0 else { throw SystemError("starting \(program)", code: code) }
+        return process
+    }
+
+    /// This process's environment, and what the command is to know.
+    private var environment: [String] {
+        var all = Output.environment
+        for name in ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"] { all[name] = nil }
+        all["DIALTONE_CONNECTION"] = connection
+        all["DIALTONE_EPOCH"] = "\(epoch)"
+        switch streams {
+        case .standard: break
+        case .passed:
+            all["LISTEN_FDS"] = "1"
+            // A colon parts one name from the next.
+            all["LISTEN_FDNAMES"] = String(connection.map { $0 == ":" ? "_" : $0 })
+        }
+        return all.map { "\($0.key)=\($0.value)" }
+    }
+
+    /// Calls `body` with `strings` as C has them: an array of pointers with a null at its end.
+    private static func withStrings<Value>(
+        _ strings: [String], _ body: ([UnsafeMutablePointer<CChar>?]) -> Value
+    ) -> Value {
+        let copies = strings.map { strdup($0) }
+        defer { for copy in copies { free(copy) } }
+        return body(copies + [nil])
+    }
+
+    /// Waits for a command to end, and passes signals on to it.
+    @AgentQueue
+    private final class Ending {
+        var process: pid_t = 0
+        private var continuation: CheckedContinuation<Int32, Never>?
+
+        func wait(_ continuation: CheckedContinuation<Int32, Never>) {
+            self.continuation = continuation
+            collect()
+        }
+
+        func take(_ signal: SignalWatch.Received) {
+            if signal.number == SIGCHLD { return collect() }
+            // A key of the terminal went to the command as well.
+            if process > 0, !signal.isFromKernel { kill(process, signal.number) }
+        }
+
+        private func collect() {
+            var status: CInt = 0
+            guard let continuation, waitpid(process, &status, WNOHANG) == process else { return }
+            self.continuation = nil
+            let signal = status & 0x7F
+            continuation.resume(returning: signal == 0 ? (status >> 8) & 0xFF : 128 + signal)
+        }
+    }
+}
+
+extension Child.Streams {
+    /// The descriptors that the socket becomes.
+    fileprivate var places: [CInt] {
+        switch self {
+        case .standard: [STDIN_FILENO, STDOUT_FILENO]
+        case .passed: [3]
+        }
+    }
+
+    /// What is run. `$LISTEN_PID` is to be the number of the command's own process, which nobody knows before there is
+    /// one: a shell sets it and becomes the command.
+    fileprivate func command(_ program: String, _ arguments: [String]) -> [String] {
+        switch self {
+        case .standard: [program] + arguments.dropFirst()
+        case .passed:
+            ["/bin/sh", "-c", #"export LISTEN_PID="$$"; exec "$@""#, "sh", program] + arguments.dropFirst()
+        }
+    }
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import ArgumentParser
+
+/// How a connection is supervised.
+struct PolicyOptions: ParsableArguments {
+    @Option(help: "Seconds that sent bytes may stay without acknowledgement until the connection counts as lost.")
+    var userTimeout: Double?
+
+    @Option(help: "The firewall mark of its packets, as in 7 or 0x7.", transform: Number.parse)
+    var mark: Int?
+
+    @Flag(
+        inversion: .prefixedNo,
+        help: "Whether to move to a better path while the old one still works: dialled first, then left.")
+    var makeBeforeBreak: Bool?
+
+    @Option(help: "How its packets are marked for the network: cs5 unless given, ef, af41, …, none, or a number.")
+    var trafficClass: String?
+
+    @Option(help: "In which order its packets leave this machine (SO_PRIORITY), 0 to 6; 6 unless given.")
+    var priority: Int?
+
+    @OptionGroup(title: "Keepalive")
+    var keepalive: KeepaliveOptions
+
+    @OptionGroup(title: "TLS")
+    var tls: TLSOptions
+
+    /// The longest of these times, in seconds: a day. Checked here, since what is longer may not even be a number of
+    /// milliseconds; what the daemon finds too short or too long for the kernel or a protocol, it says itself.
+    static let longest = 86_400
+
+    func validate() throws {
+        if let userTimeout, !(0...Double(Self.longest)).contains(userTimeout) {
+            throw ValidationError(
+                "--user-timeout \(userTimeout) is out of range: give seconds from 0 to \(Self.longest)")
+        }
+    }
+
+    /// For the daemon.
+    var userTimeoutMilliseconds: Int? { userTimeout.map { Int($0 * 1000) } }
+}
+
+/// Numbers as people write marks.
+enum Number {
+    static func parse(_ text: String) throws -> Int {
+        let number = text.hasPrefix("0x") ? Int(text.dropFirst(2), radix: 16) : Int(text)
+        guard let number, (0...Int(UInt32.max)).contains(number) else {
+            throw ValidationError("“\(text)” is not a mark: a number from 0 to 4294967295 is, or 0x and hexadecimal")
+        }
+        return number
+    }
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import ArgumentParser
+internal import DialtoneAPI
+internal import DialtoneClient
+internal import Varlink
+
+struct Take: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Run a command with a connection as its standard input and output.",
+        discussion: """
+            The command finds $DIALTONE_CONNECTION and $DIALTONE_EPOCH in its environment. When it ends with 0, it has \
+            left a session on the connection, between two messages, and the agent keeps that alive from then on. When \
+            it ends otherwise, or by a signal, nothing is known of the session.
+
+            Exit status: the command's; 128 and the signal's number when a signal ended it; 127 when there is no such \
+            command, 126 when it cannot be run; else as of the other commands.
+            """)
+
+    @Argument(help: "The connection's name.")
+    var name: String
+
+    @Flag(
+        help: """
+            Give the command the connection as descriptor 3, and $LISTEN_FDS, $LISTEN_PID and $LISTEN_FDNAMES, as \
+            systemd does.
+            """)
+    var fd = false
+
+    @Argument(parsing: .postTerminator, help: "What to run, with its arguments.")
+    var command: [String] = []
+
+    func validate() throws {
+        if command.isEmpty { throw ValidationError("there is nothing to run: give a command after --") }
+    }
+
+    func run() async throws {
+        let program: String
+        switch Child.find(command[0]) {
+        case .program(let path): program = path
+        case .missing:
+            Output.fail("\(command[0]): there is no such command.")
+            throw ExitCode(127)
+        case .forbidden(let path):
+            Output.fail("\(path) is not a program that this user may run.")
+            throw ExitCode(126)
+        }
+        let client = DialtoneClient()
+        let flow = try await client.take(name)
+        let (epoch, isOver) = (flow.epoch, flow.isOver)
+        let child = Child(
+            program: program, arguments: command, connection: name, epoch: epoch, streams: fd ? .passed : .standard)
+        let status = try await child.run(with: flow)
+        if status == 0, !isOver { try await park(epoch, client) }
+        if status != 0 { throw ExitCode(status) }
+    }
+
+    private func park(_ epoch: Int, _ client: DialtoneClient) async throws {
+        do throws(DialtoneError) {
+            try await client.park(name, epoch: epoch)
+        } catch {
+            guard case .refused(_, let failure) = error, failure.name == ConnectionsAPI.StaleEpoch.errorName else {
+                throw error
+            }
+            // The command did what it was to do; the agent has another flow by now, and sees to the rest.
+            Output.fail("\(name): the connection was lost meanwhile.")
+        }
+    }
+}

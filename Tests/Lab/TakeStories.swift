@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DialtoneAPI
+import Foundation
+import LabSupport
+import Testing
+
+/// `dialtone take`, `park` and `adopt`: programs that know nothing of the agent, on connections that it keeps.
+@Suite("Taken by the command line", .lab)
+struct TakeStories {
+    /// A daemon with the connection "office" to a server that the test plays.
+    private struct Office {
+        let machine: Namespace
+        let home: DaemonHome
+        let daemon: LabProcess
+        let listener: TCPSocket
+        let server: TCPSocket
+        let events: EventRecorder
+
+        var connection: ConnectionsAPI.Connection {
+            get async throws { try #require(try await home.client.connections().first { $0.name == "office" }) }
+        }
+
+        func start(_ arguments: [String]) async throws -> LabProcess {
+            try await machine.spawn(
+                [LabAgent.program("dialtone")] + arguments,
+                environment: DaemonHome.quietCrashes.merging(["DIALTONE_SOCKET": home.socket]) { $1 })
+        }
+
+        /// Takes the connection for a shell that runs `script`.
+        func take(_ options: [String] = [], _ script: String) async throws -> LabProcess {
+            try await start(["take", "office"] + options + ["--", "sh", "-c", script])
+        }
+
+        func parked(after count: Int = 0) async throws -> ConnectionsAPI.Connection {
+            try await events.event("parked", after: count) { $0.kind == .parked }.connection
+        }
+    }
+
+    private func office() async throws -> Office {
+        let (machine, home) = (try await Namespace.island(), try DaemonHome())
+        let daemon = try await home.start(on: machine)
+        let listener = try await machine.run { try TCPSocket.listening(on: 0) }
+        let events = try await EventRecorder.start(by: home.client)
+        _ = try await home.client.open(.init(remote: "tcp://127.0.0.1:\(try listener.port())", name: "office"))
+        try await events.state(.ready, of: "office")
+        let server = try await machine.run { try listener.accept() }
+        return Office(
+            machine: machine, home: home, daemon: daemon, listener: listener, server: server, events: events)
+    }
+
+    @Test func `a program reads and writes the connection as its standard input and output, and leaves it parked`()
+        async throws
+    {
+        let office = try await office()
+        try office.server.send("hello\n")
+        let command = try await office.take(
+            [],
+            """
+            read word; echo "$word to you"; grep flags /proc/self/fdinfo/0
+            echo "$DIALTONE_CONNECTION $DIALTONE_EPOCH $LISTEN_FDS" >&2
+            """
+        )
+        #expect(try await command.exit() == .status(0))
+        #expect(command.text(of: .output).isEmpty)
+        #expect(command.text(of: .error) == "office 1 \n")
+        let words = try office.server.receive().split(separator: "\n")
+        #expect(words.first == "hello to you")
+        // Octal, and without O_NONBLOCK.
+        let flags = try #require(words.last?.split(separator: "\t").last.flatMap { Int($0, radix: 8) })
+        #expect(flags & 0o4000 == 0)
+        let parked = try await office.parked()
+        #expect((parked.epoch, parked.holder, parked.session) == (1, .daemon, .open))
+    }
+
+    @Test func `a program finds the connection as descriptor 3 in the convention of systemd`() async throws {
+        let office = try await office()
+        let command = try await office.take(
+            ["--fd"], #"[ "$LISTEN_PID" = $$ ] && echo "$LISTEN_FDS $LISTEN_FDNAMES" >&3; read word; echo "<$word>""#)
+        try command.send("typed\n")
+        #expect(try await command.exit() == .status(0))
+        // Its own standard input and output are those of whoever runs it.
+        #expect(command.text(of: .output) == "<typed>\n")
+        #expect(try office.server.receive() == "1 office\n")
+        _ = try await office.parked()
+    }
+
+    @Test func `a program that fails leaves a connection of whose session nothing is known`() async throws {
+        let office = try await office()
+        let command = try await office.take([], "exit 3")
+        #expect(try await command.exit() == .status(3))
+        let abandoned = try await office.events.event("abandoned") { $0.kind == .abandoned }.connection
+        #expect((abandoned.holder, abandoned.session) == (.daemon, .unknown))
+        #expect(!office.events.events.contains { $0.kind == .parked })
+    }
+
+    @Test(arguments: [SIGTERM, SIGINT, SIGHUP, SIGUSR1])
+    func `a signal reaches the program, which decides what becomes of it`(signal: CInt) async throws {
+        let office = try await office()
+        let command = try await office.take(
+            [], "trap 'exit 7' TERM INT HUP USR1; echo ready >&2; read x; exit 9")
+        _ = try await command.line(containing: "ready")
+        command.signal(signal)
+        #expect(try await command.exit() == .status(7))
+    }
+
+    @Test func `a program that a signal ends is told as shells tell it`() async throws {
+        let office = try await office()
+        #expect(try await office.take(["--fd"], "kill -KILL $$").exit() == .status(128 + SIGKILL))
+    }
+
+    @Test(arguments: [("no-such-command", 127 as CInt), ("/no/such/command", 127), ("/etc/passwd", 126), ("/etc", 126)])
+    func `what cannot be run takes nothing`(program: String, status: CInt) async throws {
+        let office = try await office()
+        let command = try await office.start(["take", "office", "--", program])
+        #expect(try await command.exit() == .status(status))
+        #expect(command.text(of: .error).contains(program))
+        #expect(try await office.connection.holder == .daemon)
+        #expect(!office.events.events.contains { $0.kind == .taken })
+    }
+
+    @Test func `a program parks by itself with what its environment says`() async throws {
+        let office = try await office()
+        let dialtone = LabAgent.program("dialtone")
+        #expect(try await office.take([], "\(dialtone) park office && exit 5").exit() == .status(5))
+        #expect(try await office.parked().session == .open)
+        let stale = try await office.start(["park", "office", "--epoch", "7"])
+        #expect(try await stale.exit() == .status(EXIT_FAILURE))
+        #expect(stale.text(of: .error).hasPrefix("dialtone: "))
+    }
+
+    @Test func `a connection that another program opened is adopted, and taken later`() async throws {
+        let office = try await office()
+        let dialtone = LabAgent.program("dialtone")
+        let script = "exec 3<>/dev/tcp/127.0.0.1/\(try office.listener.port()); \(dialtone) adopt chat --fd 3"
+        let adoption = try await office.machine.spawn(
+            ["bash", "-c", script], environment: ["DIALTONE_SOCKET": office.home.socket])
+        let server = try await office.machine.run { try office.listener.accept() }
+        #expect(try await adoption.exit() == .status(0), "\(adoption.text(of: .error))")
+        #expect(adoption.text(of: .output) == "chat\n")
+        try server.send("while you slept\n")
+        let taken = try await office.start(["take", "chat", "--", "sh", "-c", #"read words; echo "$words?""#])
+        #expect(try await taken.exit() == .status(0))
+        #expect(try server.receive() == "while you slept?\n")
+    }
+}
