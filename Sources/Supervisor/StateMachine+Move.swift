@@ -28,9 +28,8 @@ extension ConnectionStateMachine {
 
     /// Begins to dial over the better path, where there is one and nothing is on its way.
     mutating func moveIfBetter(_ turn: inout Turn<some RandomNumberGenerator>) {
-        guard case .ready(let ready) = state, ready.move == nil, path?.isBetter(for: ready, under: policy) == true else {
-            return
-        }
+        guard case .ready(let ready) = state, ready.move == nil, let path, path.isBetter(for: ready, under: policy)
+        else { return }
         move(ready, afterFailures: 0, &turn)
     }
 

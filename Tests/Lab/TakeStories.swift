@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import DialtoneAPI
+import DialtoneClient
 import Foundation
 import LabSupport
 import Testing
