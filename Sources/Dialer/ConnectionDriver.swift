@@ -103,6 +103,12 @@ public final class ConnectionDriver {
         process(.parked(epoch: epoch))
     }
 
+    /// Takes the flow back from a client that never came to read or write it.
+    public func takeBack(_ epoch: UInt64) {
+        flows[epoch]?.isParked = true
+        process(.returned(epoch: epoch))
+    }
+
     /// The client that had the flow is gone, and did not park it.
     public func abandon(_ epoch: UInt64) {
         flows[epoch]?.isParked = true

@@ -41,6 +41,8 @@ public enum ConnectionInput: Hashable, Sendable {
     case taken(epoch: UInt64)
     /// The client gave the flow back, with a session on it.
     case parked(epoch: UInt64)
+    /// The flow comes back from a client that has neither read nor written: a program that did not start.
+    case returned(epoch: UInt64)
     /// The client that had the flow is gone without having parked it.
     case abandoned(epoch: UInt64)
     /// A client left another opening exchange for the flows to come, in place of the policy's; an empty one for none,

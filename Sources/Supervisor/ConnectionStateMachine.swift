@@ -168,6 +168,7 @@ public struct ConnectionStateMachine: ~Copyable {
         case .arrived(let epoch): arrived(epoch, &turn)
         case .taken(let epoch): taken(epoch, &turn)
         case .parked(let epoch): parked(epoch, &turn)
+        case .returned(let epoch): returned(epoch, &turn)
         case .abandoned(let epoch): abandoned(epoch, &turn)
         case .openingLeft(let opening): openingLeft(opening, &turn)
         case .openingAnswered(let epoch, let awaited, let begun): openingAnswered(epoch, awaited, begun, &turn)

@@ -64,6 +64,13 @@ extension ConnectionStateMachine {
         hand(epoch, because: .parked, kind: .parked, &turn) { $0.holder == .client ? .parked : nil }
     }
 
+    /// The flow comes back as it was given: whoever was to have it never ran.
+    mutating func returned(_ epoch: UInt64, _ turn: inout Turn<some RandomNumberGenerator>) {
+        hand(epoch, because: .parked, kind: .parked, &turn) { custody in
+            custody.holder == .client ? Custody(holder: .daemon, session: custody.session) : nil
+        }
+    }
+
     /// The client that had the flow is gone, and did not say where in the stream it was.
     mutating func abandoned(_ epoch: UInt64, _ turn: inout Turn<some RandomNumberGenerator>) {
         guard case .ready(let ready) = state, ready.epoch == epoch, ready.custody.holder == .client else { return }

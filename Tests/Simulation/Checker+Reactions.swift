@@ -108,7 +108,7 @@ extension Checker {
             if epoch != before.standing { try require(actions.isEmpty, .silentWithoutNews, "\(actions)") }
         case .serverAsked:
             try require(actions.isEmpty, .silentWithoutNews, "\(actions)")
-        case .arrived(let epoch), .taken(let epoch), .parked(let epoch), .abandoned(let epoch):
+        case .arrived(let epoch), .taken(let epoch), .parked(let epoch), .returned(let epoch), .abandoned(let epoch):
             try checkHands(epoch, before, actions, status, now)
         case .openingFailed:
             if before.next != nil, known.next == nil { try checkFailedMove(actions) }

@@ -203,7 +203,7 @@ final class Checker {
             known.life.probes = []
             answerHiddenAt = now
         case .acknowledged(let epoch, let begun) where epoch == known.standing: known.life.proved(begun, now)
-        case .arrived(let epoch), .taken(let epoch), .parked(let epoch), .abandoned(let epoch):
+        case .arrived(let epoch), .taken(let epoch), .parked(let epoch), .returned(let epoch), .abandoned(let epoch):
             if epoch == known.standing, known.custody.session != .opening { noteHands(input, now) }
         case .openingLeft, .openingAnswered, .sessionOpened, .openingFailed: noteOpening(input, now)
         case .opened, .adopted, .reopened, .localAddressRemoved, .remoteClosed, .flowFailed, .closeRequested,
@@ -227,6 +227,8 @@ final class Checker {
             known.life.probes = []
         case .parked where isHeld:
             known.custody = .parked
+        case .returned where isHeld:
+            known.custody = Custody(holder: .daemon, session: known.custody.session)
         case .abandoned where isHeld && known.policy.keepsAbandonedFlow:
             known.custody = Custody(holder: .daemon, session: .unknown)
         default:
@@ -432,8 +434,8 @@ final class Checker {
                 ended == epoch && reason == .abandoned && before.custody.holder == .client
                     && !before.policy.keepsAbandonedFlow
             case .opened, .adopted, .reopened, .resolved, .resolutionFailed, .handshakeBegan, .dialFailed, .timerFired,
-                .probeSent, .answered, .answerHidden, .acknowledged, .arrived, .taken, .parked, .resumed, .serverAsked,
-                .openingLeft, .openingAnswered, .openingFailed:
+                .probeSent, .answered, .answerHidden, .acknowledged, .arrived, .taken, .parked, .returned, .resumed,
+                .serverAsked, .openingLeft, .openingAnswered, .openingFailed:
                 false
             }
         try require(isForCause, .flowEndsForCause, "closed as \(reason) on \(input)")

@@ -86,7 +86,9 @@ extension Simulation {
         case .openedFlowEnds: if let play = checker.known.play { try tell(.remoteClosed(epoch: play.epoch)) }
         case .bytesArrive: try withFlow { .arrived(epoch: $0) }
         case .clientTakes: try withFlow { .taken(epoch: $0) }
-        case .clientParks: try withFlow { .parked(epoch: $0) }
+        case .clientParks:
+            let isUntouched = random.chance(10)
+            try withFlow { isUntouched ? .returned(epoch: $0) : .parked(epoch: $0) }
         case .clientGoes: try withFlow { .abandoned(epoch: $0) }
         case .calm: try run(until: now + .seconds(checker.known.policy.heartbeat == nil ? 3600 : 600))
         }
@@ -169,8 +171,11 @@ extension Simulation {
         try tell(.probeSent(epoch: epoch))
         try tell(.answered(epoch: epoch, count: 1))
         try tell(.acknowledged(epoch: epoch, begun: now))
-        for word in [ConnectionInput.arrived, ConnectionInput.taken, ConnectionInput.parked, ConnectionInput.abandoned]
-        {
+        let words = [
+            ConnectionInput.arrived, ConnectionInput.taken, ConnectionInput.parked, ConnectionInput.returned,
+            ConnectionInput.abandoned,
+        ]
+        for word in words {
             try tell(word(epoch))
         }
         try tell(.openingAnswered(epoch: epoch, awaiting: 1, begun: now))

@@ -31,6 +31,18 @@ import Testing
         #expect(harness.status.custody == Custody(holder: .client, session: .open))
     }
 
+    @Test func whoNeverCameToReadLeavesNoSession() {
+        var harness = Harness.ready(Self.session)
+        harness.tell(.taken(epoch: 1))
+        let actions = harness.tell(.returned(epoch: 1))
+        #expect(actions.first == .watchInput(epoch: 1, true))
+        #expect(harness.status.custody == Custody(holder: .daemon, session: .unknown))
+        #expect(harness.tell(.returned(epoch: 1)) == [])
+        // One that stood still stands.
+        harness.tell(all: .taken(epoch: 1), .parked(epoch: 1), .taken(epoch: 1), .returned(epoch: 1))
+        #expect(harness.status.custody == .parked)
+    }
+
     @Test func anAnswerThatTheClientMayReadIsNotAwaited() {
         var harness = Harness.ready(Self.session)
         harness.tell(all: .taken(epoch: 1), .parked(epoch: 1), .probeSent(epoch: 1))
