@@ -150,8 +150,8 @@ let package = Package(
         tests(
             "Daemon",
             [
-                "CLabSupport", "Daemon", "Dialer", "DialtoneAPI", "NetworkPath", "Platform", "Reachability",
-                "Supervisor", "Varlink",
+                "Activation", "CLabSupport", "Daemon", "Dialer", "DialtoneAPI", "NetworkPath", "Platform",
+                "Reachability", "Supervisor", "TestSupport", "Varlink",
             ]),
         // The state machine in virtual time; the whole on a real kernel; the house rules.
         tests("Simulation", ["Models", "NetworkPath", "Supervisor", "TestSupport"]),

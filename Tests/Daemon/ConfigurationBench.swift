@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Activation
 import Foundation
 
 @testable import Daemon
@@ -35,7 +36,13 @@ final class ConfigurationBench {
             files,
             ConfigurationChecks(
                 remoteProblem: { $0.contains("://") ? nil : "has no scheme, such as tcp://" },
-                userNumber: { $0 == "kiosk" ? 1001 : nil }))
+                userNumber: { $0 == "kiosk" ? 1001 : nil },
+                identity: { (1000..<2000).contains($0) || $0 == 0 ? Self.identity($0) : nil }, daemonUser: 0))
+    }
+
+    /// What belongs to a user.
+    static func identity(_ user: UInt32) -> ProgramIdentity {
+        ProgramIdentity(user: user, group: user, groups: [user], name: "user\(user)", home: "/home", shell: "/bin/sh")
     }
 
     /// The errors of a load, a line for each, without the directory.

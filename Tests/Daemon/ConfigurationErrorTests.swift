@@ -77,12 +77,49 @@ struct ConfigurationErrorTests {
             "wake.exec = []",
             "4:1: connection.wake.exec: begins with the absolute path of a program; nothing is searched in PATH"
         ),
-        ("wake.exec = ['/bin/true', 1]", "4:27: connection.wake.exec: expected a string, found an integer"),
+        (
+            "owner = 1001\nwake.exec = ['/bin/true', 1]",
+            "5:27: connection.wake.exec: expected a string, found an integer"
+        ),
+        (
+            "wake.exec = ['/bin/true']",
+            "4:14: connection.wake.exec: would run as root; say whose it is with owner, \"root\" if that is meant"
+        ),
+        (
+            "owner = 4711\nwake.exec = ['/bin/true']",
+            "5:14: connection.wake.exec: user 4711, whose it would be, is not in the system's list of users"
+        ),
+        ("wake.stdio = true", "4:14: connection.wake.stdio: only a wake with exec has it"),
+        ("wake.relaunch = false", "4:17: connection.wake.relaunch: only a wake with exec has it"),
+        (
+            "wake.launch = 'always'",
+            "4:15: connection.wake.launch: \"always\" needs something to launch: exec, or unit"
+        ),
+        (
+            "wake.reasons = ['data', 'date']",
+            "4:25: connection.wake.reasons: unknown value \"date\"; did you mean \"data\"?"
+        ),
+        ("wake.attempts = 0", "4:17: connection.wake.attempts: 0 is out of range; from 1 to 20"),
+        ("wake.answer = '2m'", "4:15: connection.wake.answer: \"2m\" is out of range; from 100ms to 1m"),
+        (
+            "wake = { pause = '1m', longest_pause = '30s' }",
+            "4:40: connection.wake.longest_pause: \"30s\" is shorter than pause, \"1m\""
+        ),
+        ("wake.signal = 1", "4:15: connection.wake.signal: expected true or a signal's name, found an integer"),
         (
             "wake.signal = 'SIGKILL'",
             "4:15: connection.wake.signal: unknown value \"SIGKILL\"; \(signals)"
         ),
-        ("wake.thaw = 'yes'", "4:13: connection.wake.thaw: expected true or false, found a string"),
+        (
+            "wake.thaw = 'yes'",
+            "4:13: connection.wake.thaw: \"yes\" is neither a unit (\"baresip.service\") nor the absolute path of a "
+                + "control group"
+        ),
+        (
+            "wake.thaw = '/sys/fs/cgroup/../..'",
+            "4:13: connection.wake.thaw: \"/sys/fs/cgroup/../..\" is neither a unit (\"baresip.service\") nor the "
+                + "absolute path of a control group"
+        ),
         ("tls = true", "4:7: connection.tls: expected a table, found a boolean"),
         ("tls.ca = 'ca.pem'", "4:10: connection.tls.ca: \"ca.pem\" is not an absolute path"),
         ("tls.key = '/k.pem'", "4:11: connection.tls.key: needs a certificate, which tells whose it is"),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+public import Activation
 public import Supervisor
 
 /// What an administrator or user told the daemon. Plain values: two loads of the same text are equal, wherever in the
@@ -129,12 +130,32 @@ public struct BackoffSettings: Hashable, Sendable {
 public struct WakeSettings: Hashable, Sendable {
     /// A unit of the service manager to start.
     public var unit: String?
-    /// A program to run, by its absolute path, with its arguments.
+    /// A program to launch, by its absolute path, with its arguments.
     public var command: [String]?
-    /// A signal for the process that parked the connection: `SIGUSR1`.
-    public var signal: String?
-    /// Whether to thaw the control group of the process that parked the connection.
-    public var thaw = false
+    /// Whether the program finds the socket as its standard input and output.
+    public var usesStandardStreams: Bool?
+    /// Whose the program is to be.
+    public var identity: ProgramIdentity?
+    /// The number of a signal for the process that parked the connection.
+    public var signal: Int32?
+    /// What is thawed.
+    public var thaw: WakeTargets.Thaw?
+    /// When the client is launched.
+    public var launch: WakePolicy.Launch?
+    /// Whether a program that failed is launched again.
+    public var relaunches: Bool?
+    /// What the client is woken for.
+    public var reasons: Set<WakeReason>?
+    /// How long a client that runs has to acknowledge.
+    public var answerTime: Duration?
+    /// How long a client that is started has.
+    public var startTime: Duration?
+    /// How often each means is tried.
+    public var rounds: Int?
+    /// The wait before the second round, and before a program that failed is launched again.
+    public var pause: Duration?
+    /// The longest such wait.
+    public var longestPause: Duration?
 
     /// Nothing but the event.
     public init() {}

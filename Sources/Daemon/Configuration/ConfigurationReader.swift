@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+public import Activation
+public import Glibc
 internal import Supervisor
 internal import TOML
 
@@ -12,34 +14,32 @@ public struct ConfigurationChecks: Sendable {
     public var policyProblem: @Sendable (ConnectionSettings) -> (key: String, problem: String)?
     /// A user's number by name; `nil` if there is no such user.
     public var userNumber: @Sendable (String) -> UInt32?
+    /// What belongs to a user whose program is launched; `nil` if there is no such user.
+    public var identity: @Sendable (UInt32) -> ProgramIdentity?
+    /// The user that the daemon runs as.
+    public var daemonUser: UInt32
 
     /// The checks of a load. Users are looked up with getpwnam(3) unless told otherwise, which may ask the network:
     /// load off the agent's queue.
     public init(
         remoteProblem: @escaping @Sendable (String) -> String?,
         policyProblem: @escaping @Sendable (ConnectionSettings) -> (key: String, problem: String)? = { _ in nil },
-        userNumber: @escaping @Sendable (String) -> UInt32? = systemUserNumber
+        userNumber: @escaping @Sendable (String) -> UInt32? = systemUserNumber,
+        identity: @escaping @Sendable (UInt32) -> ProgramIdentity? = { ProgramIdentity.lookUp($0) },
+        daemonUser: UInt32 = geteuid()
     ) {
         self.remoteProblem = remoteProblem
         self.policyProblem = policyProblem
         self.userNumber = userNumber
+        self.identity = identity
+        self.daemonUser = daemonUser
     }
 }
 
 /// The schema: from the tables of the files to a ``Configuration``. The limits of each value stand here.
 struct ConfigurationReader {
-    private static let waits = Duration.milliseconds(100)...Duration.seconds(24 * 3600)
+    static let waits = Duration.milliseconds(100)...Duration.seconds(24 * 3600)
     private static let timeouts = Duration.seconds(1)...Duration.seconds(86_400)
-
-    /// Signals that are a nudge. The others end a program, stop it or mean a fault, and a wake must not.
-    private enum Signal: String, CaseIterable {
-        case hangUp = "SIGHUP"
-        case user1 = "SIGUSR1"
-        case user2 = "SIGUSR2"
-        case proceed = "SIGCONT"
-        case urgent = "SIGURG"
-        case inputOutput = "SIGIO"
-    }
 
     let checks: ConfigurationChecks
     let report: ConfigurationReport
@@ -80,10 +80,7 @@ struct ConfigurationReader {
             settings.keepalive = readKeepalive(keepalive, for: (try? Remote(settings.remote))?.scheme)
         }
         if let backoff = table.table("backoff") { settings.backoff = readBackoff(backoff) }
-        if let wake = table.table("wake") {
-            settings.wake = readWake(wake)
-            table.notice("wake", wake.position, "kept, but this version wakes nobody yet; clients see the events")
-        }
+        if let wake = table.table("wake") { settings.wake = readWake(wake, owner: settings.owner) }
         if let tls = table.table("tls") { settings.tls = readTLS(tls) }
         settings.makesBeforeBreak = table.boolean("make_before_break")
         settings.trafficClass = readTrafficClass(&table)
@@ -150,29 +147,6 @@ struct ConfigurationReader {
         return settings
     }
 
-    private func readWake(_ table: TableReader) -> WakeSettings {
-        var table = table
-        var settings = WakeSettings()
-        if let unit = table.string("unit") {
-            settings.unit = unit.value
-            if !Self.isUnitName(unit.value) {
-                table.error("unit", unit.position, "\"\(unit.value)\" is no unit name; write \"baresip.service\"")
-            }
-        }
-        if let command = table.strings("exec") {
-            settings.command = command.map(\.value)
-            if command.first?.value.hasPrefix("/") != true {
-                let text = "begins with the absolute path of a program; nothing is searched in PATH"
-                table.error("exec", command.first?.position ?? table.position, text)
-            }
-        }
-        let signal: Located<Signal>? = table.choice("signal")
-        settings.signal = signal?.value.rawValue
-        settings.thaw = table.boolean("thaw") ?? false
-        table.finish()
-        return settings
-    }
-
     private func readNetwork(_ table: TableReader) -> NetworkSettings {
         var table = table
         var settings = NetworkSettings()
@@ -209,14 +183,6 @@ struct ConfigurationReader {
         }
         table.finish()
         return settings
-    }
-
-    /// The characters and the kinds of systemd.unit(5) that can be started for a client.
-    private static func isUnitName(_ name: String) -> Bool {
-        guard let dot = name.lastIndex(of: "."), dot != name.startIndex, name.utf8.count < 256 else { return false }
-        let kinds: Set<Substring> = ["service", "socket", "target", "timer", "path"]
-        return kinds.contains(name[name.index(after: dot)...])
-            && name.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || ":-_.\\@".contains($0)) }
     }
 
     /// The kernel's rule (`dev_valid_name`): one to fifteen bytes, no slash, colon or white space, not `.` or `..`.
