@@ -15,6 +15,7 @@ internal import Varlink
 final class Agent {
     private let engine: NetworkState
     private let registry: ConnectionRegistry
+    private let wakes: WakeContext
     private let network: NetworkService
     private let connections: ConnectionsService
     private let intervals: KeptIntervals
@@ -36,12 +37,15 @@ final class Agent {
         intervals = KeptIntervals(state, logger)
         history = History(state, logger)
         let context = DialerContext(paths: system, names: system, intervals: intervals.learner)
+        let wakes = WakeContext()
+        self.wakes = wakes
         registry = ConnectionRegistry(
-            context, connectionsPerUser: configuration.limits.connectionsPerUser)
+            context, wakes, connectionsPerUser: configuration.limits.connectionsPerUser)
         decisions = DecisionLog(engine, registry, logger)
         let subscriptions = configuration.limits.subscriptionsPerUser
         network = NetworkService(engine, subscriptionsPerUser: subscriptions)
         connections = ConnectionsService(registry, subscriptionsPerUser: subscriptions)
+        wakes.isWatched = { [unowned connections] in connections.isWatched($0, by: $1) }
         past = HistoryService(history, subscriptionsPerUser: subscriptions)
         let service = VarlinkService(
             vendor: "Dialtone", product: "dialtoned", version: Product.version, url: "https://dialtone.example.org")
@@ -91,11 +95,13 @@ final class Agent {
     /// Serves on a socket file of the daemon's own making.
     func listen(at path: String, mode: UInt32) throws(VarlinkSocketError) {
         try server.listen(at: path, mode: mode)
+        wakes.socketPath = path
         logger.notice("listening", metadata: ["socket": "\(path)"])
     }
 
     /// Serves on a listening socket that the service manager made.
     func listen(on socket: consuming OwnedDescriptor) throws(SystemError) {
+        wakes.serves(on: socket)
         try server.listen(on: socket)
         logger.notice("listening on the service manager's socket")
     }
@@ -116,7 +122,7 @@ final class Agent {
             let owner = settings.owner ?? defaultOwner
             // The load refused remotes that are none.
             guard let policy = try? ConnectionPolicy(settings, owner: owner) else { return nil }
-            return ConfiguredConnection(name: settings.name, policy: policy, owner: owner)
+            return ConfiguredConnection(name: settings.name, policy: policy, owner: owner, wake: settings.wake)
         }
         for name in registry.reconcile(with: wanted) {
             logger.warning(

@@ -28,10 +28,13 @@ struct RecordedEvent {
     let clocks: ClockReading
     let subject: Subject
     let event: ConnectionEvent
+    /// The wake that stands, or that something happened to; out of line, since most events have none.
+    let wake: RecordedWake?
 
-    init(clocks: ClockReading, subject: Subject, event: ConnectionEvent) {
+    init(clocks: ClockReading, subject: Subject, event: ConnectionEvent, wake: RecordedWake? = nil) {
         self.clocks = clocks
         self.subject = subject
+        self.wake = wake
         var event = event
         event.status.path = nil
         self.event = event
@@ -45,11 +48,25 @@ struct RecordedEvent {
     var remoteWithoutQuery: String { remote.split(separator: "?", maxSplits: 1).first.map { "\($0)" } ?? remote }
 }
 
+/// What an event knows of the wakes of its connection's client.
+final class RecordedWake: Sendable {
+    /// The number of the one that stands.
+    let standing: UInt64?
+    /// What happened; `nil` for events of the connection itself.
+    let report: WakeReport?
+
+    init(standing: UInt64?, _ report: WakeReport?) {
+        self.standing = standing
+        self.report = report
+    }
+}
+
 /// A connection that the configuration names.
 struct ConfiguredConnection: Hashable {
     let name: String
     let policy: ConnectionPolicy
     let owner: UInt32
+    var wake: WakeSettings?
 }
 
 /// Why the registry refuses.
@@ -84,6 +101,7 @@ final class ConnectionRegistry {
     private var connections: OrderedDictionary<String, RegisteredConnection> = [:]
     private var quota: Quota
     private let context: DialerContext
+    private let wakes: WakeContext
 
     /// The fewest events kept. A subscriber that reconnects after a second of a busy network resumes without a gap.
     private static let fewestEvents = 1024
@@ -93,8 +111,9 @@ final class ConnectionRegistry {
     /// takes.
     private static let eventsPerConnection = 6
 
-    init(_ context: DialerContext, connectionsPerUser: Int) {
+    init(_ context: DialerContext, _ wakes: WakeContext = WakeContext(), connectionsPerUser: Int) {
         self.context = context
+        self.wakes = wakes
         quota = Quota(limit: connectionsPerUser)
         // Above every number of a daemon that ran before on this boot; see docs/decisions/0005.
         journal = EventJournal(
@@ -124,23 +143,26 @@ final class ConnectionRegistry {
     ///
     /// - Parameter name: `nil` makes one from the remote's host.
     func open(
-        _ name: String?, _ policy: ConnectionPolicy, owner: UInt32, origin: RegisteredConnection.Origin
+        _ name: String?, _ policy: ConnectionPolicy, wake: WakeSettings? = nil, owner: UInt32,
+        origin: RegisteredConnection.Origin
     ) throws(RegistryError) -> String {
-        let connection = try enroll(name, policy, owner: owner, origin: origin)
+        let connection = try enroll(name, policy, wake: wake, owner: owner, origin: origin)
         connection.start(policy, in: context)
         return connection.name
     }
 
     /// Gives a connection its place, before it is at work.
     private func enroll(
-        _ name: String?, _ policy: ConnectionPolicy, owner: UInt32, origin: RegisteredConnection.Origin
+        _ name: String?, _ policy: ConnectionPolicy, wake: WakeSettings? = nil, owner: UInt32,
+        origin: RegisteredConnection.Origin
     ) throws(RegistryError) -> RegisteredConnection {
         let name = name ?? freeName(for: policy.remote)
         guard ConnectionSettings.nameProblem(name) == nil else { throw .invalidName }
         guard connections[name] == nil else { throw .nameTaken }
         // What a file names is the administrator's word, and counts against nobody.
         if origin == .client, !quota.take(for: owner) { throw .quotaExceeded(limit: quota.limit) }
-        let connection = RegisteredConnection(name: name, owner: owner, origin: origin) { [weak self] in
+        let connection = RegisteredConnection(name: name, owner: owner, origin: origin, wake: wake, wakes) {
+            [weak self] in
             self?.record($0)
         }
         connections[name] = connection
@@ -193,6 +215,16 @@ final class ConnectionRegistry {
         try find(name, for: user).park(epoch)
     }
 
+    /// A client of `user` sees to what it was woken for.
+    func acknowledge(_ name: String, wake: UInt64, for user: UInt32) throws(RegistryError) {
+        try find(name, for: user).acknowledge(wake)
+    }
+
+    /// Subscribers came or went.
+    func subscriptionsChanged() {
+        for connection in connections.values { connection.subscriptionsChanged() }
+    }
+
     /// Makes the connections of the configuration those of `wanted`: new ones are opened, missing ones closed, changed
     /// ones told. Connections that are the same are not touched.
     ///
@@ -207,14 +239,15 @@ final class ConnectionRegistry {
         for configured in wanted {
             if let existing = connections[configured.name], existing.origin == .configuration {
                 if existing.owner == configured.owner {
-                    existing.change(to: configured.policy)
+                    existing.change(to: configured.policy, wake: configured.wake)
                     continue
                 }
                 remove(existing)
             }
             do throws(RegistryError) {
                 _ = try open(
-                    configured.name, configured.policy, owner: configured.owner, origin: .configuration)
+                    configured.name, configured.policy, wake: configured.wake, owner: configured.owner,
+                    origin: .configuration)
             } catch {
                 taken.append(configured.name)
             }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Activation
 internal import DialtoneAPI
 internal import NetworkPath
 internal import Platform
@@ -96,12 +97,22 @@ final class ConnectionsService {
         let subscription = ConnectionSubscription(
             of: self, stream, names: parameters.names.map { Set($0) }, after: after)
         subscribers[ObjectIdentifier(subscription)] = subscription
+        registry.subscriptionsChanged()
         return subscription
     }
 
     fileprivate func ended(_ subscription: ConnectionSubscription, of user: UInt32) {
         subscribers[ObjectIdentifier(subscription)] = nil
         subscriptions.giveBack(for: user)
+        registry.subscriptionsChanged()
+    }
+
+    /// Whether somebody of its owner's watches a connection who may be its client.
+    ///
+    /// - Parameter process: the client, where it is known: then nobody else is, and a `dialtone watch` beside it is not
+    ///   waited for.
+    func isWatched(_ connection: RegisteredConnection, by process: ProcessHandle?) -> Bool {
+        subscribers.values.contains { $0.may(be: process, of: connection) }
     }
 
     // MARK: What subscriptions are made of
@@ -181,6 +192,11 @@ private final class ConnectionSubscription: VarlinkSubscription {
         let (sequence, message) = service.state(kind, for: stream.peer.uid, names: names)
         cursor = sequence
         return message
+    }
+
+    func may(be process: ProcessHandle?, of connection: RegisteredConnection) -> Bool {
+        stream.peer.uid == connection.owner && names?.contains(connection.name) ?? true
+            && process.map { $0.number == stream.peer.pid } ?? true
     }
 
     private func isWanted(_ event: RecordedEvent) -> Bool {

@@ -26,14 +26,23 @@ final class RegisteredConnection {
     private var subject: RecordedEvent.Subject?
     /// The process that has the flow, as far as it can be watched.
     private var holder: ProcessHandle?
+    /// How its client is woken, as its file says.
+    private var wake: WakeSettings?
+    private let wakes: WakeContext
+    /// Wakes its client; made when there is one, or could be.
+    private var waker: ConnectionWaker?
 
     init(
-        name: String, owner: UInt32, origin: Origin, record: @escaping @AgentQueue (RecordedEvent) -> Void
+        name: String, owner: UInt32, origin: Origin, wake: WakeSettings?, _ wakes: WakeContext,
+        record: @escaping @AgentQueue (RecordedEvent) -> Void
     ) {
         self.name = name
         self.owner = owner
         self.origin = origin
+        self.wake = wake
+        self.wakes = wakes
         self.record = record
+        if wake != nil { waker = makeWaker() }
     }
 
     /// Whether `user` may see it and act on it.
@@ -47,6 +56,7 @@ final class RegisteredConnection {
         driver.map { driver in
             .init(
                 name, remote: subject(of: driver).remoteText, driver.status, unreadBytes: driver.unreadBytes,
+                wake: waker?.standing?.number,
                 at: .now())
         }
     }
@@ -82,8 +92,10 @@ final class RegisteredConnection {
             throw .heldByClient(holder.number)
         }
         do throws(TakeRefusal) {
-            let flow = try driver.take()
+            let flow: HandedFlow
+            if let leftover = waker?.takeLeftover() { flow = leftover } else { flow = try driver.take() }
             if !flow.isOver { hold(flow.epoch, by: process) }
+            clientCame(process)
             return flow
         } catch {
             switch error {
@@ -116,6 +128,21 @@ final class RegisteredConnection {
         }
     }
 
+    /// A client sees to what it was woken for.
+    func acknowledge(_ wake: UInt64) { waker?.acknowledge(wake) }
+
+    /// Whoever watched it does not any more, or somebody new does.
+    func subscriptionsChanged() { waker?.subscriptionsChanged() }
+
+    /// This process is its client from now on.
+    private func clientCame(_ process: ProcessHandle?) {
+        let waker = waker ?? makeWaker()
+        self.waker = waker
+        waker.clientCame(process, of: driver?.status)
+    }
+
+    private func makeWaker() -> ConnectionWaker { ConnectionWaker(name, owner: owner, wake, wakes, subject: self) }
+
     func redial(after pause: Duration?) { driver?.redial(after: pause) }
 
     func close() { driver?.close() }
@@ -124,7 +151,12 @@ final class RegisteredConnection {
 
     func resumed() { driver?.resumed() }
 
-    func change(to policy: ConnectionPolicy) {
+    func change(to policy: ConnectionPolicy, wake: WakeSettings?) {
+        if wake != self.wake {
+            self.wake = wake
+            waker?.change(to: wake)
+            if waker == nil { waker = makeWaker() }
+        }
         guard let driver, driver.policy != policy else { return }
         driver.change(to: policy)
     }
@@ -132,7 +164,14 @@ final class RegisteredConnection {
 
 extension RegisteredConnection: ConnectionObserver {
     func connection(_ connection: ConnectionDriver, did event: ConnectionEvent) {
-        record(RecordedEvent(clocks: .now(), subject: subject(of: connection), event: event))
+        record(event, of: connection)
+        waker?.heard(event)
+    }
+
+    private func record(_ event: ConnectionEvent, of connection: ConnectionDriver, _ report: WakeReport? = nil) {
+        let standing = waker?.standing?.number
+        let wake = report == nil && standing == nil ? nil : RecordedWake(standing: standing, report)
+        record(RecordedEvent(clocks: .now(), subject: subject(of: connection), event: event, wake: wake))
     }
 
     /// Made once for as long as the remote stays.
@@ -142,5 +181,37 @@ extension RegisteredConnection: ConnectionObserver {
         let subject = RecordedEvent.Subject(name: name, owner: owner, remote: remote)
         self.subject = subject
         return subject
+    }
+}
+
+extension RegisteredConnection: WakeSubject {
+    var status: ConnectionStatus? { driver?.status }
+
+    func isWatched(by process: ProcessHandle?) -> Bool { wakes.isWatched(self, process) }
+
+    func takeForProgram() -> HandedFlow? {
+        // A client that has the flow keeps it.
+        guard let driver, driver.status.custody?.holder != .client else { return nil }
+        return try? driver.take()
+    }
+
+    func programHas(_ epoch: UInt64, _ process: ProcessHandle) { hold(epoch, by: process) }
+
+    func programGaveBack(_ epoch: UInt64, _ way: ReturnOfFlow) {
+        holder = nil
+        switch way {
+        // One that parked it by itself, or outlived it, has nothing left to give back.
+        case .inOrder: try? driver?.park(epoch)
+        case .abandoned: driver?.abandon(epoch)
+        case .untouched: driver?.takeBack(epoch)
+        }
+    }
+
+    func wake(did report: WakeReport) {
+        guard let driver else { return }
+        let status = driver.status
+        let event = ConnectionEvent(
+            kind: .wake, status: status, previousState: status.state, previousDuration: .zero, reason: status.reason)
+        record(event, of: driver, report)
     }
 }

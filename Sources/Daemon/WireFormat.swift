@@ -65,7 +65,7 @@ struct ClockReading {
 
 extension ConnectionsAPI.Connection {
     init(
-        _ name: String, remote: String, _ status: ConnectionStatus, unreadBytes: Int?,
+        _ name: String, remote: String, _ status: ConnectionStatus, unreadBytes: Int?, wake: UInt64?,
         at clocks: ClockReading
     ) {
         self.init(
@@ -76,7 +76,8 @@ extension ConnectionsAPI.Connection {
             localAddress: status.localAddress?.description, remoteAddress: status.remoteAddress?.description,
             interface: status.interface, security: status.security.map { .init($0) }, attempt: status.attempt,
             nextAttemptAt: status.nextAttempt.map(clocks.wall),
-            lastProof: status.lastProof.map(clocks.wall), unreadBytes: unreadBytes)
+            lastProof: status.lastProof.map(clocks.wall), unreadBytes: unreadBytes,
+            wake: wake.map { Int(clamping: $0) })
     }
 }
 
@@ -87,9 +88,11 @@ extension ConnectionsAPI.Event {
         self.init(
             sequence: Int(clamping: sequence), time: recorded.clocks.wall, kind: event.wireKind,
             connection: .init(
-                recorded.name, remote: recorded.remote, event.status, unreadBytes: nil, at: recorded.clocks),
+                recorded.name, remote: recorded.remote, event.status, unreadBytes: nil, wake: recorded.wake?.standing,
+                at: recorded.clocks),
             reason: event.reason.description, previousState: .init(event.previousState),
-            previousDurationMilliseconds: Int(clamping: event.previousDuration.milliseconds))
+            previousDurationMilliseconds: Int(clamping: event.previousDuration.milliseconds),
+            wake: recorded.wake?.report.map { .init($0) })
     }
 }
 
@@ -150,6 +153,7 @@ extension ConnectionEvent {
         case .arrived: .arrived
         case .sessionOpened: .sessionOpened
         case .openingFailed: .openingFailed
+        case .wake: .wake
         }
     }
 }

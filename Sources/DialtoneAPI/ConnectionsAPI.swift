@@ -217,11 +217,13 @@ public enum ConnectionsAPI {
         public var previousState: Connection.State?
         /// How long the state before had lasted.
         public var previousDurationMilliseconds: Int?
+        /// What happened to the wake of its client; of events of that kind alone.
+        public var wake: Wake?
 
         /// An event.
         public init(
             sequence: Int, time: Timestamp, kind: Kind, connection: Connection, reason: String? = nil,
-            previousState: Connection.State? = nil, previousDurationMilliseconds: Int? = nil
+            previousState: Connection.State? = nil, previousDurationMilliseconds: Int? = nil, wake: Wake? = nil
         ) {
             self.sequence = sequence
             self.time = time
@@ -230,6 +232,7 @@ public enum ConnectionsAPI {
             self.reason = reason
             self.previousState = previousState
             self.previousDurationMilliseconds = previousDurationMilliseconds
+            self.wake = wake
         }
     }
 }

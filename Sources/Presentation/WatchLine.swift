@@ -89,6 +89,11 @@ public struct WatchLine: Hashable, Sendable {
         let connection = event.connection
         time = event.time
         subject = connection.name
+        if let wake = event.wake {
+            (text, tone) = WakeText.line(wake)
+            detail = "wake \(wake.number)"
+            return
+        }
         detail = "epoch \(connection.epoch)"
         tone = ConnectionText.tone(connection)
         var text = ConnectionText.state(connection.state)

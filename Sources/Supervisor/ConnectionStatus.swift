@@ -130,6 +130,8 @@ public struct ConnectionEvent: Hashable, Sendable {
         case sessionOpened
         /// The opening exchange was refused, or did not come about time and again: the client is wanted.
         case openingFailed
+        /// Something happened to a wake of the client; no machine of a connection tells of it.
+        case wake
     }
 
     /// What kind of thing.

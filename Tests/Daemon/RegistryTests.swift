@@ -13,12 +13,13 @@ import Testing
 @AgentQueue
 final class RegistryBench {
     let network = FakeNetwork()
+    let wakes = WakeContext()
     let registry: ConnectionRegistry
     private(set) var events: [RecordedEvent] = []
 
     init(connectionsPerUser: Int = 100) {
         registry = ConnectionRegistry(
-            DialerContext(paths: network, names: network), connectionsPerUser: connectionsPerUser)
+            DialerContext(paths: network, names: network), wakes, connectionsPerUser: connectionsPerUser)
         registry.onEvent { [weak self] in self?.events.append($0) }
     }
 

@@ -87,7 +87,7 @@ import Varlink
     }
 
     @Test func theKindsOfEventsAreTheDocumentedOnes() throws {
-        let kinds: [ConnectionsAPI.Event.Kind] = [.opened, .state, .pathChanged, .reconfigured, .closed]
+        let kinds: [ConnectionsAPI.Event.Kind] = [.opened, .state, .pathChanged, .reconfigured, .wake, .closed]
         let type = try #require(ConnectionsAPI.description.split(separator: "type Event").last)
         let comment = try #require(type.split(separator: "kind: string").first)
         for kind in kinds { #expect(comment.contains(" \(kind.rawValue): "), "\(kind.rawValue)") }

@@ -52,6 +52,26 @@ struct WatchLineTests {
         #expect(line.text == "ready -> backing off   closed by the remote, 2nd try in 1.6 s")
     }
 
+    @Test(arguments: [
+        (ConnectionsAPI.Wake.Stage.began, nil, nil, "waking for data, reconnected"),
+        (.attempted, nil, nil, "waking by signal for data, reconnected"),
+        (.attemptFailed, "No such process", nil, "waking by signal failed: No such process"),
+        (.acknowledged, nil, 20, "woken by signal for data, reconnected, acknowledged after 20 ms"),
+        (.failed, nil, 8000, "not woken for data, reconnected: given up after 2 attempts in 8 s"),
+        (.programEnded, "with status 1", nil, "its program ended with status 1"),
+    ])
+    func `a wake says what woke whom, for what, and how soon`(
+        stage: ConnectionsAPI.Wake.Stage, detail: String?, after: Int?, text: String
+    ) {
+        var event = Sample.event(.wake, Sample.connection("office", .ready))
+        event.wake = .init(
+            number: 41, stage: stage, reasons: ["data", "reconnected"], means: "signal", attempts: 2, detail: detail,
+            afterMilliseconds: after)
+        let line = WatchLine(event)
+        #expect(line.text == text)
+        #expect(line.detail == "wake 41" && line.subject == "office")
+    }
+
     @Test func `a flow that takes the place of another says why, and over what`() {
         let ready = Sample.connection("office", .ready) { $0.interface = "wlan0" }
         let line = WatchLine(Sample.event(.state, ready, reason: "moved to the better path", from: .verifying))

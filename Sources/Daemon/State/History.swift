@@ -71,7 +71,7 @@ final class History {
 
     /// An event of a connection, with its number.
     func heard(_ recorded: RecordedEvent, sequence: UInt64) {
-        guard recorded.event.isWorthTelling else { return }
+        guard recorded.wake?.report?.isWorthTelling ?? recorded.event.isWorthTelling else { return }
         record(.event(recorded, sequence: sequence), at: recorded.clocks)
     }
 
@@ -170,7 +170,7 @@ extension ConnectionEvent {
         case .opened, .continued, .moveFailed, .pathChanged, .policyChanged, .abandoned, .sessionOpened, .openingFailed:
             return true
         // A client that is woken often takes and parks as often; the ledger of wakes tells of it.
-        case .taken, .parked, .arrived: return false
+        case .taken, .parked, .arrived, .wake: return false
         case .addressFailed, .attemptBegan: return false
         case .stateChanged:
             switch status.state {

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Activation
+internal import Dialer
+internal import Platform
+internal import Supervisor
+
+/// What a connection's waker needs of the connection.
+@AgentQueue
+protocol WakeSubject: AnyObject {
+    /// The connection as it is; `nil` before it is at work.
+    var status: ConnectionStatus? { get }
+    /// Whether somebody watches it who may be the client, which is this process where it is known.
+    func isWatched(by process: ProcessHandle?) -> Bool
+    /// The flow for a program that is about to be launched; `nil` where none stands.
+    func takeForProgram() -> HandedFlow?
+    /// The program runs, and has the flow until it ends.
+    func programHas(_ epoch: UInt64, _ process: ProcessHandle)
+    /// The program ended, or never ran.
+    func programGaveBack(_ epoch: UInt64, _ way: ReturnOfFlow)
+    /// Something happened to a wake.
+    func wake(did report: WakeReport)
+}
+
+/// How a program's flow comes back.
+enum ReturnOfFlow {
+    /// It ended with 0: with a session on it.
+    case inOrder
+    /// It failed, and nobody knows where in the stream it was.
+    case abandoned
+    /// It never ran: nobody has read anything.
+    case untouched
+}
+
+/// The wakes of one connection's client: tells ``WakeMachine`` what happens and does what it says.
+@AgentQueue
+final class ConnectionWaker {
+    private let name: String
+    private let owner: UInt32
+    private let context: WakeContext
+    private unowned let subject: any WakeSubject
+    private var settings: WakeSettings
+    private var machine: WakeMachine
+    private var random = SystemRandomNumberGenerator()
+    private var timer: Timers.Timer?
+    /// What happened while the actions of an earlier input ran.
+    private var backlog: [WakeInput] = []
+    private var isProcessing = false
+
+    /// The process that parked the flow, or was launched for it.
+    private var client: ProcessHandle?
+    /// The flow that a launched program has.
+    private var programEpoch: UInt64?
+    /// A flow that ended before its client had read it all, taken for a program that then did not run.
+    private var leftover: Leftover?
+    /// Whether what happens to the flow is this one's own doing.
+    private var isHandling = false
+    /// Whether a client has ever had the flow: who has none is not told of a new one.
+    private var hasHadClient = false
+    private var lastEpoch: UInt64?
+    private var hasStarted = false
+    private var hadSession = false
+
+    /// A flow to be passed on.
+    private final class Leftover {
+        private var flow: HandedFlow?
+        let epoch: UInt64
+        let isOver: Bool
+        let number: CInt
+
+        init(_ flow: consuming HandedFlow) {
+            (epoch, isOver, number) = (flow.epoch, flow.isOver, flow.descriptor.number)
+            self.flow = consume flow
+        }
+
+        func take() -> HandedFlow? { flow.take() }
+    }
+
+    init(
+        _ name: String, owner: UInt32, _ settings: WakeSettings?, _ context: WakeContext, subject: any WakeSubject
+    ) {
+        self.name = name
+        self.owner = owner
+        self.context = context
+        self.subject = subject
+        self.settings = settings ?? WakeSettings()
+        let now = BootClock.now()
+        // Above every number of a daemon that ran before on this boot, as those of events are: an acknowledgement that
+        // comes late is not taken for that of another wake.
+        machine = WakeMachine(policy: self.settings.policy, lastNumber: UInt64(now.milliseconds), now: now)
+    }
+
+    isolated deinit { timer?.cancel() }
+
+    /// The wake that has not been acknowledged.
+    var standing: StandingWake? { machine.standing }
+
+    // MARK: - What others tell
+
+    /// Goes on under other settings.
+    func change(to settings: WakeSettings?) {
+        let settings = settings ?? WakeSettings()
+        guard settings != self.settings else { return }
+        self.settings = settings
+        tell(.policyChanged(settings.policy))
+    }
+
+    /// Continues a wake of an earlier run.
+    func restore(_ wake: StandingWake) {
+        (hasStarted, hasHadClient) = (true, true)
+        tell(.restored(wake))
+    }
+
+    /// The client acknowledged a wake.
+    func acknowledge(_ wake: UInt64) { tell(.acknowledged(wake: wake)) }
+
+    /// This process is the client from now on: it took the flow, or brought it.
+    func clientCame(_ process: ProcessHandle?, of status: ConnectionStatus?) {
+        if !hasStarted, let status, status.state.hasFlow { (hasStarted, lastEpoch) = (true, status.epoch) }
+        hasHadClient = true
+        client = process
+        try? process?.onEnd { [weak self, weak process] in
+            guard let self, let process, client === process else { return }
+            tell(.clientChanged(presence))
+        }
+        tell(.clientChanged(presence))
+    }
+
+    /// Whoever watched the connection does not any more, or somebody new does.
+    func subscriptionsChanged() {
+        // Where no wake stands, it is looked at when one begins.
+        if let wake = machine.standing, !wake.hasFailed { tell(.clientChanged(presence)) }
+    }
+
+    /// What a client is to read first: a flow that ended, and was meant for a program that did not run.
+    func takeLeftover() -> HandedFlow? {
+        guard let leftover = leftover?.take() else { return nil }
+        self.leftover = nil
+        return leftover
+    }
+
+    /// The client wants something to be done, or is to do something, for which it must run.
+    func need(_ reason: WakeReason) {
+        guard isTended, settings.wantedReasons.contains(reason) else { return }
+        tell(.needed(reason, presence))
+    }
+
+    /// Something happened to the connection.
+    func heard(_ event: ConnectionEvent) {
+        switch event.kind {
+        case .arrived:
+            need(.data)
+        case .taken, .parked:
+            guard !isHandling else { return }
+            // It is somebody else's now.
+            programEpoch = nil
+            tell(.taken)
+        case .abandoned:
+            // Of a program that was launched, its end says more.
+            if !isHandling { need(.clientDied) }
+        case .opened, .stateChanged:
+            stateChanged(event)
+        case .continued:
+            continued(event.status)
+        case .sessionOpened:
+            hadSession = true
+        case .openingFailed:
+            need(.openingFailed)
+        case .addressFailed, .attemptBegan, .moveFailed, .pathChanged, .policyChanged, .wake:
+            break
+        }
+    }
+
+    /// The connection goes on as an earlier run of the agent left it: none of this is new to its client.
+    private func continued(_ status: ConnectionStatus) {
+        hasStarted = true
+        guard let custody = status.custody else { return }
+        lastEpoch = status.epoch
+        hadSession = custody.session == .open
+        if hadSession || custody.holder == .client { hasHadClient = true }
+    }
+
+    private func stateChanged(_ event: ConnectionEvent) {
+        let status = event.status
+        if status.state == .closed { return tell(.closed) }
+        guard status.state.hasFlow, let custody = status.custody else {
+            if hadSession { need(.lost) }
+            hadSession = false
+            return
+        }
+        hadSession = custody.session == .open
+        guard status.epoch != lastEpoch else { return }
+        lastEpoch = status.epoch
+        let isFirst = !hasStarted
+        hasStarted = true
+        if isFirst { return tell(.started) }
+        // A client that has not come yet has no session to make anew.
+        if hasHadClient, custody.session == .none { need(.reconnected) }
+    }
+
+    /// Whether there is, or could be, a client.
+    private var isTended: Bool { hasHadClient || machine.policy.steps != [.event] }
+
+    private var presence: ClientPresence {
+        var presence = client?.presence ?? []
+        if subject.isWatched(by: client) { presence.insert(.subscribed) }
+        return presence
+    }
+
+    // MARK: - The machine
+
+    private func tell(_ input: WakeInput) {
+        backlog.append(input)
+        guard !isProcessing else { return }
+        isProcessing = true
+        defer { isProcessing = false }
+        while !backlog.isEmpty {
+            let next = backlog.removeFirst()
+            for action in machine.process(next, now: BootClock.now(), using: &random) { perform(action) }
+        }
+    }
+
+    private func perform(_ action: WakeAction) {
+        switch action {
+        case .attempt(let attempt): self.attempt(attempt)
+        case .scheduleTimer(let deadline):
+            timer?.cancel()
+            timer = Timers.shared.schedule(at: deadline) { [weak self] in self?.ring() }
+        case .cancelTimer:
+            timer?.cancel()
+            timer = nil
+        case .report(let report): subject.wake(did: report)
+        }
+    }
+
+    private func ring() {
+        timer = nil
+        // It may have been stopped or frozen since it was last looked at.
+        if client != nil { tell(.clientChanged(presence)) }
+        tell(.timerFired)
+    }
+
+    private func attempt(_ attempt: WakeAttempt) {
+        let order = WakeOrder(
+            attempt, settings.targets, connection: name, owner: owner, epoch: subject.status?.epoch ?? 0,
+            socketPath: context.socketPath)
+        guard attempt.means == .exec else {
+            return context.activator.perform(order, process: client, socket: nil, ended: { _ in }) { [weak self] in
+                self?.answer(attempt, $0)
+            }
+        }
+        // In a turn of its own: the connection may be in the middle of an event, and gives out no flow before its end.
+        AgentQueue.async { [weak self] in self?.launch(attempt, order) }
+    }
+
+    private func answer(_ attempt: WakeAttempt, _ outcome: Activator.Outcome) {
+        switch outcome {
+        case .done, .launched: tell(.attempted(wake: attempt.wake, attempt: attempt.attempt, .done))
+        case .failed(let reason):
+            tell(.attempted(wake: attempt.wake, attempt: attempt.attempt, .failed(reason)))
+        }
+    }
+
+    // MARK: - Programs
+
+    private func launch(_ attempt: WakeAttempt, _ order: WakeOrder) {
+        // The client may have come by itself meanwhile.
+        guard let wake = machine.standing, wake.number == attempt.wake, wake.attempts == attempt.attempt else { return }
+        isHandling = true
+        defer { isHandling = false }
+        let flow = takeFlow()
+        var order = order
+        if let flow { order.epoch = flow.epoch }
+        context.activator.perform(
+            order, process: nil, socket: flow?.number, ended: { [weak self] in self?.programEnded($0) },
+            { [weak self] outcome in self?.launched(attempt, flow, outcome) })
+    }
+
+    private func takeFlow() -> Leftover? {
+        if let leftover = leftover.take() { return leftover }
+        if let flow = subject.takeForProgram() { return Leftover(flow) }
+        return nil
+    }
+
+    private func launched(_ attempt: WakeAttempt, _ flow: Leftover?, _ outcome: Activator.Outcome) {
+        switch outcome {
+        case .launched(let program):
+            clientCame(program.process, of: subject.status)
+            tell(.programStarted)
+            answer(attempt, outcome)
+            guard let flow else { return }
+            if !flow.isOver {
+                programEpoch = flow.epoch
+                subject.programHas(flow.epoch, program.process)
+            }
+            tell(.taken)
+        case .failed, .done:
+            if let flow {
+                if flow.isOver { leftover = flow } else { giveBack(flow.epoch, .untouched) }
+            }
+            answer(attempt, outcome)
+        }
+    }
+
+    private func programEnded(_ end: ProgramEnd) {
+        let epoch = programEpoch
+        programEpoch = nil
+        // First the machine, so that what the flow's return brings with it finds no program.
+        tell(.programEnded(end))
+        if let epoch { giveBack(epoch, end.isFailure ? .abandoned : .inOrder) }
+    }
+
+    private func giveBack(_ epoch: UInt64, _ way: ReturnOfFlow) {
+        isHandling = true
+        defer { isHandling = false }
+        subject.programGaveBack(epoch, way)
+    }
+}

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import DialtoneAPI
+
+/// The wakes of clients in words.
+enum WakeText {
+    /// What happened to a wake, with its tone.
+    static func line(_ wake: ConnectionsAPI.Wake) -> (text: String, tone: Style.Tone) {
+        let reasons = "for \(wake.reasons.joined(separator: ", "))"
+        let by = wake.means.map { "by \($0)" } ?? "by nothing"
+        let after = wake.afterMilliseconds.map { DurationText.short(milliseconds: Int64($0)) } ?? "no time"
+        switch wake.stage {
+        case .began, .joined: return ("waking \(reasons)", .faint)
+        case .attempted: return ("waking \(by) \(reasons)", .faint)
+        case .attemptFailed: return ("waking \(by) failed: \(wake.detail ?? "for no reason that is known")", .warning)
+        case .acknowledged: return ("woken \(by) \(reasons), acknowledged after \(after)", .good)
+        case .failed:
+            let attempts = wake.attempts == 1 ? "1 attempt" : "\(wake.attempts) attempts"
+            return ("not woken \(reasons): given up after \(attempts) in \(after)", .bad)
+        case .programEnded: return ("its program ended \(wake.detail ?? "")", .warning)
+        }
+    }
+}

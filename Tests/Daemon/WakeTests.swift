@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Activation
+import Dialer
+import DialtoneAPI
+import Foundation
+import NetworkPath
+import Platform
+import Supervisor
+import TestSupport
+import Testing
+
+@testable import Daemon
+
+/// A connection to a server of the test's, whose client is woken as the test says.
+@AgentQueue
+private final class WakeBench {
+    let bench = RegistryBench()
+    let server: Server
+    let wakes: WakeContext
+
+    init(_ settings: WakeSettings?) throws {
+        wakes = bench.wakes
+        server = try Server()
+        bench.network.path = Path(
+            status: .satisfied, source: .loopback, destination: .loopback, isLocalAddress: true, supportsIPv4: true)
+        var policy = try bench.policy("tcp://127.0.0.1:\(server.port)")
+        policy.backoff = BackoffPolicy(
+            base: .milliseconds(10), multiplier: 1, ceiling: .milliseconds(10), jitter: .full)
+        _ = try bench.registry.open("office", policy, wake: settings, owner: thisUser.user, origin: .configuration)
+    }
+
+    /// The reports so far: `began data`, `attempted exec`.
+    var story: [String] {
+        bench.events.compactMap { event in
+            guard let wake = event.wake?.report.map(ConnectionsAPI.Wake.init) else { return nil }
+            switch wake.stage {
+            case .began, .joined, .acknowledged, .failed:
+                return "\(wake.stage.rawValue) \(wake.reasons.joined(separator: ","))"
+            case .attempted: return "attempted \(wake.means ?? "")"
+            case .attemptFailed, .programEnded: return "\(wake.stage.rawValue) \(wake.detail ?? "")"
+            }
+        }
+    }
+
+    var connection: ConnectionsAPI.Connection? { bench.registry.visible(to: 0).first?.wire }
+
+    func ready(_ epoch: Int = 1) async throws {
+        try await eventually("flow \(epoch) stands") {
+            self.connection?.state == .ready && self.connection?.epoch == epoch
+        }
+        try await server.accept()
+    }
+
+    func tells(_ lines: String...) async throws {
+        try await eventually("\(lines), and not \(story)") { self.story.starts(with: lines) }
+    }
+}
+
+private let thisUser = ProgramIdentity(
+    user: geteuid(), group: getegid(), groups: [getegid()], name: "tester", home: "/tmp", shell: "/bin/sh")
+
+extension WakeSettings {
+    fileprivate static func script(
+        _ script: String, stdio: Bool = true, _ change: (inout WakeSettings) -> Void = { _ in }
+    ) -> WakeSettings {
+        var settings = WakeSettings()
+        settings.command = ["/bin/sh", "-c", script]
+        settings.usesStandardStreams = stdio
+        settings.identity = thisUser
+        settings.pause = .milliseconds(20)
+        change(&settings)
+        return settings
+    }
+}
+
+@Suite("Waking clients") @AgentQueue
+struct WakeTests {
+    @Test func `a message launches the program, which reads it and answers`() async throws {
+        let bench = try WakeBench(.script("read line; echo \"got $line as $DIALTONE_REASON\"; read rest; exit 0"))
+        try await bench.ready()
+        #expect(bench.story.isEmpty, "nothing is there for it yet")
+        bench.server.send("hello\n")
+        #expect(try await bench.server.line() == "got hello as data")
+        try await bench.tells("began data", "attempted exec", "acknowledged data")
+        #expect(bench.connection?.holder == .client)
+        bench.server.send("bye\n")
+        try await eventually("it has ended, and the flow is back") { bench.connection?.holder == .daemon }
+        #expect(bench.connection?.session == .open && bench.connection?.epoch == 1)
+        #expect(bench.story.last == "programEnded with status 0")
+        bench.server.send("again\n")
+        #expect(try await bench.server.line() == "got again as data")
+    }
+
+    @Test func `the program finds the socket as descriptor three, and the wake in its environment`() async throws {
+        let script = "read line <&3; echo $line $DIALTONE_NAME $DIALTONE_EPOCH $LISTEN_FDNAMES $DIALTONE_WAKE >&3"
+        let bench = try WakeBench(.script(script, stdio: false))
+        try await bench.ready()
+        bench.server.send("hello\n")
+        let words = try await bench.server.line().split(separator: " ")
+        #expect(words.prefix(4) == ["hello", "office", "1", "office"])
+        let wake = bench.bench.events.compactMap { $0.wake?.report }.first?.wake.number
+        #expect(words.last.flatMap { UInt64($0) } == wake)
+    }
+
+    @Test func `a program that fails is launched again, with what was not read`() async throws {
+        let bench = try WakeBench(
+            .script("test -e $0 && { cat; exit 0; }; touch $0; exit 1") { settings in
+                settings.command?.append(NSTemporaryDirectory() + "wake.\(UUID().uuidString.prefix(8))")
+            })
+        try await bench.ready()
+        bench.server.send("hello\n")
+        try await bench.tells(
+            "began data", "attempted exec", "acknowledged data", "programEnded with status 1", "began clientDied")
+        try await eventually("another program runs") {
+            bench.story.filter { $0 == "attempted exec" }.count == 2 && bench.connection?.holder == .client
+        }
+    }
+
+    @Test func `what cannot be launched gives the flow back untouched, and the wake up in the end`() async throws {
+        let bench = try WakeBench(
+            .script("") { settings in
+                settings.command = ["/does/not/exist"]
+                settings.rounds = 2
+            })
+        try await bench.ready()
+        bench.server.send("hello\n")
+        let failure = "attemptFailed running /does/not/exist: No such file or directory"
+        try await bench.tells("began data", "attempted exec", failure, "attempted exec", failure, "failed data")
+        #expect(bench.connection?.holder == .daemon && bench.connection?.unreadBytes == 6)
+        #expect(bench.connection?.wake != nil, "who comes finds it in the status")
+        // Whoever comes at last gets it all.
+        let flow = try bench.bench.registry.take("office", by: nil, for: 0)
+        #expect(flow.epoch == 1)
+        try await bench.tells(
+            "began data", "attempted exec", failure, "attempted exec", failure, "failed data", "acknowledged data")
+        #expect(bench.connection?.wake == nil)
+    }
+
+    @Test func `the file may have the program run as soon as the connection stands`() async throws {
+        let bench = try WakeBench(.script("echo $DIALTONE_REASON; read line") { $0.launch = .always })
+        try await bench.ready()
+        #expect(try await bench.server.line() == "start")
+        #expect(bench.story == ["began start", "attempted exec", "acknowledged start"])
+    }
+
+    @Test func `a client that watches is sent the event, and says when it has it`() async throws {
+        let bench = try WakeBench(nil)
+        bench.wakes.isWatched = { _, _ in true }
+        try await bench.ready()
+        bench.server.send("early\n")
+        try await eventually("it came") { bench.connection?.unreadBytes == 6 }
+        #expect(bench.story.isEmpty, "nobody has ever wanted it")
+        try bench.takeAndPark()
+        try await bench.tells("began data", "attempted event")
+        let wake = try #require(bench.connection?.wake)
+        try bench.bench.registry.acknowledge("office", wake: UInt64(wake) + 1, for: 0)
+        #expect(bench.connection?.wake == wake, "another's number")
+        try bench.bench.registry.acknowledge("office", wake: UInt64(wake), for: 0)
+        #expect(bench.connection?.wake == nil)
+        #expect(bench.story.last == "acknowledged data")
+    }
+
+    @Test func `a new flow wakes the client that had a session on the old one`() async throws {
+        let bench = try WakeBench(.script("echo $DIALTONE_REASON; read line; exit 0"))
+        try await bench.ready()
+        #expect(bench.story.isEmpty, "no client has come yet")
+        try bench.takeAndPark()
+        bench.server.hangUp()
+        try await bench.ready(2)
+        #expect(try await bench.server.line() == "reconnected")
+        try await bench.tells("began reconnected", "attempted exec", "acknowledged reconnected")
+    }
+
+    @Test func `reasons that the file leaves out wake nobody, and the loss of a flow does where it names it`()
+        async throws
+    {
+        let bench = try WakeBench(.script("exit 0") { $0.reasons = [.lost] })
+        try await bench.ready()
+        try bench.takeAndPark()
+        bench.server.send("hello\n")
+        try await eventually("it came") { bench.connection?.unreadBytes == 6 }
+        #expect(bench.story.isEmpty)
+        bench.server.hangUp()
+        try await bench.tells("began lost", "attempted exec")
+    }
+
+    @Test func `a client that is gone without parking is missed`() async throws {
+        let bench = try WakeBench(.script("echo $DIALTONE_REASON; read line; exit 0"))
+        try await bench.ready()
+        let client = try LaunchedProgram(
+            ProgramRequest(
+                command: ["/bin/sleep", "1000"], identity: thisUser, streams: .passed, connection: "office"),
+            socket: nil, output: STDERR_FILENO, started: { _ in }, ended: { _ in })
+        _ = try bench.bench.registry.take("office", by: client.process, for: 0)
+        try client.process.signal(SIGKILL)
+        try await bench.tells("began clientDied")
+    }
+
+    @Test func `a reload changes how the client is woken`() async throws {
+        let bench = try WakeBench(.script("exit 1"))
+        try await bench.ready()
+        let policy = try bench.bench.policy("tcp://127.0.0.1:\(bench.server.port)")
+        let configured = ConfiguredConnection(
+            name: "office", policy: policy, owner: thisUser.user, wake: .script("cat"))
+        #expect(bench.bench.registry.reconcile(with: [configured]).isEmpty)
+        bench.server.send("hello\n")
+        #expect(try await bench.server.line() == "hello")
+    }
+}
+
+extension WakeBench {
+    /// A client without a process takes the flow and leaves a session on it.
+    fileprivate func takeAndPark() throws {
+        let flow = try bench.registry.take("office", by: nil, for: 0)
+        try bench.registry.park("office", flow.epoch, for: 0)
+    }
+}
+
+/// One server with one client at a time.
+@AgentQueue
+private final class Server {
+    private let listener: OwnedDescriptor
+    nonisolated let port: UInt16
+    private var peer: CInt = -1
+    private var received: [UInt8] = []
+
+    init() throws {
+        let number = socket(AF_INET, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue), 0)
+        listener = OwnedDescriptor(number)
+        let address = SocketAddress(.loopback, port: 0)
+        try #require(address.withPointer { bind(number, $0, $1) } == 0 && listen(number, 8) == 0)
+        port = try #require(SocketAddress(localOf: number)).port
+    }
+
+    isolated deinit { if peer >= 0 { close(peer) } }
+
+    func accept() async throws {
+        try await eventually("the server has its client") {
+            let next = Glibc.accept(listener.number, nil, nil)
+            guard next >= 0 else { return false }
+            if peer >= 0 { close(peer) }
+            (peer, received) = (next, [])
+            return true
+        }
+    }
+
+    func send(_ text: String) { precondition(Glibc.send(peer, text, text.utf8.count, CInt(MSG_NOSIGNAL)) > 0) }
+
+    func hangUp() {
+        close(peer)
+        peer = -1
+    }
+
+    /// The next line that the client sent.
+    func line() async throws -> String {
+        var end: Int?
+        try await eventually("a line from the client") {
+            var chunk = [UInt8](repeating: 0, count: 1024)
+            let count = recv(peer, &chunk, chunk.count, CInt(MSG_DONTWAIT))
+            if count > 0 { received += chunk[..<count] }
+            end = received.firstIndex(of: UInt8(ascii: "\n"))
+            return end != nil
+        }
+        let line = String(decoding: received[..<(end ?? 0)], as: UTF8.self)
+        received.removeFirst((end ?? -1) + 1)
+        return line
+    }
+}
