@@ -106,10 +106,8 @@ final class ConnectionRegistry {
     /// The fewest events kept. A subscriber that reconnects after a second of a busy network resumes without a gap.
     private static let fewestEvents = 1024
     /// Events kept for each connection. When the network goes and returns, each makes four within one turn of the queue
-    /// (waiting, resolving, connecting, ready), and a subscriber that reads at its own pace must find them all; two
-    /// more are for addresses that are tried meanwhile. No more, since they are most of what a connection at rest
-    /// takes.
-    private static let eventsPerConnection = 6
+    /// (waiting, resolving, connecting, ready), and a subscriber that reads at its own pace must find them all.
+    private static let eventsPerConnection = 8
 
     init(_ context: DialerContext, _ wakes: WakeContext = WakeContext(), connectionsPerUser: Int) {
         self.context = context
