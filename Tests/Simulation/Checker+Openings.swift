@@ -87,9 +87,8 @@ extension Checker {
             case .abandoned: reason == .abandoned && !before.policy.keepsAbandonedFlow
             case .closeRequested: reason == .closeRequested
             case .opened, .adopted, .reopened, .resolved, .resolutionFailed, .handshakeBegan, .dialSucceeded,
-                .dialFailed,
-                .timerFired, .probeSent, .answered, .answerHidden, .acknowledged, .arrived, .taken, .parked, .resumed,
-                .serverAsked, .openingLeft, .openingAnswered, .sessionOpened:
+                .dialFailed, .timerFired, .probeSent, .answered, .answerHidden, .acknowledged, .arrived, .taken,
+                .parked, .returned, .resumed, .serverAsked, .openingLeft, .openingAnswered, .sessionOpened:
                 false
             }
         try require(isForCause, .keepsSession, "the next flow is closed as \(reason) on \(input)")
