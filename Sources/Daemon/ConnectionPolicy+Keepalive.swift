@@ -25,8 +25,7 @@ extension KeepaliveSettings {
     init(_ wire: ConnectionsAPI.Keepalive, mayWakeMachine: Bool) throws(VarlinkFailure) {
         self.init()
         if let name = wire.protocol {
-            // Nothing calls a client's handler yet.
-            guard let method = Method(rawValue: name), method != .client else { throw Self.invalid("protocol") }
+            guard let method = Method(rawValue: name) else { throw Self.invalid("protocol") }
             self.method = method
         }
         interval = wire.intervalMilliseconds.map { .milliseconds($0) }
@@ -53,6 +52,14 @@ extension KeepaliveSettings {
 extension ConnectionPolicy {
     /// Keeps its flows alive as `settings` say, with the defaults of its remote for what they leave open.
     mutating func keepAlive(_ settings: KeepaliveSettings) {
+        handler = nil
+        if settings.method == .client {
+            // The kernel's probes go on beside it: they find a dead peer without a wake.
+            (heartbeat, keepalive) = (nil, KeepalivePolicy())
+            let timeout = settings.interval ?? ClientHandler.usualTimeout
+            handler = ClientHandler(timeout: timeout, wakesMachine: settings.wakesMachine)
+            return
+        }
         let kind = settings.kind(for: remote.scheme)
         if kind == .kernel {
             heartbeat = nil

@@ -86,6 +86,8 @@ enum RegistryError: Error, Hashable {
     case staleEpoch(current: UInt64)
     /// Nobody has taken the flow that is to be parked.
     case notTaken
+    /// A handler with this timeout would be of no use; why, for the end of a sentence.
+    case invalidTimeout(String)
     /// The kernel refused.
     case system(SystemError)
 }
@@ -201,6 +203,15 @@ final class ConnectionRegistry {
         let flow = try connection.take(by: process)
         if connection.isOver { AgentQueue.async { [weak self] in self?.forgetIfOver(connection) } }
         return flow
+    }
+
+    /// Has `caller`, a client of `user`, called to keep a connection alive itself; until the end of what is returned.
+    func keepAlive(
+        _ name: String, _ handler: ClientHandler, _ caller: any KeepaliveCaller, for user: UInt32
+    ) throws(RegistryError) -> RegisteredConnection {
+        let connection = try find(name, for: user)
+        try connection.keepAlive(handler, caller)
+        return connection
     }
 
     /// What the socket shows `user` of a connection.

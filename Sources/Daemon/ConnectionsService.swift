@@ -44,6 +44,7 @@ final class ConnectionsService {
             .init(name: try open(parameters, for: peer.uid))
         }
         HandoverService.register(in: service, registry)
+        KeepAliveService.register(in: service, registry)
         service.handle(ConnectionsAPI.Close.self) { [unowned self] parameters, peer throws(VarlinkFailure) in
             try answer(about: parameters.name) { () throws(RegistryError) in
                 try registry.close(parameters.name, for: peer.uid)

@@ -29,6 +29,10 @@ final class RegisteredConnection {
     /// How its client is woken, as its file says.
     private var wake: WakeSettings?
     private let wakes: WakeContext
+    /// Calls its client to keep it alive itself.
+    private var calls: ClientCalls?
+    /// Who asked for these calls.
+    private var caller: (any KeepaliveCaller)?
     /// Wakes its client; made when there is one, or could be.
     private var waker: ConnectionWaker?
 
@@ -62,6 +66,7 @@ final class RegisteredConnection {
     }
 
     func start(_ policy: ConnectionPolicy, in context: DialerContext) {
+        prepareCalls(policy, context)
         let driver = ConnectionDriver(policy: policy, context: context, observer: self)
         self.driver = driver
         driver.open()
@@ -75,6 +80,7 @@ final class RegisteredConnection {
         _ descriptor: consuming OwnedDescriptor, _ adoption: Adoption, _ policy: ConnectionPolicy,
         in context: DialerContext
     ) throws(SystemError) {
+        prepareCalls(policy, context)
         let driver = ConnectionDriver(policy: policy, context: context, observer: self)
         self.driver = driver
         try driver.adopt(descriptor, adoption)
@@ -131,6 +137,40 @@ final class RegisteredConnection {
     /// A client sees to what it was woken for.
     func acknowledge(_ wake: UInt64) { waker?.acknowledge(wake) }
 
+    private func prepareCalls(_ policy: ConnectionPolicy, _ context: DialerContext) {
+        calls = ClientCalls(context) { [weak self] in self?.callClient() }
+        calls?.handler = policy.handler
+    }
+
+    /// The wake that its client has not acknowledged.
+    var standingWake: UInt64? { waker?.standing?.number }
+
+    /// Its client's keepalive is due.
+    func callClient() {
+        let waker = waker ?? makeWaker()
+        self.waker = waker
+        waker.callForKeepalive()
+        if let wake = waker.standing { caller?.called(wake.number) }
+    }
+
+    /// Has `caller` called to keep the connection alive, in place of whoever was before.
+    func keepAlive(_ handler: ClientHandler, _ caller: any KeepaliveCaller) throws(RegistryError) {
+        guard let driver, let calls else { throw .notReady(.waiting) }
+        if let problem = ClientHandler.problem(with: handler.timeout, for: driver.policy.remote) {
+            throw .invalidTimeout(problem)
+        }
+        self.caller = caller
+        calls.handler = handler
+        calls.custodyChanged(to: driver.status.custody)
+    }
+
+    /// `caller` is gone, and what the policy says holds again.
+    func endKeepAlive(_ caller: any KeepaliveCaller) {
+        guard self.caller === caller else { return }
+        self.caller = nil
+        calls?.handler = driver?.policy.handler
+    }
+
     /// Whoever watched it does not any more, or somebody new does.
     func subscriptionsChanged() { waker?.subscriptionsChanged() }
 
@@ -166,6 +206,8 @@ extension RegisteredConnection: ConnectionObserver {
     func connection(_ connection: ConnectionDriver, did event: ConnectionEvent) {
         record(event, of: connection)
         waker?.heard(event)
+        if event.kind == .policyChanged, caller == nil { calls?.handler = connection.policy.handler }
+        calls?.custodyChanged(to: event.status.custody)
     }
 
     private func record(_ event: ConnectionEvent, of connection: ConnectionDriver, _ report: WakeReport? = nil) {

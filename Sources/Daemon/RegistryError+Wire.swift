@@ -20,6 +20,8 @@ extension VarlinkFailure {
             case .staleEpoch(let current):
                 VarlinkFailure(ConnectionsAPI.StaleEpoch(name: name, epoch: Int(clamping: current)))
             case .notTaken: VarlinkFailure(ConnectionsAPI.NotTaken(name: name))
+            case .invalidTimeout(let reason):
+                VarlinkFailure(ConnectionsAPI.InvalidTimeout(name: name, reason: reason))
             case .system(let error):
                 VarlinkFailure(ConnectionsAPI.SystemFailure(name: name, reason: error.description))
             }

@@ -11,7 +11,7 @@ extension ConnectionsAPI {
         /// What happened to it.
         public enum Stage: String, Codable, Hashable, Sendable, CaseIterable {
             /// What each means stands in the interface's definition.
-            case began, joined, attempted, attemptFailed, acknowledged, failed, programEnded
+            case began, joined, attempted, attemptFailed, acknowledged, failed, programEnded, overran
         }
 
         /// Its number, by which it is acknowledged.

@@ -18,6 +18,7 @@ enum WakeText {
             let attempts = wake.attempts == 1 ? "1 attempt" : "\(wake.attempts) attempts"
             return ("not woken \(reasons): given up after \(attempts) in \(after)", .bad)
         case .programEnded: return ("its program ended \(wake.detail ?? "")", .warning)
+        case .overran: return ("its client, woken \(reasons), has not parked it after \(after)", .warning)
         }
     }
 }

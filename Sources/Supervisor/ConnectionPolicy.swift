@@ -17,6 +17,8 @@ public struct ConnectionPolicy: Hashable, Sendable {
         get { boxedHeartbeat?.value }
         set { boxedHeartbeat = newValue.map { .value($0) } }
     }
+    /// How often the client is called to keep a parked flow alive itself; `nil` for never.
+    public var handler: ClientHandler?
     /// Whether a flow that stands is kept until one over a better path has taken its place. Otherwise it stays where it
     /// is, as long as it works.
     public var movesToBetterPath: Bool
@@ -140,6 +142,9 @@ extension ConnectionPolicy {
         try validateTLS()
         try validateKeepalive()
         try validateHeartbeat()
+        if let handler, let problem = ClientHandler.problem(with: handler.timeout, for: remote) {
+            throw PolicyError(field: "keepalive.interval", reason: problem)
+        }
         if let problem = opening?.problem { throw PolicyError(field: "opening", reason: problem) }
         // Below a second not even one repeated SYN fits; above two minutes the kernel has given up by itself.
         try check("connectTimeout", connectTimeout, in: .seconds(1)...(.seconds(120)))

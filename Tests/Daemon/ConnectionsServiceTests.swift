@@ -88,7 +88,10 @@ struct ConnectionsServiceTests {
             .init(remote: "tcp://h:1", keepalive: .init(protocol: "tcp", intervalMilliseconds: 1500)),
             "keepalive.intervalMilliseconds"
         ),
-        (.init(remote: "tcp://h:1", keepalive: .init(protocol: "client")), "keepalive.protocol"),
+        (
+            .init(remote: "tcp://h:1", keepalive: .init(protocol: "client", intervalMilliseconds: 1000)),
+            "keepalive.intervalMilliseconds"
+        ),
         (.init(remote: "tcp://h:1", keepalive: .init(protocol: "custom")), "keepalive.send"),
         (.init(remote: "tcp://h:1", keepalive: .init(protocol: "custom", send: #"\q"#)), "keepalive.send"),
         (.init(remote: "tcp://h:1", keepalive: .init(protocol: "crlf", expect: "x")), "keepalive.expect"),

@@ -72,7 +72,7 @@ struct PolicyTests {
         ("tcp://h:1", "{ wake_machine = true }", ["connection.keepalive.wake_machine"]),
         ("tcp://h:1", "{ adaptive = true }", ["connection.keepalive.adaptive"]),
         ("sip://h", "{ wake_machine = true }", []),
-        ("sip://h", "{ protocol = 'client' }", ["connection.keepalive.protocol"]),
+        ("sip://h", "{ protocol = 'client', wake_machine = true }", []),
         ("tcp://h:1", "{ protocol = 'mqtt' }", []),
     ])
     func `what has no effect is told`(remote: String, keepalive: String, keys: [String]) throws {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Activation
+import CLabSupport
 import Dialer
 import DialtoneAPI
 import Foundation
+import Glibc
 import NetworkPath
 import Platform
 import Supervisor
@@ -38,7 +40,7 @@ private final class WakeBench {
             case .began, .joined, .acknowledged, .failed:
                 return "\(wake.stage.rawValue) \(wake.reasons.joined(separator: ","))"
             case .attempted: return "attempted \(wake.means ?? "")"
-            case .attemptFailed, .programEnded: return "\(wake.stage.rawValue) \(wake.detail ?? "")"
+            case .attemptFailed, .programEnded, .overran: return "\(wake.stage.rawValue) \(wake.detail ?? "")"
             }
         }
     }

@@ -43,7 +43,7 @@ struct ReloadStories {
         let daemon = try await home.launch(on: machine, arguments: ["--check-config", "--config", home.file])
         #expect(try await daemon.exit() == .status(0))
         #expect(daemon.text(of: .output) == "The configuration is valid (\(home.file)).")
-        #expect(daemon.text(of: .error).hasPrefix("\(home.file):4:8: connection.wake: "), "what is not yet obeyed")
+        #expect(daemon.text(of: .error).isEmpty)
     }
 
     @Test func `a configuration that was named must be there`() async throws {

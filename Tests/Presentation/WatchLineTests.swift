@@ -57,8 +57,9 @@ struct WatchLineTests {
         (.attempted, nil, nil, "waking by signal for data, reconnected"),
         (.attemptFailed, "No such process", nil, "waking by signal failed: No such process"),
         (.acknowledged, nil, 20, "woken by signal for data, reconnected, acknowledged after 20 ms"),
-        (.failed, nil, 8000, "not woken for data, reconnected: given up after 2 attempts in 8 s"),
+        (.failed, nil, 8000, "not woken for data, reconnected: given up after 2 attempts in 8.0 s"),
         (.programEnded, "with status 1", nil, "its program ended with status 1"),
+        (.overran, nil, 10_000, "its client, woken for data, reconnected, has not parked it after 10 s"),
     ])
     func `a wake says what woke whom, for what, and how soon`(
         stage: ConnectionsAPI.Wake.Stage, detail: String?, after: Int?, text: String

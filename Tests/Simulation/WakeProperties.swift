@@ -177,7 +177,7 @@ private struct WakeLife {
         case .attempted, .attemptFailed: try #require(!reported.contains(number))
         case .failed: try #require(reported.insert(number).inserted, "given up once")
         case .acknowledged: reported.insert(number)
-        case .programEnded: break
+        case .programEnded, .overran: break
         }
     }
 }

@@ -18,12 +18,8 @@ extension ConfigurationReader {
             table.notice("adaptive", node.position, "without effect: the kernel's keepalive keeps its interval")
         }
         settings.wakesMachine = table.boolean("wake_machine") ?? false
-        if settings.wakesMachine, kind == .kernel, let node = table.any("wake_machine") {
+        if settings.wakesMachine, kind == .kernel, settings.method != .client, let node = table.any("wake_machine") {
             table.notice("wake_machine", node.position, "without effect: the kernel's keepalive wakes no machine")
-        }
-        if let method, method.value == .client {
-            table.notice(
-                "protocol", method.position, "kept, but this version calls no client for it; the kernel's is sent")
         }
         table.finish()
         // What it lacks was reported: nothing more is to be said of it.

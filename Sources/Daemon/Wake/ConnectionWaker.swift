@@ -60,6 +60,10 @@ final class ConnectionWaker {
     private var lastEpoch: UInt64?
     private var hasStarted = false
     private var hadSession = false
+    /// Rings when a client that was woken has had the flow for as long as it may.
+    private var budget: Timers.Timer?
+    /// The wake that was acknowledged last, and when.
+    private var acknowledged: (wake: StandingWake, at: Duration)?
 
     /// A flow to be passed on.
     private final class Leftover {
@@ -90,7 +94,10 @@ final class ConnectionWaker {
         machine = WakeMachine(policy: self.settings.policy, lastNumber: UInt64(now.milliseconds), now: now)
     }
 
-    isolated deinit { timer?.cancel() }
+    isolated deinit {
+        timer?.cancel()
+        budget?.cancel()
+    }
 
     /// The wake that has not been acknowledged.
     var standing: StandingWake? { machine.standing }
@@ -112,7 +119,31 @@ final class ConnectionWaker {
     }
 
     /// The client acknowledged a wake.
-    func acknowledge(_ wake: UInt64) { tell(.acknowledged(wake: wake)) }
+    func acknowledge(_ wake: UInt64) {
+        noteAcknowledgement { $0.number == wake }
+        tell(.acknowledged(wake: wake))
+    }
+
+    private func noteAcknowledgement(of isMeant: (StandingWake) -> Bool = { _ in true }) {
+        if let wake = machine.standing, isMeant(wake) { acknowledged = (wake, BootClock.now()) }
+    }
+
+    /// Counts from now how long the client has the flow that it was woken for.
+    private func beginBudget() {
+        let limit = ClientHandler.budget
+        guard let (wake, instant) = acknowledged.take(), BootClock.now() - instant < limit else { return }
+        budget = Timers.shared.schedule(after: limit) { [weak self] in
+            self?.subject.wake(did: WakeReport(.overran(limit: limit), wake))
+        }
+    }
+
+    private func endBudget() {
+        budget?.cancel()
+        budget = nil
+    }
+
+    /// The client's own keepalive is due. Whoever asked for it wants it, whatever else the settings say.
+    func callForKeepalive() { tell(.needed(.keepAlive, presence)) }
 
     /// This process is the client from now on: it took the flow, or brought it.
     func clientCame(_ process: ProcessHandle?, of status: ConnectionStatus?) {
@@ -151,11 +182,18 @@ final class ConnectionWaker {
         case .arrived:
             need(.data)
         case .taken, .parked:
+            endBudget()
+            hadSession = event.status.custody?.session == .open
             guard !isHandling else { return }
+            if event.kind == .taken {
+                noteAcknowledgement()
+                beginBudget()
+            }
             // It is somebody else's now.
             programEpoch = nil
             tell(.taken)
         case .abandoned:
+            endBudget()
             // Of a program that was launched, its end says more.
             if !isHandling { need(.clientDied) }
         case .opened, .stateChanged:
@@ -182,6 +220,7 @@ final class ConnectionWaker {
 
     private func stateChanged(_ event: ConnectionEvent) {
         let status = event.status
+        if status.custody?.holder != .client { endBudget() }
         if status.state == .closed { return tell(.closed) }
         guard status.state.hasFlow, let custody = status.custody else {
             if hadSession { need(.lost) }

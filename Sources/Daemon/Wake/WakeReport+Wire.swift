@@ -16,6 +16,7 @@ extension ConnectionsAPI.Wake {
         case .acknowledged(let duration): (stage, after) = (.acknowledged, duration)
         case .failed(let duration): (stage, after) = (.failed, duration)
         case .programEnded(let end): (stage, detail) = (.programEnded, end.text)
+        case .overran(let limit): (stage, after) = (.overran, limit)
         }
         let wake = report.wake
         self.init(
@@ -36,12 +37,12 @@ extension ProgramEnd {
 }
 
 extension WakeReport {
-    /// Whether the morning after wants to know: what woke whom, by what means, whether and how soon it was acknowledged,
-    /// in one line; and what went wrong.
+    /// Whether the morning after wants to know: what woke whom, by what means, whether and how soon it was
+    /// acknowledged, in one line; and what went wrong.
     var isWorthTelling: Bool {
         switch kind {
         case .began, .joined, .attempted: false
-        case .attemptFailed, .acknowledged, .failed: true
+        case .attemptFailed, .acknowledged, .failed, .overran: true
         case .programEnded(let end): end.isFailure
         }
     }

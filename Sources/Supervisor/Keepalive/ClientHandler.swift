@@ -10,6 +10,9 @@ public struct ClientHandler: Hashable, Sendable {
     /// the flow stays watched. iOS's figure.
     public static let budget = Duration.seconds(10)
 
+    /// What is meant where nothing is said: iOS's least.
+    public static let usualTimeout = Duration.seconds(600)
+
     /// No handler is called more often than that: a client that must run twice a minute sleeps no more.
     private static let shortest = Duration.seconds(30)
     /// A day, in which anything that keeps state for an idle flow has forgotten it.

@@ -126,6 +126,8 @@ public struct WakeReport: Hashable, Sendable {
         case failed(after: Duration)
         /// The program that was launched ended.
         case programEnded(ProgramEnd)
+        /// The client that was woken has had the flow for longer than it may, and still has it.
+        case overran(limit: Duration)
     }
 
     /// What happened.

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import DialtoneAPI
+internal import Glibc
+internal import Platform
+internal import Supervisor
+internal import Varlink
+
+/// Whoever is called to keep a connection alive.
+@AgentQueue
+protocol KeepaliveCaller: AnyObject {
+    /// The client is to act, and acknowledges this wake.
+    func called(_ wake: UInt64)
+}
+
+/// Answers `KeepAlive` of `org.dialtone.Connections`.
+@AgentQueue
+enum KeepAliveService {
+    /// Adds the method to `service`, which has the interface already.
+    static func register(in service: VarlinkService, _ registry: ConnectionRegistry) {
+        service.handleStream(ConnectionsAPI.KeepAlive.self) { parameters, stream throws(VarlinkFailure) in
+            let user = stream.peer.uid
+            let wakesMachine = parameters.wakeMachine ?? false
+            // The kernel asks for a capability (CAP_WAKE_ALARM), and the daemon does not lend its own.
+            guard !wakesMachine || user == 0 || user == geteuid() else {
+                throw VarlinkFailure(VarlinkService.PermissionDenied())
+            }
+            let handler = ClientHandler(
+                timeout: .milliseconds(parameters.timeoutMilliseconds), wakesMachine: wakesMachine)
+            let calls = KeepaliveStream(stream)
+            do throws(RegistryError) {
+                let connection = try registry.keepAlive(parameters.name, handler, calls, for: user)
+                calls.onEnd = { [weak connection] in connection?.endKeepAlive($0) }
+            } catch {
+                throw VarlinkFailure(error, about: parameters.name)
+            }
+            return calls
+        }
+    }
+}
+
+/// The calls of one client: the first reply says that they are agreed, each further one is a call. A client that does
+/// not read gets the newest one alone.
+@AgentQueue
+private final class KeepaliveStream: VarlinkSubscription, KeepaliveCaller {
+    private let stream: VarlinkStream
+    private var isAgreed = false
+    private var wake: UInt64?
+    var onEnd: @AgentQueue (KeepaliveStream) -> Void = { _ in }
+
+    init(_ stream: VarlinkStream) { self.stream = stream }
+
+    func called(_ wake: UInt64) {
+        self.wake = wake
+        stream.wake()
+    }
+
+    func next() -> VarlinkMessage? {
+        let wake = isAgreed ? wake.take() : nil
+        guard !isAgreed || wake != nil else { return nil }
+        isAgreed = true
+        let limit = Int(clamping: ClientHandler.budget.milliseconds)
+        return .reply(
+            ConnectionsAPI.KeepAlive.Reply(wake: wake.map { Int(clamping: $0) }, limitMilliseconds: limit),
+            continues: true)
+    }
+
+    func ended() { onEnd(self) }
+}
