@@ -14,19 +14,23 @@ public final class VarlinkDescriptors {
 
     /// `-1` where one was taken.
     private var numbers: [CInt]
+    /// What they count against, when they came from a peer.
+    private let allowance: DescriptorAllowance?
 
     /// None yet.
     public init() {
         numbers = []
+        allowance = nil
     }
 
-    init(taking numbers: some Sequence<CInt>) {
+    /// Those that came from a peer, and count until they are taken or closed.
+    init(received numbers: some Sequence<CInt>, allowance: DescriptorAllowance) {
         self.numbers = Array(numbers)
+        self.allowance = allowance
+        allowance.used += self.numbers.count
     }
 
-    deinit {
-        for number in numbers where number >= 0 { OwnedDescriptor(number).close() }
-    }
+    isolated deinit { closeAll() }
 
     /// How many there are, those that were taken among them.
     public var count: Int { numbers.count }
@@ -40,6 +44,12 @@ public final class VarlinkDescriptors {
 
     /// The one at `place`, for the caller to own; `nil` if there is none, or if it was taken before.
     public func take(_ place: Int) -> OwnedDescriptor? {
+        guard let descriptor = remove(place) else { return nil }
+        allowance?.used -= 1
+        return descriptor
+    }
+
+    private func remove(_ place: Int) -> OwnedDescriptor? {
         guard numbers.indices.contains(place), numbers[place] >= 0 else { return nil }
         defer { numbers[place] = -1 }
         return OwnedDescriptor(numbers[place])
@@ -47,7 +57,14 @@ public final class VarlinkDescriptors {
 
     /// Closes those that nobody took, however many still hold this instance.
     func closeAll() {
-        for place in numbers.indices { take(place)?.close() }
+        for place in numbers.indices {
+            guard let descriptor = remove(place) else { continue }
+            if let allowance {
+                StrangeDescriptor.close(descriptor) { allowance.used -= 1 }
+            } else {
+                descriptor.close()
+            }
+        }
     }
 
     /// Calls `body` with the numbers, for a system call.
@@ -57,7 +74,7 @@ public final class VarlinkDescriptors {
     }
 }
 
-/// How many descriptors may wait, on one or several connections, for the rest of the message they ride on.
+/// How many descriptors may have come, on one or several connections, and be neither taken nor closed yet.
 @AgentQueue
 final class DescriptorAllowance {
     let limit: Int
@@ -98,26 +115,23 @@ struct DescriptorInbox {
         guard isTruncated || header.msg_controllen > 0 else { return }
         let received = withUnsafeTemporaryAllocation(of: CInt.self, capacity: VarlinkDescriptors.most) { numbers in
             let count = platform_received_descriptors(&header, numbers.baseAddress)
-            return VarlinkDescriptors(taking: numbers.prefix(Int(count)))
+            return VarlinkDescriptors(received: numbers.prefix(Int(count)), allowance: allowance)
         }
         if isTruncated { throw .descriptorsTruncated }
         guard received.count > 0 else { return }
         guard waiting.last?.ordinal != ordinal else { throw .descriptorsInPieces }
-        allowance.used += received.count
         waiting.append((ordinal, received))
     }
 
     /// Those of the message of this ordinal, once it was taken.
     mutating func take(_ ordinal: Int) -> VarlinkDescriptors? {
         guard waiting.first?.ordinal == ordinal else { return nil }
-        let descriptors = waiting.removeFirst().descriptors
-        allowance.used -= descriptors.count
-        return descriptors
+        return waiting.removeFirst().descriptors
     }
 
     /// Closes all that wait.
     mutating func removeAll() {
-        allowance.used -= waiting.reduce(0) { $0 + $1.descriptors.count }
+        for (_, descriptors) in waiting { descriptors.closeAll() }
         waiting = []
     }
 }

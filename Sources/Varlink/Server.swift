@@ -27,8 +27,8 @@ public final class VarlinkServer {
         /// The most descriptors that ride on a call; a method asks for one. The kernel closes the rest without handing
         /// them out, and the connection ends.
         public var descriptorsPerCall = 4
-        /// The most descriptors of one user that wait for the rest of the call they ride on. An honest call is short
-        /// and comes in one piece, so that hardly one ever waits; more of them than that end their connection.
+        /// The most descriptors that came from one user and that no handler has taken, nor anybody closed yet. An
+        /// honest call comes in one piece, so that hardly one ever waits; more of them end their connection.
         public var waitingDescriptorsPerUser = 64
 
         /// The defaults.
