@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A client that sleeps until its server speaks: takes the connection, reads, answers, parks. Needs nothing but Python.
+
+    sleeping_client.py NAME URL      for instance: sleeping_client.py chat tcp://192.0.2.7:7000
+
+The server speaks lines. A new session begins with "HELLO NAME"; each line that comes is answered by "GOT ...".
+"""
+
+import array
+import json
+import os
+import socket
+import sys
+
+
+class Agent:
+    """One conversation with dialtoned: a JSON object and a zero byte each way, descriptors beside it (Varlink)."""
+
+    def __init__(self):
+        runtime = os.environ.get("XDG_RUNTIME_DIR", "")
+        path = os.environ.get("DIALTONE_SOCKET") or (
+            "/run/dialtone/dialtone.sock" if os.geteuid() == 0 else f"{runtime}/dialtone/dialtone.sock"
+        )
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.socket.connect(path)
+        self.received = b""
+        self.descriptors = []
+
+    def send(self, method, more=False, **parameters):
+        call = {"method": f"org.dialtone.Connections.{method}", "parameters": parameters}
+        self.socket.sendall(json.dumps(call | ({"more": True} if more else {})).encode() + b"\0")
+
+    def reply(self):
+        while b"\0" not in self.received:
+            # Not recv: a descriptor that nobody asks for is lost.
+            data, ancillary, _, _ = self.socket.recvmsg(65536, socket.CMSG_SPACE(4 * 8))
+            for level, kind, content in ancillary:
+                if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+                    self.descriptors += array.array("i", content)
+            if not data:
+                sys.exit("the agent is gone")
+            self.received += data
+        message, self.received = self.received.split(b"\0", 1)
+        message = json.loads(message)
+        if "error" in message:
+            raise Refused(message["error"], message.get("parameters"))
+        return message["parameters"]
+
+    def call(self, method, **parameters):
+        self.send(method, **parameters)
+        return self.reply()
+
+
+class Refused(Exception):
+    pass
+
+
+def serve(agent, name):
+    """Takes the flow, reads what there is, answers, and parks it; again if another flow has taken its place."""
+    while True:
+        taken = agent.call("Take", name=name)
+        flow = socket.socket(fileno=agent.descriptors.pop(taken["fileDescriptor"]))
+        if taken["connection"]["session"] != "open" and not taken["isOver"]:
+            flow.sendall(f"HELLO {name}\n".encode())
+        answer(flow)
+        flow.close()
+        if taken["isOver"]:
+            continue
+        try:
+            agent.call("Park", name=name, epoch=taken["epoch"])
+            return
+        except Refused as refusal:
+            # StaleEpoch: the line was lost meanwhile, and another flow is there.
+            if not refusal.args[0].endswith("StaleEpoch"):
+                raise
+
+
+def answer(flow):
+    """Answers all lines that have come. A line that has only begun is waited for: parked is between two messages."""
+    pending = b""
+    while True:
+        try:
+            data = flow.recv(65536, 0 if pending else socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return
+        if not data:
+            return
+        *lines, pending = (pending + data).split(b"\n")
+        for line in lines:
+            print("read", line.decode(), flush=True)
+            try:
+                flow.sendall(b"GOT " + line + b"\n")
+            except OSError:
+                return  # It has ended; what it had received is read all the same.
+
+
+def main(name, remote):
+    agent, events = Agent(), Agent()
+    events.send("Monitor", more=True, names=[name])
+    events.reply()
+    try:
+        agent.call("Open", remote=remote, name=name)
+    except Refused as refusal:
+        # NameTaken: an earlier run opened it.
+        if not refusal.args[0].endswith("NameTaken"):
+            raise
+    isGreeted = False
+    while True:
+        for connection in events.reply()["connections"]:
+            # The first flow is nobody's yet; from then on a wake says that there is something to do.
+            isFirst = not isGreeted and connection["state"] == "ready"
+            if isFirst or "wake" in connection:
+                try:
+                    serve(agent, name)
+                    isGreeted = True
+                except Refused as refusal:
+                    # NotReady: the next event tells when there is a flow again.
+                    if not refusal.args[0].endswith("NotReady"):
+                        raise
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    main(sys.argv[1], sys.argv[2])
