@@ -119,6 +119,8 @@ public struct ConnectionStateMachine: ~Copyable {
     var path: Path?
     /// When the path came or last moved; `nil` while it has not.
     var pathMovedAt: Duration?
+    /// When the network last became another than it was: not the path's first coming, but its moving, or a sleep.
+    var networkChangedAt: Duration?
     /// How many dials failed, or flows ended before they were stable, in a row.
     var failures = 0
     /// How many openings had no answer, in a row.

@@ -84,6 +84,9 @@ struct Dial {
 
     // MARK: - What can be asked
 
+    /// What its sockets are made with.
+    var options: SocketOptions { setting.policy.socketOptions }
+
     /// The attempts that are under way, the oldest first.
     var attempts: [Race.Attempt] { race?.running ?? [] }
 
@@ -209,7 +212,7 @@ struct Dial {
             .openSocket(
                 FlowRequest(
                     epoch: numbers.epoch, remote: start.remote, source: start.source,
-                    interfaceIndex: setting.path.interface?.index, options: setting.policy.socketOptions,
+                    interfaceIndex: setting.path.interface?.index, options: options,
                     tls: setting.policy.tlsRequest)))
         return Race.Attempt(
             epoch: numbers.epoch, remote: start.remote, source: start.source,

@@ -58,14 +58,6 @@ public enum ResolutionFailure: Error, Hashable, Sendable {
     case notOffered
     /// No server could be asked, or none answered usefully (SERVFAIL, REFUSED, a timeout). It may well later.
     case temporary
-
-    /// Whether asking again soon is pointless.
-    var isPermanent: Bool {
-        switch self {
-        case .noSuchName, .noAddress, .notOffered: true
-        case .temporary: false
-        }
-    }
 }
 
 extension ResolutionFailure: CustomStringConvertible {

@@ -56,6 +56,8 @@ extension ConnectionStateMachine {
     }
 
     func set(_ dial: inout Dial, for wake: Duration, _ turn: inout Turn<some RandomNumberGenerator>) {
+        // What was due while the machine slept is due now.
+        let wake = max(wake, turn.now)
         guard dial.wake != wake else { return }
         dial.wake = wake
         turn.perform(.scheduleTimer(.dial, deadline: wake))
@@ -135,6 +137,10 @@ extension ConnectionStateMachine {
         }
         guard won.attempts.contains(where: { $0.epoch == epoch }) else { return }
         abandon(&won, .outrun, but: epoch, &turn)
+        if won.options != policy.socketOptions {
+            // The dial began under an earlier policy.
+            turn.perform(.configureSocket(epoch: epoch, policy.socketOptions))
+        }
         refusedSince = nil
         let interface = path?.interface.flatMap { interface in
             interface.addresses.contains { $0.address == local.address } ? interface.name : nil

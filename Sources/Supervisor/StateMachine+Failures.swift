@@ -16,7 +16,7 @@ extension ConnectionStateMachine {
             _ = promoteMove(of: ready, because: .replaced, &turn)
             return
         }
-        if !isStable(ready, at: turn.now) { failures += 1 }
+        if !passesInSeconds(cause, turn.now), !isStable(ready, at: turn.now) { failures += 1 }
         goOn(after: ready, because: cause, &turn)
         if let opening = ready.opening { openingHadNoAnswer(opening.failure(.ended), &turn) }
     }
@@ -28,6 +28,7 @@ extension ConnectionStateMachine {
         if promoteMove(of: ready, because: cause, &turn) { return }
         // It may have outlived the path that the next one needs.
         guard let path, path.permitsDialling else { return dial(because: cause, &turn) }
+        if passesInSeconds(cause, turn.now) { return retry(.brief, because: cause, &turn) }
         // With TLS 1.3 a server judges the client's certificate when the client has long been done.
         if Self.kind(of: cause) == .permanent { return giveUp(because: cause, &turn) }
         backOff(because: cause, &turn)
@@ -35,15 +36,26 @@ extension ConnectionStateMachine {
 
     /// A dial has failed as a whole. The caller has released what the state held.
     mutating func attemptFailed(_ cause: StatusReason, _ turn: inout Turn<some RandomNumberGenerator>) {
+        if passesInSeconds(cause, turn.now) { return retry(.brief, because: cause, &turn) }
         let kind = Self.kind(of: cause)
-        if kind == .local, let pathMovedAt, turn.now - pathMovedAt < Self.settlingTime {
-            return retry(.brief, because: cause, &turn)
-        }
         failures += 1
         refusedSince = kind == .refused ? refusedSince ?? turn.now : nil
         let isRefusedForGood = refusedSince.map { turn.now - $0 >= Self.persistentRefusal } ?? false
-        guard kind == .permanent || isRefusedForGood else { return backOff(because: cause, &turn) }
+        guard kind == .permanent || kind == .absent || isRefusedForGood else {
+            return backOff(because: cause, &turn)
+        }
         giveUp(because: cause, &turn)
+    }
+
+    /// Whether a failure is of a network that is still settling.
+    func passesInSeconds(_ cause: StatusReason, _ now: Duration) -> Bool {
+        let since: Duration? =
+            switch Self.kind(of: cause) {
+            case .local: pathMovedAt
+            case .absent: networkChangedAt
+            case .refused, .permanent, .transient: nil
+            }
+        return since.map { now - $0 < Self.settlingTime } ?? false
     }
 
     /// Waits for somebody to mend the cause: dials rarely.
@@ -58,6 +70,9 @@ extension ConnectionStateMachine {
     private enum FailureKind {
         /// This machine's network failed; in the first while after a change that passes in seconds.
         case local
+        /// A name is not there, by the word of the name server that is asked now. In the first while after a change
+        /// that may be a portal's, or one that does not know of the VPN that is coming up; then time does not mend it.
+        case absent
         /// The server's host said no. It means it when it keeps saying so.
         case refused
         /// Time does not mend it.
@@ -68,14 +83,15 @@ extension ConnectionStateMachine {
 
     private static func kind(of cause: StatusReason) -> FailureKind {
         switch cause {
-        case .resolutionFailed(let failure): failure.isPermanent ? .permanent : .local
+        case .resolutionFailed(.temporary): .local
+        case .resolutionFailed(.noSuchName), .resolutionFailed(.noAddress): .absent
+        case .resolutionFailed(.notOffered): .permanent
         case .dialFailed(.refused, _): .refused
         case .dialFailed(.tls(let failure), _), .flowFailed(.tls(let failure)):
             failure.isPermanent ? .permanent : .transient
-        case .dialFailed(let failure, _): failure.isLocal ? .local : .transient
+        case .dialFailed(let failure, _), .flowFailed(let failure): failure.isLocal ? .local : .transient
         case .opened, .noPath, .pathAvailable, .pathMoved, .retryDue, .dialledTooOften, .serverAsked, .connected,
-            .replaced, .resumed, .unanswered, .unverified, .verified, .remoteClosed, .flowFailed,
-            .localAddressRemoved, .adopted, .restarted, .taken, .parked, .arrived, .clientGone, .sessionOpened,
+            .replaced, .resumed, .unanswered, .unverified, .verified, .remoteClosed, .localAddressRemoved, .adopted, .restarted, .taken, .parked, .arrived, .clientGone, .sessionOpened,
             .openingFailed, .redialRequested, .policyChanged, .closeRequested:
             .transient
         }

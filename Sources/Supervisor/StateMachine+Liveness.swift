@@ -36,7 +36,7 @@ extension ConnectionStateMachine {
 
     mutating func resumed(_ turn: inout Turn<some RandomNumberGenerator>) {
         // The network may have to come up first, and what fails meanwhile fails of that.
-        pathMovedAt = turn.now
+        (pathMovedAt, networkChangedAt) = (turn.now, turn.now)
         switch state {
         case .ready: verify(because: .resumed, &turn)
         case .dialling, .backingOff, .failed: redial(because: .resumed, closing: .overslept, &turn)

@@ -75,8 +75,11 @@ extension ConnectionStateMachine {
         _ turn: inout Turn<some RandomNumberGenerator>
     ) {
         if path?.isBetter(for: ready, under: policy) == true {
-            let pause = policy.backoff.delay(afterFailures: failures + 1, using: &turn.random)
-            moveLater(ready, at: max(turn.now + pause, budget.earliest), failures + 1, &turn)
+            let isSettling = passesInSeconds(cause, turn.now)
+            let failures = isSettling ? failures : failures + 1
+            let backoff = isSettling ? BackoffPolicy.brief : policy.backoff
+            let pause = backoff.delay(afterFailures: failures, using: &turn.random)
+            moveLater(ready, at: max(turn.now + pause, budget.earliest), failures, &turn)
         } else {
             keep(ready, moving: nil)
         }

@@ -22,6 +22,7 @@ extension ConnectionStateMachine {
         guard new.permitsDialling else { return pathLost(&turn) }
         let isFresh = old.map { new.promisesMore(than: $0) } ?? true
         if isFresh { pathMovedAt = turn.now }
+        if isFresh, old != nil { networkChangedAt = turn.now }
         switch state {
         case .waiting:
             startOver()

@@ -16,7 +16,10 @@ extension Checker {
         if let next = known.next { try require(known.sockets[next] != nil, .oneFlow, "\(next) is closed") }
         try require(standing.count <= 1, .oneFlow, "\(standing.keys) stand")
         try needs(status.state.hasFlow == (standing.count == 1), "\(standing.count) flows")
-        if let epoch = standing.keys.first { try require(status.epoch == epoch, .oneFlow, "says \(status.epoch)") }
+        if let (epoch, socket) = standing.first {
+            try require(status.epoch == epoch, .oneFlow, "says \(status.epoch)")
+            try require(socket.options == known.policy.socketOptions, .configuredAsAsked, "\(socket.options)")
+        }
         let isSecuring = known.attempts.values.contains { $0.local != nil }
         switch status.state {
         case .resolving: try needs(known.attempts.isEmpty && !known.queries.isEmpty, "attempts or no query")
@@ -229,7 +232,15 @@ extension Checker {
         }
         if !known.hasPath { return try require(status.state == .waiting, .noPacketWithoutPath, "\(status.state)") }
         if case .flowFailed(_, .tls(let failure)) = input, failure.isPermanent { return try checkGivenUp(status, now) }
+        if case .flowFailed(_, let failure) = input, isSettling(failure, now) {
+            return try checkBriefWait((status.nextAttempt ?? now) - max(now, leftAloneUntil ?? now))
+        }
         try checkWait(status, now)
+    }
+
+    /// Whether a failure is that of a network that has just changed.
+    func isSettling(_ failure: FlowFailure, _ now: Duration) -> Bool {
+        failure.isLocal && pathNewsAt.map { now - $0 < .seconds(30) } ?? false
     }
 
     /// Whether the dial that failed in this turn, if it did, is followed by the wait that its failure asks for.
@@ -237,25 +248,26 @@ extension Checker {
         _ before: Knowledge, _ actions: [ConnectionAction], _ status: ConnectionStatus, _ now: Duration
     ) throws {
         guard before.isDialling, !known.isDialling, let dial else { return }
-        if before.standing != nil {
-            return try checkFailedMove(actions)
-        }
         let told = dial.misses.first { !$0.isLocal } ?? dial.misses.last
         let isPermanent: Bool
-        let isLocal: Bool
+        var settlesSince: Duration?
         if dial.isServiceRefused, dial.tried.isEmpty {
-            (isPermanent, isLocal) = (true, false)
+            isPermanent = true
         } else if let told {
-            (isPermanent, isLocal) = (told.isPermanent, told.isLocal)
+            isPermanent = told.isPermanent
+            if told.isLocal { settlesSince = pathNewsAt }
+        } else if dial.nameMisses.contains(.temporary) {
+            (isPermanent, settlesSince) = (false, pathNewsAt)
         } else {
-            isLocal = dial.nameMisses.contains(.temporary)
-            isPermanent = !isLocal
+            (isPermanent, settlesSince) = (true, networkNewsAt)
         }
-        if isLocal, let pathNewsAt, now - pathNewsAt < .seconds(30) {
-            let wait = (status.nextAttempt ?? now) - max(now, leftAloneUntil ?? now)
-            try require((.seconds(1)...atMost(.seconds(2))).contains(wait), .backoffKept, "settling: \(wait)")
-            return
+        let isSettling = settlesSince.map { now - $0 < .seconds(30) } ?? false
+        if before.standing != nil {
+            try checkFailedMove(actions)
+            guard isSettling, let next = known.timers[.retry] else { return }
+            return try checkBriefWait(next - now)
         }
+        if isSettling { return try checkBriefWait((status.nextAttempt ?? now) - max(now, leftAloneUntil ?? now)) }
         failures += 1
         refusedSince = told == .refused ? refusedSince ?? now : nil
         let isRefusedForLong = refusedSince.map { now - $0 >= .seconds(3600) } ?? false
@@ -264,6 +276,11 @@ extension Checker {
         } else {
             try checkWait(status, now)
         }
+    }
+
+    /// Whether the wait is that for a network that is still settling.
+    private func checkBriefWait(_ wait: Duration) throws {
+        try require((.seconds(1)...atMost(.seconds(2))).contains(wait), .backoffKept, "settling: \(wait)")
     }
 
     /// Whether the connection waits for somebody to mend the cause.

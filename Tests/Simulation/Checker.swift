@@ -21,6 +21,8 @@ struct Coverage: Sendable {
 final class Checker {
     struct Socket {
         let request: FlowRequest
+        /// What it was last told to be set to.
+        var options: SocketOptions
         var local: Endpoint?
         var connectedAt: Duration?
         /// When it was connected, or logged in on where an opening is played, or first taken by a client.
@@ -86,6 +88,8 @@ final class Checker {
     /// What one dial has heard and tried.
     struct Dial {
         var candidates: [IPAddress: IPAddress?] = [:]
+        /// The addresses of each answer, in its order.
+        var answers: [[IPAddress]] = []
         var tried: Set<Endpoint> = []
         var lastStart: Duration?
         var isServiceRefused = false
@@ -100,6 +104,8 @@ final class Checker {
     var known: Knowledge
     var dial: Dial?
     var pathNewsAt: Duration?
+    /// When the network was last seen to become another one.
+    var networkNewsAt: Duration?
     /// When the machine last woke from suspend.
     var wokeAt: Duration?
     var leftAloneUntil: Duration?
@@ -155,6 +161,10 @@ final class Checker {
         beganDialInThisTurn = false
         noteInput(input, now)
         for action in actions { try apply(action, of: input, before, world, now) }
+        let told = actions.drop { if case .emit = $0 { false } else { true } }
+        try require(
+            told.allSatisfy { if case .emit = $0 { true } else { false } }, .eventsTellTheStatus,
+            "told before it is done: \(actions)")
         try checkHoldings(status, now)
         try checkReaction(to: input, before, actions, status, now)
         try checkOpenings(after: input, before, actions, silentBefore)
@@ -170,13 +180,14 @@ final class Checker {
         case .pathChanged(let new):
             if new.isCoherent || Self.mayDial(new) || (!known.hasPath && known.standing == nil) {
                 if known.path.map({ Self.isNews(new, after: $0) }) ?? true { pathNewsAt = now }
+                if let old = known.path, Self.mayDial(new), Self.isNews(new, after: old) { networkNewsAt = now }
                 known.path = new
             }
         case .localAddressRemoved(let address) where known.path?.source == address:
             known.path?.source = nil
             pathNewsAt = now
         case .resumed:
-            (pathNewsAt, wokeAt) = (now, now)
+            (pathNewsAt, networkNewsAt, wokeAt) = (now, now, now)
         case .policyChanged(let policy):
             if Self.isElsewhere(policy, known.policy) {
                 (known.path, leftAloneUntil, known.life.hasAnswered) = (nil, nil, false)
@@ -202,7 +213,7 @@ final class Checker {
         case .answerHidden(let epoch) where epoch == known.standing:
             known.life.probes = []
             answerHiddenAt = now
-        case .acknowledged(let epoch, let begun) where epoch == known.standing: known.life.proved(begun, now)
+        case .acknowledged(let epoch, let begun) where epoch == known.standing: known.life.acknowledged(begun, now)
         case .arrived(let epoch), .taken(let epoch), .parked(let epoch), .returned(let epoch), .abandoned(let epoch):
             if epoch == known.standing, known.custody.session != .opening { noteHands(input, now) }
         case .openingLeft, .openingAnswered, .sessionOpened, .openingFailed: noteOpening(input, now)
@@ -274,6 +285,7 @@ final class Checker {
             switch answer {
             case .addresses(let candidates):
                 for candidate in candidates { dial?.candidates[candidate.destination] = candidate.source }
+                dial?.answers.append(candidates.map(\.destination))
                 if candidates.isEmpty { dial?.nameMisses.append(.noAddress) }
             case .services(let records):
                 if case .services = question, !records.isEmpty, records.allSatisfy(\.target.isEmpty) {
@@ -306,8 +318,11 @@ final class Checker {
         _ action: ConnectionAction, of input: ConnectionInput, _ before: Knowledge, _ world: World, _ now: Duration
     ) throws {
         switch action {
-        case .observePath, .stopObservingPath, .configureSocket, .watchInput:
+        case .observePath, .stopObservingPath, .watchInput:
             break
+        case .configureSocket(let epoch, let options):
+            try require(known.sockets[epoch] != nil, .closesWhatIsOpen, "\(epoch) is not open")
+            known.sockets[epoch]?.options = options
         case .resolve(let query, let question):
             try require(known.hasPath, .noPacketWithoutPath, "asks for the name over \(String(describing: known.path))")
             try require(query > newestQuery, .numbersIncrease, "query \(query) after \(newestQuery)")
@@ -335,10 +350,9 @@ final class Checker {
             try require(epoch == known.standing && known.life.probes.isEmpty, .proofsKept, "gives up on \(epoch)")
         case .probe(let epoch):
             try require(epoch == known.standing, .closesWhatIsOpen, "probes \(epoch)")
-            known.life.event = now
+            known.life.doubt(now)
         case .scheduleTimer(let timer, let deadline):
-            try require(
-                deadline >= now || timer == .dial || timer == .proof, .deadlinesAhead, "\(timer) at \(deadline)")
+            try require(deadline >= now, .deadlinesAhead, "\(timer) at \(deadline)")
             known.timers[timer] = deadline
         case .cancelTimer(let timer):
             try require(known.timers[timer] != nil, .stateHoldsWhatItNeeds, "\(timer) is cancelled and does not run")
@@ -378,6 +392,13 @@ final class Checker {
             throw Violation(invariant: .dialsTheAnswer, detail: "\(request.remote) was not answered")
         }
         try require(dial.tried.insert(request.remote).inserted, .dialsTheAnswer, "\(request.remote) twice")
+        for answer in dial.answers {
+            let better = answer.prefix { $0 != request.remote.address }
+            guard better.count < answer.count else { continue }
+            try require(
+                better.allSatisfy { dial.tried.map(\.address).contains($0) }, .dialsTheAnswer,
+                "\(request.remote) before \(better)")
+        }
         try require(dial.tried.count <= Race.limit, .attemptsBounded, "\(dial.tried.count) addresses")
         // Side by side with others only after a while, and never while one is being secured.
         let others = known.attempts
@@ -392,7 +413,7 @@ final class Checker {
             try require(bound == source, .boundToWhatExists, "\(bound) is for another destination")
         }
         newestEpoch = epoch
-        known.sockets[epoch] = Socket(request: request)
+        known.sockets[epoch] = Socket(request: request, options: request.options)
         known.begun[epoch] = now
     }
 
@@ -442,6 +463,8 @@ final class Checker {
         if let settledAt = socket.settledAt, now - settledAt >= before.policy.stableAfter {
             failures = 0
             refusedSince = nil
+        } else if case .flowFailed(_, let failure) = input, isSettling(failure, now) {
+            // The network's, and not the server's.
         } else if [.remoteClosed, .failed].contains(reason) {
             // A server that has one session for each client ends one for the next.
             if !hasNext { failures += 1 }

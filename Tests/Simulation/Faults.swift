@@ -61,7 +61,9 @@ extension Simulation {
                 world.hosts[host] = random.pick(World.Host.allCases)
             }
         case .serverRestarts: try restartServer()
-        case .silentDeath: try withFlow { .flowFailed(epoch: $0, .timedOut) }
+        case .silentDeath:
+            let failure = random.pick([FlowFailure.timedOut, .hostUnreachable, .networkUnreachable])
+            try withFlow { .flowFailed(epoch: $0, failure) }
         case .nameServerChanges: world.nameServer = random.pick(World.NameServer.allCases)
         case .answerChanges: world.answer = (0...random.below(4)).map { _ in random.below(4) }
         case .servicesChange: world.services = random.pick(World.Services.allCases)

@@ -8,16 +8,36 @@ struct FlowLife {
     var hasAnswered = false
     /// When the keepalives under way were sent.
     var probes: [Duration] = []
-    /// Since when a proof is owed.
+    /// Since when a proof is owed, and since when none was made.
     var event: Duration?
+    var firstEvent: Duration?
+    /// Up to when keepalives were sent that owe no answer in time: before an event, and where the kernel vouched since.
+    var excused: Duration?
     var lastProof: Duration?
 
     mutating func begin(_ policy: ConnectionPolicy, _ now: Duration) {
         figures = (policy.heartbeat?.kind ?? .kernel).figures
-        (probes, event, lastProof) = ([], nil, now)
+        (probes, event, firstEvent, excused, lastProof) = ([], nil, nil, nil, now)
     }
 
-    mutating func end() { (probes, event, lastProof) = ([], nil, nil) }
+    mutating func end() { (probes, event, firstEvent, excused, lastProof) = ([], nil, nil, nil, nil) }
+
+    mutating func doubt(_ now: Duration) {
+        // What was doubted before a sleep has its time anew.
+        if let event, let firstEvent, now < min(event + .seconds(3), firstEvent + .seconds(9)) {
+            (self.event, self.firstEvent, excused) = (now, firstEvent, now)
+        } else {
+            (event, firstEvent, excused) = (now, now, now)
+        }
+    }
+
+    mutating func acknowledged(_ begun: Duration, _ now: Duration) {
+        let wasDoubted = event != nil
+        proved(begun, now)
+        if wasDoubted, event == nil { excused = now }
+    }
+
+    private var owing: Duration? { probes.first { $0 > excused ?? .zero } }
 
     mutating func adopt(_ figures: KeepaliveFigures) {
         self.figures = figures
@@ -36,17 +56,18 @@ struct FlowLife {
 
     mutating func proved(_ begun: Duration, _ now: Duration) {
         guard begun <= now, begun >= event ?? begun else { return }
-        event = nil
+        (event, firstEvent) = (nil, nil)
         lastProof = now
     }
 
     var deadline: Duration? {
-        [probes.first.map { $0 + figures.answerDeadline }, event.map { $0 + .seconds(3) }].compactMap(\.self).min()
+        let owed = [event.map { $0 + .seconds(3) }, firstEvent.map { $0 + .seconds(9) }].compactMap(\.self)
+        return (owed + [owing.map { $0 + figures.answerDeadline }].compactMap(\.self)).min()
     }
 
     func isLost(at now: Duration) -> Bool {
-        if let event, now >= event + .seconds(3) { return true }
-        guard let first = probes.first, now >= first + figures.answerDeadline else { return false }
+        if let event, let firstEvent, now >= min(event + .seconds(3), firstEvent + .seconds(9)) { return true }
+        guard let owing, now >= owing + figures.answerDeadline else { return false }
         return hasAnswered || figures.isAnswerMandatory
     }
 }

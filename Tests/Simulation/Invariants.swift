@@ -36,6 +36,8 @@ enum Invariant: String, CaseIterable {
     case flowEndsForCause
     /// Nothing stays bound to an address that is gone, and no dial binds to one.
     case boundToWhatExists
+    /// The flow that stands has the socket options of the policy, whatever the policy was when it was dialled.
+    case configuredAsAsked
     /// The addresses that are tried come from the newest answer, in its order.
     case dialsTheAnswer
     /// `failed` has a cause that time does not mend, and a slow retry.

@@ -165,6 +165,15 @@ extension BackoffTests {
 }
 
 @Suite struct PermanentFailureTests {
+    @Test func aNameThatIsNotThereRightAfterASleepIsAskedForAgainInSeconds() {
+        var harness = Harness(.named)
+        harness.tell(all: .opened, .pathChanged(.wifi))
+        harness.tell(.resumed, after: .seconds(1))
+        harness.tell(all: .resolutionFailed(query: 3, .noSuchName), .resolutionFailed(query: 4, .noSuchName))
+        #expect(harness.status.state == .backingOff)
+        #expect(harness.status.attempt == 1)
+    }
+
     @Test(arguments: [ResolutionFailure.noSuchName, .noAddress])
     func aNameThatDoesNotExistFailsWithAdviceAndIsRetriedSlowly(failure: ResolutionFailure) {
         var harness = Harness(.named)
@@ -189,7 +198,12 @@ extension BackoffTests {
         harness.tell(all: .resolutionFailed(query: 1, .noSuchName), .resolutionFailed(query: 2, .noSuchName))
         harness.tell(.pathChanged(.modem))
         #expect(harness.status.state == .resolving)
+        // Not for good yet: the name server of a portal says the same, or one that a VPN is about to replace.
         harness.tell(all: .resolutionFailed(query: 3, .noSuchName), .resolutionFailed(query: 4, .noSuchName))
+        #expect(harness.status.state == .backingOff)
+        #expect(harness.status.nextAttempt == harness.now + .milliseconds(1500))
+        harness.tell(.timerFired(.retry), after: .seconds(30))
+        harness.tell(all: .resolutionFailed(query: 5, .noSuchName), .resolutionFailed(query: 6, .noSuchName))
         #expect(harness.status.state == .failed)
         harness.tell(.redialRequested())
         #expect(harness.status.state == .resolving)

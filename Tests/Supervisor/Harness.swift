@@ -132,6 +132,13 @@ extension Path {
         gateway: IPAddress("10.64.0.1"), source: .modemSource, destination: .office, supportsIPv4: true,
         supportsDNS: true, isExpensive: true)
 
+    /// Wi-Fi behind another router, under the same address.
+    static let gatewayMoved = {
+        var path = wifi
+        path.gateway = IPAddress("192.168.1.254")
+        return path
+    }()
+
     static let none = Path(generation: 3, status: .unsatisfied, reason: .noRoute, destination: .office)
     static let unknown = Path(status: .unknown)
 

@@ -65,7 +65,10 @@ import Testing
     }
 
     @Test func aFlowThatStandsNeedsTheNameNoMore() {
-        var harness = Harness.ready()
+        var harness = Harness(.named)
+        harness.tell(all: .opened, .pathChanged(.wifi))
+        harness.answer([.office])
+        harness.tell(.dialSucceeded(epoch: 1, local: .local, remote: .office))
         var unresolved = Path(status: .unsatisfied, reason: .nameUnresolved, supportsDNS: true)
         harness.tell(.pathChanged(unresolved))
         unresolved.supportsDNS = false
@@ -79,9 +82,7 @@ import Testing
 
     @Test func aGatewayThatChangesUnderTheSameAddressNeedsNoOtherFlow() {
         var harness = Harness.ready()
-        var other = Path.wifi
-        other.gateway = IPAddress("192.168.1.254")
-        let actions = harness.tell(.pathChanged(other))
+        let actions = harness.tell(.pathChanged(.gatewayMoved))
         #expect(actions.contains(.probe(epoch: 1)))
         #expect(!actions.contains { if case .openSocket = $0 { true } else { false } })
     }
@@ -101,6 +102,16 @@ import Testing
         #expect(harness.status.attempt == 1)
         let again = harness.tell(.timerFired(.retry), after: .milliseconds(800))
         #expect(again.first == .openSocket(.overModem(epoch: 3)))
+    }
+
+    @Test func aMoveThatFailsOfANetworkThatIsSettlingIsTriedAgainInSeconds() {
+        var harness = moving(ConnectionPolicy(remote: .of("sip://192.0.2.7")))
+        harness.tell(.acknowledged(epoch: 1, begun: harness.now))
+        let brief = harness.tell(.dialFailed(epoch: 2, .addressNotAvailable), after: .milliseconds(10))
+        #expect(brief.contains(.scheduleTimer(.retry, deadline: harness.now + .milliseconds(1500))))
+        harness.tell(.timerFired(.retry), after: .seconds(40))
+        let long = harness.tell(.dialFailed(epoch: 3, .addressNotAvailable))
+        #expect(long.contains(.scheduleTimer(.retry, deadline: harness.now + .seconds(45))))
     }
 
     @Test func aPathThatLeadsBackEndsTheMove() {

@@ -122,6 +122,19 @@ import Testing
         #expect(harness.status.state == .ready)
     }
 
+    @Test func aFlowWhoseDialBeganUnderAnotherPolicyIsSetUpByTheNewOne() {
+        var harness = Harness(.named)
+        harness.tell(all: .opened, .pathChanged(.wifi))
+        harness.answer([.office, .second])
+        var policy = ConnectionPolicy.named
+        policy.keepalive = KeepalivePolicy(idle: .seconds(30), interval: .seconds(5), count: 2)
+        #expect(harness.tell(.policyChanged(policy)).first == .configureSocket(epoch: 1, policy.socketOptions))
+        // The second address is dialled by what the dial began with.
+        #expect(harness.tell(.dialFailed(epoch: 1, .refused)).contains(.openSocket(.second(epoch: 2))))
+        let actions = harness.tell(.dialSucceeded(epoch: 2, local: .local, remote: .second))
+        #expect(actions.contains(.configureSocket(epoch: 2, policy.socketOptions)))
+    }
+
     @Test func aShorterBackoffShortensTheWaitThatRuns() {
         var harness = Harness.refused(ConnectionPolicy(remote: .of("sip://192.0.2.7")))
         #expect(harness.status.nextAttempt == harness.now + .seconds(45))

@@ -100,6 +100,17 @@ import Testing
 }
 
 @Suite struct ServerWishTests {
+    @Test func aFlowThatEndsOfANetworkThatIsSettlingIsDialledAnewInSeconds() {
+        var harness = Harness.ready(ConnectionPolicy(remote: .of("sip://192.0.2.7")))
+        harness.tell(.pathChanged(.gatewayMoved), after: .seconds(10))
+        harness.tell(.flowFailed(epoch: 1, .hostUnreachable), after: .seconds(2))
+        #expect(harness.status.nextAttempt == harness.now + .milliseconds(1500))
+        #expect(harness.status.attempt == 1)
+        var late = Harness.ready(ConnectionPolicy(remote: .of("sip://192.0.2.7")))
+        late.tell(.flowFailed(epoch: 1, .hostUnreachable), after: .seconds(40))
+        #expect(late.status.nextAttempt == late.now + .seconds(45))
+    }
+
     @Test func aServerThatAsksToBeLeftAloneIs() {
         var harness = Harness.ready()
         #expect(harness.tell(.serverAsked(.seconds(90))) == [])

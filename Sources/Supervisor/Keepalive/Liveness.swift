@@ -18,6 +18,10 @@ public struct Liveness: Hashable, Sendable {
     /// radio to wake and two lost segments to be repeated, short enough to dial before anybody notices.
     public static let verificationDeadline = Duration.seconds(3)
 
+    /// How long it may take where one change follows another before the round trip is made: three times as long. A
+    /// path that flaps must not keep a dead flow.
+    public static let longestVerification = Duration.seconds(9)
+
     /// What is known at a deadline.
     public enum Verdict: Hashable, Sendable {
         /// Nothing is due.
@@ -43,8 +47,11 @@ public struct Liveness: Hashable, Sendable {
     private var isAnswerMandatory: Bool
     /// When each of the probes under way was sent, in order.
     private var probes: [Duration] = []
-    /// When the event was that made all earlier round trips worthless.
+    /// When the event was that made all earlier round trips worthless, and the first since the last proof.
     private var event: Duration?
+    private var firstEvent: Duration?
+    /// The keepalives sent up to then owe no answer in time.
+    private var excused: Duration?
 
     /// A flow whose handshake ended at `now`.
     public init(_ figures: KeepaliveFigures, connectedAt now: Duration, hasAnsweredKeepalives: Bool = false) {
@@ -58,14 +65,21 @@ public struct Liveness: Hashable, Sendable {
 
     /// When to call ``check(at:)``; `nil` while nothing is awaited.
     public var deadline: Duration? {
-        let answer = probes.first.map { $0 + answerDeadline }
-        let verification = event.map { $0 + Self.verificationDeadline }
+        let answer = owing.map { $0 + answerDeadline }
         guard let answer, let verification else { return answer ?? verification }
         return min(answer, verification)
     }
 
-    /// How old the last proof may become while the flow is said to be ready, with keepalives each `interval`.
-    public func oldestProof(withKeepalivesEach interval: Duration) -> Duration { interval + answerDeadline }
+    /// When the first keepalive was sent that owes an answer in time.
+    private var owing: Duration? {
+        guard let excused else { return probes.first }
+        return probes.first { $0 > excused }
+    }
+
+    /// When the round trip that is owed must have ended.
+    private var verification: Duration? {
+        event.map { min($0 + Self.verificationDeadline, (firstEvent ?? $0) + Self.longestVerification) }
+    }
 
     // MARK: What happens
 
@@ -101,27 +115,35 @@ public struct Liveness: Hashable, Sendable {
     /// It proves the path and the machine, which is what a change of the path or a sleep puts in doubt. It answers no
     /// keepalive: a program that hangs has a kernel that acknowledges.
     public mutating func acknowledged(_ begun: Duration, at now: Duration) {
+        let wasVerifying = isVerifying
         proved(by: begun, at: now)
+        // The answer may stand behind what the server could not deliver before, and repeats after as much as two
+        // minutes (`TCP_RTO_MAX`). Whether its program hangs, the next keepalive will tell.
+        if wasVerifying, !isVerifying { excused = now }
     }
 
     /// The path changed, or the machine slept: only a round trip begun from now on counts.
     public mutating func verify(at now: Duration) {
+        // A deadline that has passed unnoticed was slept through.
+        if verification.map({ now >= $0 }) ?? true { firstEvent = now }
         event = now
+        // The answers to earlier ones may be lost, or have slept as long as this machine.
+        excused = now
     }
 
     private mutating func proved(by begun: Duration, at now: Duration) {
         guard now >= begun else { return }
         if let event {
             guard begun >= event else { return }
-            self.event = nil
+            (self.event, firstEvent) = (nil, nil)
         }
         lastProof = max(lastProof, now)
     }
 
     /// What is to be made of what has not come by `now`.
     public mutating func check(at now: Duration) -> Verdict {
-        if let event, now >= event + Self.verificationDeadline { return .unverified }
-        guard let first = probes.first, now >= first + answerDeadline else { return .alive }
+        if let verification, now >= verification { return .unverified }
+        guard let owing, now >= owing + answerDeadline else { return .alive }
         if hasAnsweredKeepalives || isAnswerMandatory { return .unanswered }
         probes = []
         return .indifferent
