@@ -68,7 +68,7 @@ final class OpeningPlayer {
     }
 
     /// The longest answer, and enough to see that one is longer.
-    private static let longestLook = Expectation.longestAnswer + 1
+    private static let longestLook = ExpectedAnswer.longestAnswer + 1
 
     private func sendRest() -> Bool {
         guard !unsent.isEmpty else { return true }

@@ -87,7 +87,7 @@ struct Simulation: ~Copyable {
     }
 
     static func opening(_ random: inout SplitMix64) -> Opening {
-        Opening((0...random.below(3)).map { _ in .init(send: [1], answer: Expectation(BytePattern([2]))) })
+        Opening((0...random.below(3)).map { _ in .init(send: [1], answer: ExpectedAnswer(BytePattern([2]))) })
     }
 
     // MARK: - Time

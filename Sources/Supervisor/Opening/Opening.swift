@@ -13,7 +13,7 @@ public struct Opening: Hashable, Sendable {
         /// What is sent; empty where the server speaks first.
         public let send: [UInt8]
         /// How the answer is recognized; `nil` where there is none, and the next step follows at once.
-        public let answer: Expectation?
+        public let answer: ExpectedAnswer?
         /// How messages for the client begin that may come before the answer: where one does, the session stands, and
         /// from there on all is the client's, the answer behind it included. Of the last step alone.
         ///
@@ -22,7 +22,7 @@ public struct Opening: Hashable, Sendable {
         public let overtakers: [BytePattern]
 
         /// A step.
-        public init(send: [UInt8] = [], answer: Expectation?, overtakers: [BytePattern] = []) {
+        public init(send: [UInt8] = [], answer: ExpectedAnswer?, overtakers: [BytePattern] = []) {
             self.send = send
             self.answer = answer
             self.overtakers = overtakers

@@ -51,7 +51,7 @@ public struct OpeningPlay: Sendable {
     }
 
     private mutating func look(
-        for answer: Expectation, or overtakers: [BytePattern], in unread: ArraySlice<UInt8>
+        for answer: ExpectedAnswer, or overtakers: [BytePattern], in unread: ArraySlice<UInt8>
     ) -> Move {
         if overtakers.contains(where: { $0.begins(unread) }) {
             index = opening.steps.count

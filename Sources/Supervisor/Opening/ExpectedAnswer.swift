@@ -7,7 +7,7 @@
 ///   comes in frames.
 /// - XMPP's features, its success and the result of a bind end with their end tag.
 /// - An answer of a line ends with the line.
-public struct Expectation: Hashable, Sendable {
+public struct ExpectedAnswer: Hashable, Sendable {
     /// Where the answer ends.
     public enum Extent: Hashable, Sendable {
         /// After so many bytes.
@@ -128,7 +128,7 @@ public struct Expectation: Hashable, Sendable {
     }
 }
 
-extension Expectation: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+extension ExpectedAnswer: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     /// Its kind. What it holds may be a secret.
     public var description: String {
         switch extent {
