@@ -32,7 +32,8 @@ import Testing
         if count >= 10_000 {
             #expect(seen.states == Set(ConnectionStatus.State.allCases))
             #expect(seen.closings == Set(CloseReason.allCases))
-            #expect(seen.kinds == Set(ConnectionEvent.Kind.allCases))
+            // Of wakes it is not the machine that tells.
+            #expect(seen.kinds == Set(ConnectionEvent.Kind.allCases).subtracting([.wake]))
         }
         let steps = outcomes.reduce(0) { $0 + $1.steps }
         print("\(count) sequences from seed \(first), \(steps) steps")
