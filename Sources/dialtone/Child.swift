@@ -22,10 +22,6 @@ struct Child: Sendable {
         case forbidden(String)
     }
 
-    /// Passed on to the command.
-    private static let passedOn = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2]
-    private static let watched = passedOn + [SIGCHLD]
-
     /// The path of the program, which the command's name may be looked for on `$PATH`.
     let program: String
     /// The command as it was given.
@@ -33,11 +29,6 @@ struct Child: Sendable {
     let connection: String
     let epoch: Int
     let streams: Streams
-
-    /// Keeps signals for ``run(with:)``. To be called before anything starts a thread.
-    static func blockSignals() {
-        SignalWatch.block(watched)
-    }
 
     /// Looks for a command as a shell does.
     static func find(_ command: String) -> Finding {
@@ -65,26 +56,28 @@ struct Child: Sendable {
         if flags & O_NONBLOCK != 0 {
             try retryingInterrupts("making a socket blocking") { fcntl(socket.number, F_SETFL, flags & ~O_NONBLOCK) }
         }
-        // Before the command starts: it may have ended when the next line is reached.
-        let ending = Ending()
-        let watch = try SignalWatch(Self.watched) { signal in ending.take(signal) }
-        defer { watch.cancel() }
-        let early = Self.takePending()
-        ending.process = try start(socket.number)
-        for signal in early { kill(ending.process, signal) }
+        let signals = try PassedSignals()
+        let process = try start(socket.number)
         socket.close()
-        return await withCheckedContinuation { ending.wait($0) }
+        signals.pass(to: process)
+        return try await Self.status(of: process)
     }
 
-    /// The signals that came while there was no command to pass them on to, whoever sent them.
-    private static func takePending() -> [CInt] {
-        var set = sigset_t()
-        sigemptyset(&set)
-        for signal in passedOn { sigaddset(&set, signal) }
-        var now = timespec()
-        var signals: [CInt] = []
-        while case let signal = sigtimedwait(&set, nil, &now), signal > 0 { signals.append(signal) }
-        return signals
+    /// Waits until a process ends.
+    @AgentQueue
+    private static func status(of process: pid_t) async throws(SystemError) -> Int32 {
+        let descriptor = OwnedDescriptor(
+            try retryingInterrupts("watching process \(process)") { platform_pidfd_open(process) })
+        var continuation: CheckedContinuation<Void, Never>?
+        let registration = try Poller.shared.register(descriptor.number, .readable) { _ in
+            continuation.take()?.resume()
+        }
+        await withCheckedContinuation { continuation = $0 }
+        registration.cancel()
+        var status: CInt = 0
+        try retryingInterrupts("asking how process \(process) ended") { waitpid(process, &status, 0) }
+        let signal = status & 0x7F
+        return signal == 0 ? (status >> 8) & 0xFF : 128 + signal
     }
 
     private func start(_ socket: CInt) throws(SystemError) -> pid_t {
@@ -99,11 +92,13 @@ struct Child: Sendable {
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }
-        var (none, all) = (sigset_t(), sigset_t())
+        // A thread of Dispatch blocks signals, and this program ignores one.
+        var (none, ignored) = (sigset_t(), sigset_t())
         sigemptyset(&none)
-        sigfillset(&all)
+        sigemptyset(&ignored)
+        sigaddset(&ignored, SIGPIPE)
         posix_spawnattr_setsigmask(&attributes, &none)
-        posix_spawnattr_setsigdefault(&attributes, &all)
+        posix_spawnattr_setsigdefault(&attributes, &ignored)
         posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
         let command = streams.command(program, arguments)
         var process: pid_t = 0
@@ -137,32 +132,6 @@ struct Child: Sendable {
         let copies = strings.map { strdup($0) }
         defer { for copy in copies { free(copy) } }
         return body(copies + [nil])
-    }
-
-    /// Waits for a command to end, and passes signals on to it.
-    @AgentQueue
-    private final class Ending {
-        var process: pid_t = 0
-        private var continuation: CheckedContinuation<Int32, Never>?
-
-        func wait(_ continuation: CheckedContinuation<Int32, Never>) {
-            self.continuation = continuation
-            collect()
-        }
-
-        func take(_ signal: SignalWatch.Received) {
-            if signal.number == SIGCHLD { return collect() }
-            // A key of the terminal went to the command as well.
-            if process > 0, !signal.isFromKernel { kill(process, signal.number) }
-        }
-
-        private func collect() {
-            var status: CInt = 0
-            guard let continuation, waitpid(process, &status, WNOHANG) == process else { return }
-            self.continuation = nil
-            let signal = status & 0x7F
-            continuation.resume(returning: signal == 0 ? (status >> 8) & 0xFF : 128 + signal)
-        }
     }
 }
 

@@ -29,8 +29,6 @@ struct DialtoneCommand: AsyncParsableCommand {
         signal(SIGPIPE, SIG_IGN)
         do {
             var command = try parseAsRoot()
-            // Before anything starts a thread, to which a signal could go.
-            if command is Take { Child.blockSignals() }
             if var command = command as? any AsyncParsableCommand {
                 try await command.run()
             } else {
