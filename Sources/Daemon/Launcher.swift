@@ -157,7 +157,7 @@ private final class Running {
         engine = try Self.engine(recordingTo: options.recording, logger)
         agent = Agent(configuration, engine: engine, state: KeptState(logger), logger: logger)
         do throws(SystemError) {
-            signalWatch = try SignalWatch(Launcher.signals) { [weak self] in self?.take($0.number) }
+            signalWatch = try SignalWatch(Launcher.signals) { [weak self] in self?.take($0) }
         } catch {
             throw LaunchError(text: "\(error)", status: EX_OSERR)
         }

@@ -6,14 +6,6 @@ internal import Glibc
 /// Signals as events of the agent's queue (signalfd(2)), so that a handler may do anything that other code may.
 @AgentQueue
 public final class SignalWatch {
-    /// A signal that came.
-    public struct Received: Hashable, Sendable {
-        /// Which.
-        public let number: CInt
-        /// Whether the kernel sent it, as it does for keys of the terminal: to all processes in the foreground alike.
-        public let isFromKernel: Bool
-    }
-
     private let descriptor: OwnedDescriptor
     private var registration: Poller.Registration?
 
@@ -27,7 +19,7 @@ public final class SignalWatch {
     /// Calls `handler` with each of `signals`, which were blocked before, as it comes.
     ///
     /// - Throws: the kernel's refusal of a descriptor, such as `EMFILE`.
-    public init(_ signals: [CInt], _ handler: @escaping @AgentQueue (Received) -> Void) throws(SystemError) {
+    public init(_ signals: [CInt], _ handler: @escaping @AgentQueue (CInt) -> Void) throws(SystemError) {
         var set = Self.set(of: signals)
         let number = try retryingInterrupts("watching for signals") {
             signalfd(-1, &set, CInt(SFD_CLOEXEC) | CInt(SFD_NONBLOCK))
@@ -36,7 +28,7 @@ public final class SignalWatch {
         registration = try Poller.shared.register(number, .readable) { _ in
             var info = signalfd_siginfo()
             while read(number, &info, MemoryLayout.size(ofValue: info)) == MemoryLayout.size(ofValue: info) {
-                handler(Received(number: CInt(info.ssi_signo), isFromKernel: info.ssi_code == CInt(SI_KERNEL)))
+                handler(CInt(info.ssi_signo))
             }
         }
     }
