@@ -3,7 +3,7 @@
 
 import PackageDescription
 
-/// As a program of your own would have it: it depends on the one product, by a path here, by a URL elsewhere.
+/// As a program of your own would have it: it depends on one product, by a path here, by a URL elsewhere.
 let package = Package(
     name: "Examples",
     dependencies: [.package(name: "dialtone", path: "..")],
@@ -11,6 +11,10 @@ let package = Package(
         .executableTarget(
             name: "reachability-watch",
             dependencies: [.product(name: "Reachability", package: "dialtone")],
-            path: "reachability-watch")
+            path: "reachability-watch"),
+        .executableTarget(
+            name: "sleeping-client",
+            dependencies: [.product(name: "DialtoneClient", package: "dialtone")],
+            path: "sleeping-client/swift"),
     ]
 )

@@ -28,6 +28,7 @@ final class PassedSignals {
             action.sa_flags = SA_SIGINFO | SA_RESTART
             var before = sigaction()
             sigaction(number, nil, &before)
+            // The handler is a number here: SIG_IGN, which is 1, and nothing is called by it.
             let isIgnored = unsafeBitCast(before.__sigaction_handler.sa_handler, to: Int.self) == 1
             if !isIgnored { sigaction(number, &action, nil) }
         }

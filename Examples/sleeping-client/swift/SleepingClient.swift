@@ -3,6 +3,7 @@
 import DialtoneAPI
 import DialtoneClient
 import Glibc
+import Platform
 
 /// A client that sleeps until its server speaks: takes the connection, reads, answers, parks.
 ///
@@ -25,49 +26,56 @@ struct SleepingClient {
     func run(_ remote: String) async throws {
         var events = agent.connectionEvents(names: [name]).makeAsyncIterator()
         _ = try await events.next()
-        do {
-            _ = try await agent.open(.init(remote: remote, name: name))
-        } catch where error.isRefusal("NameTaken") {
-            // An earlier run opened it.
-        }
+        // An earlier run may have opened it.
+        try await unless("NameTaken") { _ = try await agent.open(.init(remote: remote, name: name)) }
         var isGreeted = false
         while let event = try await events.next() {
             // The first flow is nobody's yet; from then on a wake says that there is something to do.
-            let isDue = event.connections.contains { $0.wake != nil || (!isGreeted && $0.state == .ready) }
-            guard isDue else { continue }
-            do {
-                try await serve()
-                isGreeted = true
-            } catch where error.isRefusal("NotReady") {
-                // The next event tells when there is a flow again.
+            guard event.connections.contains(where: { $0.wake != nil || (!isGreeted && $0.state == .ready) }) else {
+                continue
             }
+            // Without a flow, the next event tells when there is one again.
+            if try await unless("NotReady", serve) { isGreeted = true }
         }
     }
 
     /// Takes the flow, reads what there is, answers, and parks it; again if another flow has taken its place.
-    func serve() async throws(DialtoneError) {
-        while true {
-            let flow = try await agent.take(name)
-            let (epoch, isOver, hasSession) = (flow.epoch, flow.isOver, flow.connection.session == .open)
-            let socket = flow.release()
-            if !hasSession, !isOver { send("HELLO \(name)\n", to: socket) }
-            answer(socket)
-            close(socket)
+    func serve() async throws {
+        var isParked = false
+        while !isParked {
+            let (epoch, isOver) = try await readAndAnswer()
             if isOver { continue }
-            do throws(DialtoneError) {
-                return try await agent.park(name, epoch: epoch)
-            } catch {
-                // The line was lost meanwhile, and another flow is there.
-                if !error.isRefusal("StaleEpoch") { throw error }
-            }
+            isParked = try await unless("StaleEpoch") { try await agent.park(name, epoch: epoch) }
         }
+    }
+
+    /// Does something that the agent may refuse with this error; returns whether it did not.
+    @discardableResult
+    func unless(_ refusal: String, _ body: () async throws -> Void) async throws -> Bool {
+        do {
+            try await body()
+            return true
+        } catch let error as DialtoneError {
+            guard case .refused(_, let failure) = error, failure.name == "org.dialtone.Connections.\(refusal)" else {
+                throw error
+            }
+            return false
+        }
+    }
+
+    /// The socket is closed with the flow, at the end.
+    func readAndAnswer() async throws -> (epoch: Int, isOver: Bool) {
+        let flow = try await agent.take(name)
+        if flow.connection.session != .open, !flow.isOver { send("HELLO \(name)\n", to: flow.descriptor.number) }
+        answer(flow.descriptor.number)
+        return (flow.epoch, flow.isOver)
     }
 
     /// Answers all lines that have come. One that has only begun is waited for: parked is between two messages.
     func answer(_ socket: Int32) {
         var line: [UInt8] = []
         var byte: UInt8 = 0
-        while recv(socket, &byte, 1, Int32(line.isEmpty ? MSG_DONTWAIT.rawValue : 0)) == 1 {
+        while recv(socket, &byte, 1, Int32(line.isEmpty ? MSG_DONTWAIT : 0)) == 1 {
             guard byte == UInt8(ascii: "\n") else {
                 line.append(byte)
                 continue
@@ -81,14 +89,6 @@ struct SleepingClient {
     }
 
     func send(_ text: String, to socket: Int32) {
-        _ = Glibc.send(socket, text, text.utf8.count, Int32(MSG_NOSIGNAL.rawValue))
-    }
-}
-
-extension Error {
-    /// Whether the agent refused with this error of `org.dialtone.Connections`.
-    func isRefusal(_ name: String) -> Bool {
-        guard case .refused(_, let failure)? = self as? DialtoneError else { return false }
-        return failure.name == "org.dialtone.Connections.\(name)"
+        _ = Glibc.send(socket, text, text.utf8.count, Int32(MSG_NOSIGNAL))
     }
 }
