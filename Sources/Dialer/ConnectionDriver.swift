@@ -19,6 +19,7 @@ public final class ConnectionDriver {
     var flows: [UInt64: Flow] = [:]
     private var timers = TimerTable()
     private var observation: (any Ongoing)?
+    private var flowObservation: (any Ongoing)?
     private var queries: [UInt64: any Ongoing] = [:]
     private(set) lazy var keeper = FlowKeeper(context.wakes, context.intervals, owner: self)
     /// The opening exchanges that are played, by epoch.
@@ -187,6 +188,8 @@ public final class ConnectionDriver {
     private func step(_ input: ConnectionInput) {
         var random = SystemRandomNumberGenerator()
         for action in machine.process(input, now: BootClock.now(), using: &random) { run(action) }
+        guard case .flowPathChanged(let epoch, _) = input, machine.policy.heartbeat?.adapts == true else { return }
+        keeper.found(network(of: machine.status), of: epoch)
     }
 
     private func run(_ action: ConnectionAction) {
@@ -197,6 +200,13 @@ public final class ConnectionDriver {
         case .stopObservingPath:
             observation?.cancel()
             observation = nil
+        case .observeFlowPath(let epoch, let target):
+            flowObservation = context.paths.observePath(to: target) {
+                self.process(.flowPathChanged(epoch: epoch, $0))
+            }
+        case .stopObservingFlowPath:
+            flowObservation?.cancel()
+            flowObservation = nil
         case .resolve(let query, let question):
             ask(question, query)
         case .cancelResolution(let query):

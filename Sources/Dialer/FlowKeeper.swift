@@ -57,6 +57,8 @@ final class FlowKeeper {
     private var kept: [UInt64: Kept] = [:]
     private var loss = SilentLoss()
     private var patience = ServerPatience()
+    /// What was last told of a flow whose network is not known yet.
+    private var unplaced: ConnectionEvent?
     /// How long the flow had carried nothing that ended last, and what is usual for its protocol, until it is known how
     /// it ended.
     private var lastSilence: (silence: Duration, usual: Duration)?
@@ -154,10 +156,30 @@ final class FlowKeeper {
         if let (silence, usual) = lastSilence.take(), event.reason.isServersEnding {
             patience.ended(after: silence, usual: usual)
         }
-        let epoch = event.status.epoch
+        if event.status.state == .ready, network == nil {
+            unplaced = event
+        } else {
+            judge(event, on: network)
+        }
+        if event.status.state.hasFlow { place(event.status.epoch, in: network) }
+    }
+
+    /// The network that a flow goes through is this one, where it was not known yet when the flow was told of.
+    func found(_ network: NetworkIdentity?, of epoch: UInt64) {
+        guard let network else { return }
+        if let event = unplaced, event.status.epoch == epoch { judge(event, on: network) }
+        place(epoch, in: network)
+    }
+
+    private func judge(_ event: ConnectionEvent, on network: NetworkIdentity?) {
+        unplaced = nil
         let death = loss.heard(event, on: network, at: BootClock.now())
-        if let death, let heartbeat = kept[epoch]?.heartbeat { learner.died(death, heartbeat.kind.figures) }
-        guard event.status.state.hasFlow, let before = kept[epoch], before.network != network else { return }
+        guard let death, let heartbeat = kept[event.status.epoch]?.heartbeat else { return }
+        learner.died(death, heartbeat.kind.figures)
+    }
+
+    private func place(_ epoch: UInt64, in network: NetworkIdentity?) {
+        guard let before = kept[epoch], before.network != network else { return }
         kept[epoch]?.network = network
         // What is on its way went through the other one.
         kept[epoch]?.outstanding = nil

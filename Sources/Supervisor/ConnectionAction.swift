@@ -8,6 +8,11 @@ public enum ConnectionAction: Hashable, Sendable {
     case observePath(Target)
     /// Watch no path any more.
     case stopObservingPath
+    /// Watch the path to this target, the other end of a flow that stands, beside the connection's; of one flow at a
+    /// time.
+    case observeFlowPath(epoch: UInt64, Target)
+    /// Watch that path no more.
+    case stopObservingFlowPath(epoch: UInt64)
     /// Ask the name servers. Several questions may run at a time.
     case resolve(query: UInt64, NameQuestion)
     /// Send no more packets for a query; its answer is not wanted.

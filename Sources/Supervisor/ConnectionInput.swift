@@ -13,6 +13,8 @@ public enum ConnectionInput: Hashable, Sendable {
     case reopened(epoch: UInt64, Restart)
     /// The path to the target of the last ``ConnectionAction/observePath(_:)`` is this one now.
     case pathChanged(Path)
+    /// The path to the other end of a flow is this one now (``ConnectionAction/observeFlowPath(epoch:_:)``).
+    case flowPathChanged(epoch: UInt64, Path)
     /// The query was answered.
     case resolved(query: UInt64, NameAnswer)
     /// The query was answered in the negative, or could not be asked.

@@ -32,6 +32,8 @@ internal import NetworkPath
 /// ## The rules
 ///
 /// - No path: no socket, no query and no timer. The path's return is the timer; it also makes the back-off start over.
+/// - A flow goes by the path to its own other end, a dial by the path to the connection's target. Where they differ, both
+///   are watched.
 /// - A path that is *unknown* may be there: dialled, with back-off. One that is not coherent closes nothing.
 /// - A flow outlives a change of its path as long as its local address is on this machine, and it proves itself: a
 /// round
@@ -86,12 +88,23 @@ public struct ConnectionStateMachine: ~Copyable {
             set { boxedOpening = newValue.map { .value($0) } }
         }
         var boxedOpening: Boxed<OpeningProgress>?
+        /// Where the path to its other end is known from.
+        var way = Way.connections
         /// Whether the other end is still there.
         var liveness: Liveness
         /// The way to a flow over a better path, while one is tried.
         var move: Move?
         /// Who has it.
         var custody = Custody.new
+    }
+
+    /// Where the path to a flow's other end is known from.
+    enum Way {
+        /// It is the connection's own.
+        case connections
+        /// Watched apart, since the connection's leads elsewhere: to another of the name's addresses, to the domain and
+        /// not to a host of its service, or nowhere, because the name has no address. `nil` before it was heard of.
+        indirect case own(Path?)
     }
 
     /// A flow over a better path, before it takes the place of the one that stands.
@@ -155,6 +168,7 @@ public struct ConnectionStateMachine: ~Copyable {
         case .adopted(let adoption): adopt(adoption, &turn)
         case .reopened(let epoch, let restart): reopen(epoch, restart, &turn)
         case .pathChanged(let path): pathChanged(to: path, &turn)
+        case .flowPathChanged(let epoch, let path): flowPathChanged(of: epoch, to: path, &turn)
         case .resolved(let query, let answer): resolved(query, answer, &turn)
         case .resolutionFailed(let query, let failure): resolutionFailed(query, failure, &turn)
         case .handshakeBegan(let epoch, let local): handshakeBegan(epoch, local, &turn)
@@ -300,6 +314,7 @@ extension ConnectionStateMachine {
         if ready.liveness.deadline != nil { turn.perform(.cancelTimer(.proof)) }
         if ready.opening != nil { turn.perform(.cancelTimer(.opening)) }
         turn.perform(.closeSocket(epoch: ready.epoch, closing))
+        stopObservingWay(of: ready, &turn)
         if isStable(ready, at: turn.now) { startOver() }
     }
 
@@ -314,6 +329,10 @@ extension ConnectionStateMachine {
     ) {
         let previous = (state: publicState, duration: turn.now - since)
         state = next
+        if case .ready(var ready) = next {
+            chooseWay(of: &ready, after: nil, &turn)
+            state = .ready(ready)
+        }
         self.reason = reason
         since = turn.now
         shownEpoch = status.epoch

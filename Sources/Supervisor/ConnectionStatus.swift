@@ -59,7 +59,7 @@ public struct ConnectionStatus: Hashable, Sendable {
     public var remoteAddress: Endpoint?
     /// The name of the interface that had the flow's local address when it was made.
     public var interface: String?
-    /// The newest path to the remote; `nil` before one was heard of.
+    /// The newest path to the remote, and to its own other end where a flow stands; `nil` before one was heard of.
     public var path: Path? {
         get { boxedPath?.value }
         set { boxedPath = newValue.map { .value($0) } }

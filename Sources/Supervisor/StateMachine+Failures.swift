@@ -92,7 +92,8 @@ extension ConnectionStateMachine {
         case .dialFailed(let failure, _), .flowFailed(let failure): failure.isLocal ? .local : .transient
         case .opened, .noPath, .pathAvailable, .pathMoved, .retryDue, .dialledTooOften, .serverAsked, .connected,
             .replaced, .resumed, .unanswered, .unverified, .verified, .remoteClosed, .localAddressRemoved, .adopted,
-            .restarted, .taken, .parked, .arrived, .clientGone, .sessionOpened, .openingFailed, .redialRequested, .policyChanged, .closeRequested:
+            .restarted, .taken, .parked, .arrived, .clientGone, .sessionOpened,
+            .openingFailed, .redialRequested, .policyChanged, .closeRequested:
             .transient
         }
     }

@@ -9,10 +9,12 @@ extension ConnectionStateMachine {
     mutating func pathMoved(
         under ready: Ready, from old: Path?, _ turn: inout Turn<some RandomNumberGenerator>
     ) {
-        guard let path, path.permitsDialling else { return }
+        guard let path = way(of: ready), path.permitsDialling else { return }
         if case .opening(let next, _)? = ready.move {
-            // The server has heard of it: it is gone on with, unless the way leads from another address by now.
-            guard path.status == .satisfied, let source = path.source, source != next.local.address else { return }
+            // The server has heard of it: it is gone on with, unless its way leads from another address by now.
+            guard path.status == .satisfied, path.destination == next.remote.address, let source = path.source,
+                source != next.local.address
+            else { return }
         }
         if path.isBetter(for: ready, under: policy) {
             if case .dialling? = ready.move, let old, !path.leadsElsewhere(than: old) { return }
@@ -28,9 +30,16 @@ extension ConnectionStateMachine {
 
     /// Begins to dial over the better path, where there is one and nothing is on its way.
     mutating func moveIfBetter(_ turn: inout Turn<some RandomNumberGenerator>) {
-        guard case .ready(let ready) = state, ready.move == nil, let path, path.isBetter(for: ready, under: policy)
-        else { return }
+        guard case .ready(let ready) = state, ready.move == nil, betterWay(for: ready) != nil else { return }
         move(ready, afterFailures: 0, &turn)
+    }
+
+    /// The path over which another flow can be dialled that is better than this one; `nil` for none.
+    private func betterWay(for ready: Ready) -> Path? {
+        guard path?.permitsDialling == true, let way = way(of: ready), way.isBetter(for: ready, under: policy) else {
+            return nil
+        }
+        return way
     }
 
     /// Where it is not known any more that a better path is there, what waits to try it waits for nothing. A dial that
@@ -44,12 +53,12 @@ extension ConnectionStateMachine {
     mutating func move(
         _ ready: Ready, afterFailures failures: Int, _ turn: inout Turn<some RandomNumberGenerator>
     ) {
-        guard let path, path.isBetter(for: ready, under: policy) else { return keep(ready, moving: nil) }
+        guard let way = betterWay(for: ready) else { return keep(ready, moving: nil) }
         let earliest = max(leftAloneUntil ?? turn.now, turn.now)
         guard earliest <= turn.now, budget.spend(at: turn.now) else {
             return moveLater(ready, at: max(earliest, budget.earliest), failures, &turn)
         }
-        let dial = Dial(.init(policy: policy, path: path), &numbers, &turn)
+        let dial = Dial(.init(policy: policy, path: way), &numbers, &turn)
         goOn(moving: ready, by: dial, afterFailures: failures, &turn)
     }
 
@@ -74,7 +83,7 @@ extension ConnectionStateMachine {
         _ ready: Ready, afterFailures failures: Int, because cause: StatusReason,
         _ turn: inout Turn<some RandomNumberGenerator>
     ) {
-        if path?.isBetter(for: ready, under: policy) == true {
+        if betterWay(for: ready) != nil {
             let isSettling = passesInSeconds(cause, turn.now)
             let failures = isSettling ? failures : failures + 1
             let backoff = isSettling ? BackoffPolicy.brief : policy.backoff

@@ -13,16 +13,11 @@ extension ConnectionStateMachine {
             return
         }
         path = new
-        if !new.permitsDialling, case .ready(let ready) = state, new.reason == .nameUnresolved {
-            // It needs the name no more. Another flow would.
-            if case .opening? = ready.move {} else { endMove(.pathLost, &turn) }
-            if let old, new.promisesMore(than: old) { emit(.pathChanged, because: .pathMoved, &turn) }
-            return
-        }
-        guard new.permitsDialling else { return pathLost(&turn) }
         let isFresh = old.map { new.promisesMore(than: $0) } ?? true
         if isFresh { pathMovedAt = turn.now }
-        if isFresh, old != nil { networkChangedAt = turn.now }
+        if isFresh, old != nil, new.permitsDialling { networkChangedAt = turn.now }
+        if case .ready(let ready) = state { return pathChanged(under: ready, from: old, &turn) }
+        guard new.permitsDialling else { return pathLost(&turn) }
         switch state {
         case .waiting:
             startOver()
@@ -30,19 +25,9 @@ extension ConnectionStateMachine {
         case .dialling:
             // What was sent went out by a way that packets no longer take.
             if let old, new.leadsElsewhere(than: old) { redial(because: .pathMoved, closing: .pathMoved, &turn) }
-        case .ready(let ready):
-            guard isFresh else { break }
-            pathMoved(under: ready, from: old, &turn)
-            if old.map({ new.leadsElsewhere(than: $0) || new.status != $0.status }) ?? false {
-                verify(because: .pathMoved, &turn)
-            }
-            // The first path that is heard of under a flow that was adopted is no change.
-            if old != nil, publicState != .verifying || since != turn.now {
-                emit(.pathChanged, because: .pathMoved, &turn)
-            }
         case .backingOff, .failed:
             if isFresh { redial(because: .pathMoved, closing: .pathMoved, &turn) }
-        case .closed:
+        case .ready, .closed:
             break
         }
     }
@@ -64,6 +49,13 @@ extension ConnectionStateMachine {
         // the source of a dial: to wait instead would be to wait for ever when the address is put back at once.
         if path?.source == address {
             path?.source = nil
+            pathMovedAt = turn.now
+            forgetWaitingMove(&turn)
+        }
+        if case .ready(var ready) = state, case .own(var way?) = ready.way, way.source == address {
+            way.source = nil
+            ready.way = .own(way)
+            state = .ready(ready)
             pathMovedAt = turn.now
             forgetWaitingMove(&turn)
         }

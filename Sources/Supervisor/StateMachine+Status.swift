@@ -15,6 +15,7 @@ extension ConnectionStateMachine {
             status.remoteAddress = attempt.remote
         case .ready(let ready):
             status.epoch = ready.epoch
+            if let way = way(of: ready) { status.path = way }
             status.localAddress = ready.local
             status.remoteAddress = ready.remote
             status.interface = ready.interface

@@ -173,6 +173,19 @@ import Testing
         #expect(weakly == nil)
     }
 
+    @Test func theWayOfAFlowIsWatchedBesideTheConnectionsWhereThatLeadsElsewhere() async throws {
+        let server = try LoopbackServer()
+        surroundings.pathOfAddresses = surroundings.path
+        surroundings.path = .ofADomain
+        let connection = try surroundings.connection(to: "tcp://sip.example.com:\(server.endpoint.port)")
+        _ = await surroundings.entered(.ready)
+        #expect(surroundings.targets.map(\.host) == [.name("sip.example.com"), .address(.loopback)])
+        #expect(surroundings.watchedPaths == 2)
+        #expect(connection.status.path?.destination == .loopback)
+        connection.close()
+        #expect(surroundings.watchedPaths == 0)
+    }
+
     @Test func anotherRemoteIsWatchedAndDialled() async throws {
         let first = try LoopbackServer()
         let second = try LoopbackServer()

@@ -94,13 +94,16 @@ import Testing
         connection.close()
     }
 
-    @Test func aFlowThatTheNetworkForgotIsLearnedFromWhenTheNextOneStands() async throws {
+    @Test(arguments: [false, true])
+    func aFlowThatTheNetworkForgotIsLearnedFromWhenTheNextOneStands(isOfADomain: Bool) async throws {
         let server = try LoopbackServer()
-        let surroundings = Surroundings(.loopback())
+        let surroundings = Surroundings(isOfADomain ? .ofADomain : .loopback())
+        surroundings.pathOfAddresses = .loopback()
         surroundings.network = home
         var heartbeat = Heartbeat(.custom(send: Array("ping".utf8), expect: Array("pong".utf8)))
         heartbeat.answerDeadline = .seconds(1)
-        let connection = try surroundings.connection(to: "tcp://\(server.endpoint)", heartbeat: heartbeat) {
+        let remote = isOfADomain ? "sip.example.com:\(server.endpoint.port)" : "\(server.endpoint)"
+        let connection = try surroundings.connection(to: "tcp://\(remote)", heartbeat: heartbeat) {
             $0.stableAfter = .seconds(10)
         }
         let peer = try server.accept()

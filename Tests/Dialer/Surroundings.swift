@@ -18,6 +18,8 @@ final class Surroundings: PathSource, NameSource, ConnectionObserver {
     var path: Path {
         didSet { for handler in observers.values { handler(path) } }
     }
+    /// The path to addresses where it is another than that to names; told to whoever watches from now on.
+    var pathOfAddresses: Path?
     /// What names are answered with; `nil` leaves questions open.
     var answer: Result<[IPAddress], ResolutionFailure>? = .success([.loopback])
     /// Which network every path leads through.
@@ -44,7 +46,10 @@ final class Surroundings: PathSource, NameSource, ConnectionObserver {
         observers[number] = handler
         let watch = Watch()
         watch.end = { self.observers[number] = nil }
-        handler(path)
+        switch target.host {
+        case .name: handler(path)
+        case .address: handler(pathOfAddresses ?? path)
+        }
         return watch
     }
 
@@ -135,6 +140,9 @@ extension Path {
             gateway: gateway, source: source, destination: .loopback, isLocalAddress: true, supportsIPv4: true,
             supportsDNS: supportsDNS)
     }
+
+    /// That to a domain which has no address of its own.
+    static let ofADomain = Path(status: .unsatisfied, reason: .nameUnresolved, supportsDNS: true)
 
     static let none = Path(status: .unsatisfied, reason: .noRoute, destination: .loopback)
 }

@@ -80,6 +80,10 @@ extension Checker {
             case .pathChanged(let new):
                 (reason == .pathMoved && new.status == .satisfied && new.source != local)
                     || (reason == .pathLost && new.isCoherent && !Self.mayDial(new))
+            case .flowPathChanged(let flow, let new):
+                flow == before.standing
+                    && ((reason == .pathMoved && new.status == .satisfied && new.source != local)
+                        || (reason == .pathLost && new.isCoherent && !Self.mayDial(new)))
             case .localAddressRemoved(let address): address == local && reason == .localAddressRemoved
             case .redialRequested: reason == .superseded
             case .policyChanged(let new):

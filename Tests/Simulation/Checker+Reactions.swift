@@ -20,6 +20,7 @@ extension Checker {
             try require(status.epoch == epoch, .oneFlow, "says \(status.epoch)")
             try require(socket.options == known.policy.socketOptions, .configuredAsAsked, "\(socket.options)")
         }
+        try require(known.isWatchedApart == known.leadsElsewhere, .watchesTheWay, "\(String(describing: known.path))")
         let isSecuring = known.attempts.values.contains { $0.local != nil }
         switch status.state {
         case .resolving: try needs(known.attempts.isEmpty && !known.queries.isEmpty, "attempts or no query")
@@ -70,6 +71,11 @@ extension Checker {
         switch input {
         case .pathChanged(let new):
             try checkPathReaction(new, before, actions, status, now)
+        case .flowPathChanged(let epoch, let new):
+            guard epoch == before.standing, before.isWatchedApart, new.isCoherent || Self.mayDial(new) else {
+                return try require(actions.isEmpty, .silentWithoutNews, "\(actions)")
+            }
+            try checkWayReaction(new, before, actions, status, now)
         case .localAddressRemoved(let address):
             try require(status.localAddress?.address != address, .boundToWhatExists, "flow keeps \(address)")
             let isBound = known.attempts.values.contains { ($0.local?.address ?? $0.request.source) == address }
@@ -177,17 +183,14 @@ extension Checker {
             try require(actions.isEmpty, .silentWithoutNews, "\(actions)")
         }
         let wasIdle = before.standing == nil && before.timers[.retry] != nil
-        if before.standing != nil, known.path?.reason == .nameUnresolved {
-            // A flow that stands needs the name no more.
-            try require(known.standing == before.standing, .flowEndsForCause, "\(status.state) without the name")
+        if before.standing != nil, known.isWatchedApart || (known.path == new && before.isElsewhere(new)) {
+            // It is another flow's way.
+            try require(known.standing == before.standing, .flowEndsForCause, "\(status.state) without its path")
         } else if !known.hasPath {
             try require(status.state == .waiting, .flowEndsForCause, "\(status.state) without a path")
-        } else if let standing = before.standing {
-            guard known.path == new, Self.takesAnotherWay(new, old) else { return }
-            try require(actions.contains(.probe(epoch: standing)), .proofsKept, "moves, and takes no care")
-            guard known.next == nil else { return }
-            let moves = known.isDialling || known.timers[.retry] != nil
-            try require(moves == known.hasBetterPath, .movesToBetterPath, "\(known.timers) for \(new)")
+        } else if before.standing != nil {
+            guard known.path == new else { return }
+            try checkWayReaction(new, before, actions, status, now)
         } else if !before.hasPath || (wasIdle && Self.isNews(new, after: old) && known.path == new) {
             try checkFirstPath(status, now)
         } else if before.isDialling, known.path == new, Self.takesAnotherWay(new, old) {
@@ -199,6 +202,22 @@ extension Checker {
                 before.sockets.keys == known.sockets.keys && before.queries == known.queries, .pathDialledAtOnce,
                 "a dial is disturbed by news that change nothing for it")
         }
+    }
+
+    /// Whether a flow whose own way is another now proves itself and moves, or ends where it leads nowhere.
+    private func checkWayReaction(
+        _ new: Path, _ before: Knowledge, _ actions: [ConnectionAction], _ status: ConnectionStatus, _ now: Duration
+    ) throws {
+        guard Self.mayDial(new) else {
+            try require(known.standing == nil, .flowEndsForCause, "stays without a way")
+            if known.hasPath { try checkDialsNow(status, now) }
+            return
+        }
+        guard let standing = before.standing, let old = before.way, Self.takesAnotherWay(new, old) else { return }
+        try require(actions.contains(.probe(epoch: standing)), .proofsKept, "moves, and takes no care")
+        guard known.next == nil else { return }
+        let moves = known.isDialling || known.timers[.retry] != nil
+        try require(moves == known.hasBetterPath, .movesToBetterPath, "\(known.timers) for \(new)")
     }
 
     private func checkFirstPath(_ status: ConnectionStatus, _ now: Duration) throws {

@@ -34,6 +34,9 @@ final class Checker {
         var policy: ConnectionPolicy
         /// The path as a believer of the last coherent word sees it.
         var path: Path?
+        /// The path to the other end of the flow that stands, while that is watched apart.
+        var flowPath: Path?
+        var isWatchedApart = false
         var sockets: [UInt64: Socket] = [:]
         var queries: [UInt64: NameQuestion] = [:]
         var timers: [ConnectionTimer: Duration] = [:]
@@ -61,12 +64,27 @@ final class Checker {
         var hasSession: Bool { custody.session == .open || custody.session == .unknown }
         /// Whether the path leads from another address than the flow that stands.
         var hasBetterPath: Bool {
-            guard policy.movesToBetterPath, !custody.hasArrivals, let path, path.status == .satisfied,
-                let source = path.source,
+            guard policy.movesToBetterPath, !custody.hasArrivals, hasPath, let way, way.status == .satisfied,
+                let source = way.source,
                 let flow = standing.flatMap({ sockets[$0] }), let local = flow.local?.address,
-                path.destination == flow.request.remote.address
+                way.destination == flow.request.remote.address
             else { return false }
             return source != local
+        }
+
+        /// The path that the flow that stands goes by.
+        var way: Path? { isWatchedApart ? flowPath : path }
+        /// Whether the connection's path is not the way of the flow that stands.
+        var leadsElsewhere: Bool { path.map { isElsewhere($0) } ?? false }
+
+        /// Whether a path is not that of the flow that stands.
+        func isElsewhere(_ path: Path) -> Bool {
+            standing.flatMap { sockets[$0] }.map { isElsewhere(path, from: $0) } ?? false
+        }
+
+        func isElsewhere(_ path: Path, from flow: Socket) -> Bool {
+            guard case .name = policy.remote.host else { return false }
+            return path.destination != flow.request.remote.address
         }
 
         /// What is to be sent on the flow that stands.
@@ -183,9 +201,15 @@ final class Checker {
                 if let old = known.path, Self.mayDial(new), Self.isNews(new, after: old) { networkNewsAt = now }
                 known.path = new
             }
-        case .localAddressRemoved(let address) where known.path?.source == address:
-            known.path?.source = nil
-            pathNewsAt = now
+        case .flowPathChanged(let epoch, let new) where epoch == known.standing && known.isWatchedApart:
+            guard new.isCoherent || Self.mayDial(new) else { return }
+            if let old = known.flowPath, Self.isNews(new, after: old) { (pathNewsAt, networkNewsAt) = (now, now) }
+            known.flowPath = new
+        case .localAddressRemoved(let address):
+            for path in [\Knowledge.path, \Knowledge.flowPath] where known[keyPath: path]?.source == address {
+                known[keyPath: path]?.source = nil
+                pathNewsAt = now
+            }
         case .resumed:
             (pathNewsAt, networkNewsAt, wokeAt) = (now, now, now)
         case .policyChanged(let policy):
@@ -217,7 +241,7 @@ final class Checker {
         case .arrived(let epoch), .taken(let epoch), .parked(let epoch), .returned(let epoch), .abandoned(let epoch):
             if epoch == known.standing, known.custody.session != .opening { noteHands(input, now) }
         case .openingLeft, .openingAnswered, .sessionOpened, .openingFailed: noteOpening(input, now)
-        case .opened, .adopted, .reopened, .localAddressRemoved, .remoteClosed, .flowFailed, .closeRequested,
+        case .opened, .adopted, .reopened, .flowPathChanged, .remoteClosed, .flowFailed, .closeRequested,
             .probeSent,
             .answered, .answerHidden, .acknowledged:
             break
@@ -320,6 +344,17 @@ final class Checker {
         switch action {
         case .observePath, .stopObservingPath, .watchInput:
             break
+        case .observeFlowPath(let epoch, let target):
+            try require(epoch == known.standing && !known.isWatchedApart, .watchesTheWay, "watches \(target)")
+            try require(
+                target.host == known.sockets[epoch].map { .address($0.request.remote.address) }, .watchesTheWay,
+                "watches \(target)")
+            known.isWatchedApart = true
+            let led = before.standing == epoch && before.path.map { !before.isElsewhere($0) } ?? false
+            known.flowPath = led ? before.path : nil
+        case .stopObservingFlowPath:
+            try require(known.isWatchedApart, .watchesTheWay, "stops twice")
+            (known.isWatchedApart, known.flowPath) = (false, nil)
         case .configureSocket(let epoch, let options):
             try require(known.sockets[epoch] != nil, .closesWhatIsOpen, "\(epoch) is not open")
             known.sockets[epoch]?.options = options
@@ -437,7 +472,10 @@ final class Checker {
         if hasNext { promoteNext() } else if reason != .replaced { known.life.end() }
         let isForCause: Bool =
             switch input {
-            case .pathChanged(let new): new.isCoherent && !Self.mayDial(new) && reason == .pathLost
+            case .pathChanged(let new):
+                new.isCoherent && !Self.mayDial(new) && reason == .pathLost && !before.isElsewhere(new, from: socket)
+            case .flowPathChanged(let ended, let new):
+                ended == epoch && before.isWatchedApart && new.isCoherent && !Self.mayDial(new) && reason == .pathLost
             case .localAddressRemoved(let address): address == socket.local?.address && reason == .localAddressRemoved
             case .remoteClosed(let ended): ended == epoch && reason == .remoteClosed
             case .flowFailed(let ended, _): ended == epoch && reason == .failed
@@ -447,7 +485,7 @@ final class Checker {
             case .dialSucceeded(let other, _, _, _):
                 // A move that was begun is not given up because the way is unknown for a moment.
                 other != epoch && reason == .replaced && (before.opening == nil || !before.hasSession)
-                    && (before.hasBetterPath || before.path?.status != .satisfied)
+                    && (before.hasBetterPath || before.way?.status != .satisfied)
             case .sessionOpened(let other): other == before.next && reason == .replaced
             case .timerFired(.opening): reason == .timedOut && before.play.map { $0.deadline <= now } ?? false
             case .timerFired(.proof): reason == .unanswered && before.life.isLost(at: now)

@@ -100,7 +100,16 @@ extension Simulation {
 
     mutating func tellPath() throws {
         world.generation += 1
+        // Of the two that are watched, either may be told first.
+        let ownFirst = random.chance(50)
+        if ownFirst { try tellFlowPath() }
         try tell(.pathChanged(world.path()))
+        if !ownFirst { try tellFlowPath() }
+    }
+
+    private mutating func tellFlowPath() throws {
+        guard let (epoch, address) = watchedFlow else { return }
+        try tell(.flowPathChanged(epoch: epoch, world.path(to: address)))
     }
 
     /// Moves to another way; an uplink that is moved to gets its address back.
@@ -124,6 +133,10 @@ extension Simulation {
         var guess = random.chance(50) ? world.path() : Path(status: .unsatisfied, reason: .noRoute)
         guess.isCoherent = false
         try tell(.pathChanged(guess))
+        if let (epoch, address) = watchedFlow {
+            guess.destination = address
+            try tell(.flowPathChanged(epoch: epoch, guess))
+        }
         try run(until: now + .milliseconds(random.below(3000)))
         try tellPath()
     }
@@ -170,6 +183,7 @@ extension Simulation {
         try tell(.dialFailed(epoch: epoch, .refused))
         try tell(.remoteClosed(epoch: epoch))
         try tell(.flowFailed(epoch: epoch, .timedOut))
+        try tell(.flowPathChanged(epoch: epoch, world.path()))
         try tell(.probeSent(epoch: epoch))
         try tell(.answered(epoch: epoch, count: 1))
         try tell(.acknowledged(epoch: epoch, begun: now))

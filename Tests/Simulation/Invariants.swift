@@ -36,6 +36,8 @@ enum Invariant: String, CaseIterable {
     case flowEndsForCause
     /// Nothing stays bound to an address that is gone, and no dial binds to one.
     case boundToWhatExists
+    /// The path to the flow's other end is watched, by itself where the connection's leads elsewhere.
+    case watchesTheWay
     /// The flow that stands has the socket options of the policy, whatever the policy was when it was dialled.
     case configuredAsAsked
     /// The addresses that are tried come from the newest answer, in its order.

@@ -32,7 +32,8 @@ extension Simulation {
         if byPath {
             try move(to: .uplink(random.below(2)))
         } else {
-            if checker.known.path != world.path() { try tellPath() }
+            let way = watchedFlow.map { world.path(to: $0.address) }
+            if checker.known.path != world.path() || checker.known.flowPath != way { try tellPath() }
             if !checker.known.hasPath { try move(to: .uplink(0)) }
             bound += waitBound
         }

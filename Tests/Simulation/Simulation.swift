@@ -22,6 +22,8 @@ struct Simulation: ~Copyable {
         case answer(query: UInt64, NameQuestion)
         /// A host ends a flow that it accepted.
         case kick(epoch: UInt64)
+        /// The first word of the path to a flow's other end.
+        case flowPath(epoch: UInt64)
         /// It is time for a keepalive on a flow.
         case beat(epoch: UInt64)
         /// The server is to answer a step of an opening, counted from 1, that was sent at `begun`.
@@ -46,6 +48,8 @@ struct Simulation: ~Copyable {
     var backlog: [ConnectionInput] = []
     /// The keepalives that the driver was asked for.
     var heartbeats: [UInt64: Heartbeat] = [:]
+    /// The flow whose own path is watched, and where it leads.
+    var watchedFlow: (epoch: UInt64, address: IPAddress)?
     /// Whether a client logs in on every new flow, from the recovery on.
     var isAttended = false
     var steps = 0
@@ -108,7 +112,7 @@ struct Simulation: ~Copyable {
         pending.removeAll { pending in
             switch pending.happening {
             case .reply, .login: pending.due <= now
-            case .input, .answer, .kick, .beat: false
+            case .input, .answer, .kick, .beat, .flowPath: false
             }
         }
         // Whether timers or the word of the resume come first is chance.
@@ -142,6 +146,10 @@ struct Simulation: ~Copyable {
             let failures = [FlowFailure.reset, .tls(.truncated), .tls(.clientCertificateRequired)]
             try tell(
                 random.chance(50) ? .remoteClosed(epoch: epoch) : .flowFailed(epoch: epoch, random.pick(failures)))
+        case .flowPath(let epoch):
+            if let watched = watchedFlow, watched.epoch == epoch {
+                try tell(.flowPathChanged(epoch: epoch, world.path(to: watched.address)))
+            }
         case .beat(let epoch):
             try beat(epoch)
         case .reply(let epoch, let input):
@@ -182,6 +190,13 @@ struct Simulation: ~Copyable {
         switch action {
         case .observePath:
             backlog.append(.pathChanged(world.path()))
+        case .observeFlowPath(let epoch, let target):
+            guard case .address(let address) = target.host else { return }
+            watchedFlow = (epoch, address)
+            // Told in a turn of its own; other words may come before it.
+            later(.milliseconds(random.below(2)), .flowPath(epoch: epoch))
+        case .stopObservingFlowPath:
+            watchedFlow = nil
         case .resolve(let query, let question):
             later(.milliseconds(random.below(200)), .answer(query: query, question))
         case .openSocket(let request):
@@ -323,7 +338,7 @@ extension Simulation.Pending {
         case .input(.dialSucceeded(let dialled, _, _, _)): dialled == epoch
         case .input(.handshakeBegan(let dialled, _)): dialled == epoch
         case .input(.dialFailed(let dialled, _)): dialled == epoch
-        case .input, .answer: false
+        case .input, .answer, .flowPath: false
         }
     }
 }

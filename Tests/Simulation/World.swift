@@ -134,6 +134,24 @@ struct World {
         }
     }
 
+    /// The truth about the way to any host.
+    func path(to address: IPAddress) -> Path {
+        let uplink: Int
+        switch link {
+        case .none:
+            return Path(generation: generation, status: .unsatisfied, reason: .noRoute, destination: address)
+        case .unknown:
+            return Path(generation: generation, status: .unknown)
+        case .uplink(let used), .unresolved(let used):
+            uplink = used
+        }
+        return Path(
+            generation: generation, status: .satisfied, interface: Self.interfaces[uplink],
+            gateway: IPAddress(v4: 0x0A00_0001 + UInt32(uplink) << 16),
+            source: Self.source(of: uplink, address.family), destination: address,
+            supportsIPv4: true, supportsDNS: supportsDNS)
+    }
+
     /// The way packets really take: an unknown one is the first uplink that has an address.
     var usedUplink: Int? {
         switch link {

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import NetworkPath
+
+// The path that a flow goes by: the one to its own other end. Mostly it is the connection's; where a name has several
+// addresses, or its services' hosts are elsewhere, it is another, and watched beside it for as long as the flow stands.
+
+extension ConnectionStateMachine {
+    /// The path that a flow goes by, as far as it is known.
+    func way(of ready: Ready) -> Path? {
+        switch ready.way {
+        case .connections: path
+        case .own(let path): path
+        }
+    }
+
+    /// Whether the connection's path leads to the flow's other end. One that was not heard of yet will say.
+    private func connectionsPathLeads(to remote: Endpoint) -> Bool {
+        guard case .name = policy.remote.host, let path else { return true }
+        return path.destination == remote.address
+    }
+
+    /// Has the path to the flow's other end watched apart, or no more, as the connection's leads there or not.
+    ///
+    /// - Parameter known: the path to it, as far as it was known before.
+    mutating func chooseWay(
+        of ready: inout Ready, after known: Path?, _ turn: inout Turn<some RandomNumberGenerator>
+    ) {
+        switch (ready.way, connectionsPathLeads(to: ready.remote)) {
+        case (.connections, true), (.own, false):
+            break
+        case (.connections, false):
+            ready.way = .own(known)
+            var target = policy.target
+            (target.host, target.port) = (.address(ready.remote.address), ready.remote.port)
+            turn.perform(.observeFlowPath(epoch: ready.epoch, target))
+        case (.own, true):
+            stopObservingWay(of: ready, &turn)
+            ready.way = .connections
+        }
+    }
+
+    /// Has the path to a flow's other end watched no more, if it is watched apart.
+    func stopObservingWay(of ready: Ready, _ turn: inout Turn<some RandomNumberGenerator>) {
+        guard case .own = ready.way else { return }
+        turn.perform(.stopObservingFlowPath(epoch: ready.epoch))
+    }
+
+    /// The connection's path changed under a flow that stands.
+    mutating func pathChanged(
+        under ready: Ready, from old: Path?, _ turn: inout Turn<some RandomNumberGenerator>
+    ) {
+        guard let path else { return }
+        var ready = ready
+        let known = ready.way.isConnections ? old : way(of: ready)
+        chooseWay(of: &ready, after: known.flatMap { $0.destination == ready.remote.address ? $0 : nil }, &turn)
+        state = .ready(ready)
+        if ready.way.isConnections { return wayChanged(of: ready, from: known, &turn) }
+        // It is another flow's way: that of a move.
+        if !path.permitsDialling, !ready.isLoggingInElsewhere { endMove(.pathLost, &turn) }
+        guard old.map({ path.promisesMore(than: $0) }) ?? true else { return }
+        if path.permitsDialling { pathMoved(under: ready, from: way(of: ready), &turn) }
+        emit(.pathChanged, because: .pathMoved, &turn)
+    }
+
+    /// The path to a flow's own other end is this one.
+    mutating func flowPathChanged(
+        of epoch: UInt64, to new: Path, _ turn: inout Turn<some RandomNumberGenerator>
+    ) {
+        guard case .ready(var ready) = state, ready.epoch == epoch, case .own(let known) = ready.way else { return }
+        // The kernel's state is being re-read, and what was known stays the verdict.
+        if !new.isCoherent, !new.permitsDialling { return }
+        if let known, new.promisesMore(than: known) { (pathMovedAt, networkChangedAt) = (turn.now, turn.now) }
+        ready.way = .own(new)
+        state = .ready(ready)
+        wayChanged(of: ready, from: known, &turn)
+    }
+
+    /// The path that a flow goes by changed.
+    private mutating func wayChanged(
+        of ready: Ready, from known: Path?, _ turn: inout Turn<some RandomNumberGenerator>
+    ) {
+        guard let new = way(of: ready) else { return }
+        guard new.permitsDialling else { return wayLost(of: ready, new, &turn) }
+        guard known.map({ new.promisesMore(than: $0) }) ?? true else { return }
+        pathMoved(under: ready, from: known, &turn)
+        // The first that is heard of is no change.
+        guard let known else { return }
+        if new.leadsElsewhere(than: known) || new.status != known.status { verify(because: .pathMoved, &turn) }
+        if publicState != .verifying || since != turn.now { emit(.pathChanged, because: .pathMoved, &turn) }
+    }
+
+    private mutating func wayLost(
+        of ready: Ready, _ lost: Path, _ turn: inout Turn<some RandomNumberGenerator>
+    ) {
+        release(.pathLost, &turn)
+        // Another host of the service, or another address of the name, may be reached all the same.
+        dial(because: .noPath(lost.reason, destination: lost.destination), &turn)
+    }
+}
+
+extension ConnectionStateMachine.Ready {
+    /// Whether the flow that is to take its place is connected already, and needs the name no more either.
+    fileprivate var isLoggingInElsewhere: Bool {
+        if case .opening? = move { true } else { false }
+    }
+}
+
+extension ConnectionStateMachine.Way {
+    fileprivate var isConnections: Bool {
+        if case .connections = self { true } else { false }
+    }
+}
