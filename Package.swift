@@ -151,7 +151,7 @@ let package = Package(
             "Daemon",
             [
                 "Activation", "CLabSupport", "Daemon", "Dialer", "DialtoneAPI", "NetworkPath", "Platform",
-                "Reachability", "Supervisor", "TestSupport", "Varlink",
+                "Reachability", "Supervisor", "TestSupport", "Varlink", logging,
             ]),
         // The state machine in virtual time; the whole on a real kernel; the house rules.
         tests("Simulation", ["Models", "NetworkPath", "Supervisor", "TestSupport"]),

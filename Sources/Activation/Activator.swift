@@ -108,8 +108,8 @@ public final class Activator {
     public enum Outcome {
         /// It was done.
         case done
-        /// The program runs.
-        case launched(LaunchedProgram)
+        /// The program runs, as this process.
+        case launched(ProcessHandle)
         /// It could not be done; why, for the end of a sentence.
         case failed(String)
     }
@@ -140,6 +140,17 @@ public final class Activator {
             guard let unit = order.targets.unit else { return completion(.failed("there is no unit")) }
             units.start(unit) { completion($0.activation) }
         case .exec: launch(order, socket, ended, completion)
+        }
+    }
+
+    /// Whether an attempt takes rights that this process has not got: those of root, or of the owner.
+    public func lacksRights(for order: WakeOrder) -> Bool {
+        let user = geteuid()
+        guard user != 0 else { return false }
+        return switch order.attempt.means {
+        case .event: false
+        case .signal, .thaw, .unit: order.owner != user
+        case .exec: order.targets.program?.identity.user != user
         }
     }
 
@@ -221,7 +232,7 @@ public final class Activator {
                 let program = launched.program
                 launched.program = nil
                 if let failure { return completion(.failed("\(failure)")) }
-                if let program { completion(.launched(program)) }
+                if let program { completion(.launched(program.process)) }
             } ended: { end in
                 ended(end)
             }

@@ -38,6 +38,13 @@ public final class ProcessHandle {
         self.descriptor = descriptor
     }
 
+    /// The process of a descriptor that came from its parent, with the number that the parent gave. It may have been
+    /// reaped since; then it counts as ended.
+    public init(_ descriptor: consuming OwnedDescriptor, number: Int32) {
+        self.number = number
+        self.descriptor = descriptor
+    }
+
     isolated deinit { registration?.cancel() }
 
     /// Calls `handler` when the process has ended; before that, nothing. At once, in a later turn, if it has already.
@@ -69,6 +76,9 @@ public final class ProcessHandle {
     public func signal(_ signal: Int32) throws(SystemError) {
         if activation_signal(descriptor.number, signal) != 0 { throw .last("sending a signal to process \(number)") }
     }
+
+    /// Another descriptor of it, for somebody else to hold it by.
+    public func duplicateDescriptor() throws(SystemError) -> OwnedDescriptor { try descriptor.duplicate() }
 
     func withNumber<Value>(_ body: (CInt) -> Value) -> Value { body(descriptor.number) }
 

@@ -172,7 +172,7 @@ final class RegisteredConnection {
     }
 
     /// Whoever watched it does not any more, or somebody new does.
-    func subscriptionsChanged() { waker?.subscriptionsChanged() }
+    func subscriptionsChanged() { waker?.presenceChanged() }
 
     /// This process is its client from now on.
     private func clientCame(_ process: ProcessHandle?) {
@@ -237,7 +237,8 @@ extension RegisteredConnection: WakeSubject {
         return try? driver.take()
     }
 
-    func programHas(_ epoch: UInt64, _ process: ProcessHandle) { hold(epoch, by: process) }
+    // Its end is told with how it ended, and gives the flow back then.
+    func programHas(_ epoch: UInt64, _ process: ProcessHandle) { holder = process }
 
     func programGaveBack(_ epoch: UInt64, _ way: ReturnOfFlow) {
         holder = nil

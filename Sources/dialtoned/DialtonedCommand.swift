@@ -49,9 +49,13 @@ struct DialtonedCommand: ParsableCommand {
         help: .init("The least that is logged: trace, debug, info, notice, warning, error.", valueName: "level"))
     var logLevel: Logger.Level = .notice
 
+    @Flag(name: .long, help: .hidden)
+    var launcher = false
+
     func run() throws {
         let options = LaunchOptions(configuration: config, socket: socket, recording: record, logLevel: logLevel)
         if checkConfig { throw ExitCode(Launcher.checkConfiguration(options)) }
+        if launcher { DeputyProcess.run(options) }
         Launcher.run(options)
     }
 }

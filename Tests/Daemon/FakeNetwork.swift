@@ -93,6 +93,12 @@ final class LoopbackListener: Sendable {
             return UInt16(bigEndian: pointer.pointee.sin_port)
         }
     }
+    /// Whether ``accept()`` returns at once.
+    var hasClient: Bool {
+        var poll = pollfd(fd: socket.number, events: Int16(POLLIN), revents: 0)
+        return Glibc.poll(&poll, 1, 0) == 1
+    }
+
     /// The next client.
     func accept() throws(SystemError) -> OwnedDescriptor {
         OwnedDescriptor(

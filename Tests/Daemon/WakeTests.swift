@@ -21,7 +21,7 @@ private final class WakeBench {
     let server: Server
     let wakes: WakeContext
 
-    init(_ settings: WakeSettings?) throws {
+    init(_ settings: WakeSettings?, _ change: (inout ConnectionPolicy) -> Void = { _ in }) throws {
         wakes = bench.wakes
         server = try Server()
         bench.network.path = Path(
@@ -29,6 +29,7 @@ private final class WakeBench {
         var policy = try bench.policy("tcp://127.0.0.1:\(server.port)")
         policy.backoff = BackoffPolicy(
             base: .milliseconds(10), multiplier: 1, ceiling: .milliseconds(10), jitter: .full)
+        change(&policy)
         _ = try bench.registry.open("office", policy, wake: settings, owner: thisUser.user, origin: .configuration)
     }
 
@@ -109,7 +110,8 @@ struct WakeTests {
         let bench = try WakeBench(
             .script("test -e $0 && { cat; exit 0; }; touch $0; exit 1") { settings in
                 settings.command?.append(NSTemporaryDirectory() + "wake.\(UUID().uuidString.prefix(8))")
-            })
+            }
+        ) { $0.keepsAbandonedFlow = true }
         try await bench.ready()
         bench.server.send("hello\n")
         try await bench.tells(
@@ -222,29 +224,22 @@ extension WakeBench {
 /// One server with one client at a time.
 @AgentQueue
 private final class Server {
-    private let listener: OwnedDescriptor
+    private let listener: LoopbackListener
     nonisolated let port: UInt16
     private var peer: CInt = -1
     private var received: [UInt8] = []
 
     init() throws {
-        let number = socket(AF_INET, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue), 0)
-        listener = OwnedDescriptor(number)
-        let address = SocketAddress(.loopback, port: 0)
-        try #require(address.withPointer { bind(number, $0, $1) } == 0 && listen(number, 8) == 0)
-        port = try #require(SocketAddress(localOf: number)).port
+        listener = try LoopbackListener()
+        port = listener.port
     }
 
     isolated deinit { if peer >= 0 { close(peer) } }
 
     func accept() async throws {
-        try await eventually("the server has its client") {
-            let next = Glibc.accept(listener.number, nil, nil)
-            guard next >= 0 else { return false }
-            if peer >= 0 { close(peer) }
-            (peer, received) = (next, [])
-            return true
-        }
+        try await eventually("the server has its client") { listener.hasClient }
+        if peer >= 0 { close(peer) }
+        (peer, received) = (try listener.accept().release(), [])
     }
 
     func send(_ text: String) { precondition(Glibc.send(peer, text, text.utf8.count, CInt(MSG_NOSIGNAL)) > 0) }

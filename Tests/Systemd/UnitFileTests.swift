@@ -19,7 +19,7 @@ struct UnitFileTests {
             }
             try Data("#!/bin/sh\n".utf8).write(to: URL(fileURLWithPath: "\(directory)/bin/dialtoned"))
             chmod("\(directory)/bin/dialtoned", 0o755)
-            for unit in ["dialtoned", "user/dialtoned"] {
+            for unit in ["dialtoned", "dialtone-launcher", "user/dialtoned"] {
                 let service = try String(
                     contentsOf: Self.sources.appendingPathComponent("\(unit).service.in"), encoding: .utf8)
                 try service.replacingOccurrences(of: "@BINDIR@", with: "\(directory)/bin")
@@ -54,7 +54,8 @@ struct UnitFileTests {
         let installed = try Installation()
         let result = try installed.run(
             "systemd-analyze", "verify", "--man=no", "\(installed.directory)/dialtoned.service",
-            "\(installed.directory)/dialtoned.socket")
+            "\(installed.directory)/dialtoned.socket", "\(installed.directory)/dialtone-launcher.service",
+            "\(installed.directory)/dialtone-launcher.socket")
         #expect(result == (0, ""))
     }
 

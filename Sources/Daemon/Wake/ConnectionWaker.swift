@@ -152,13 +152,13 @@ final class ConnectionWaker {
         client = process
         try? process?.onEnd { [weak self, weak process] in
             guard let self, let process, client === process else { return }
-            tell(.clientChanged(presence))
+            presenceChanged()
         }
-        tell(.clientChanged(presence))
+        presenceChanged()
     }
 
     /// Whoever watched the connection does not any more, or somebody new does.
-    func subscriptionsChanged() {
+    func presenceChanged() {
         // Where no wake stands, it is looked at when one begins.
         if let wake = machine.standing, !wake.hasFailed { tell(.clientChanged(presence)) }
     }
@@ -178,6 +178,7 @@ final class ConnectionWaker {
 
     /// Something happened to the connection.
     func heard(_ event: ConnectionEvent) {
+        defer { if let custody = event.status.custody { hadSession = custody.session == .open } }
         switch event.kind {
         case .arrived:
             need(.data)
@@ -194,17 +195,14 @@ final class ConnectionWaker {
             tell(.taken)
         case .abandoned:
             endBudget()
-            // Of a program that was launched, its end says more.
             if !isHandling { need(.clientDied) }
         case .opened, .stateChanged:
             stateChanged(event)
         case .continued:
             continued(event.status)
-        case .sessionOpened:
-            hadSession = true
         case .openingFailed:
             need(.openingFailed)
-        case .addressFailed, .attemptBegan, .moveFailed, .pathChanged, .policyChanged, .wake:
+        case .sessionOpened, .addressFailed, .attemptBegan, .moveFailed, .pathChanged, .policyChanged, .wake:
             break
         }
     }
@@ -214,8 +212,7 @@ final class ConnectionWaker {
         hasStarted = true
         guard let custody = status.custody else { return }
         lastEpoch = status.epoch
-        hadSession = custody.session == .open
-        if hadSession || custody.holder == .client { hasHadClient = true }
+        if custody.session == .open || custody.holder == .client { hasHadClient = true }
     }
 
     private func stateChanged(_ event: ConnectionEvent) {
@@ -223,11 +220,12 @@ final class ConnectionWaker {
         if status.custody?.holder != .client { endBudget() }
         if status.state == .closed { return tell(.closed) }
         guard status.state.hasFlow, let custody = status.custody else {
+            // Of a program that was launched, its end says more.
+            if event.reason == .clientGone, !isHandling { need(.clientDied) }
             if hadSession { need(.lost) }
             hadSession = false
             return
         }
-        hadSession = custody.session == .open
         guard status.epoch != lastEpoch else { return }
         lastEpoch = status.epoch
         let isFirst = !hasStarted
@@ -275,7 +273,7 @@ final class ConnectionWaker {
     private func ring() {
         timer = nil
         // It may have been stopped or frozen since it was last looked at.
-        if client != nil { tell(.clientChanged(presence)) }
+        presenceChanged()
         tell(.timerFired)
     }
 
@@ -284,7 +282,7 @@ final class ConnectionWaker {
             attempt, settings.targets, connection: name, owner: owner, epoch: subject.status?.epoch ?? 0,
             socketPath: context.socketPath)
         guard attempt.means == .exec else {
-            return context.activator.perform(order, process: client, socket: nil, ended: { _ in }) { [weak self] in
+            return context.perform(order, process: client, socket: nil, ended: { _ in }) { [weak self] in
                 self?.answer(attempt, $0)
             }
         }
@@ -310,7 +308,7 @@ final class ConnectionWaker {
         let flow = takeFlow()
         var order = order
         if let flow { order.epoch = flow.epoch }
-        context.activator.perform(
+        context.perform(
             order, process: nil, socket: flow?.number, ended: { [weak self] in self?.programEnded($0) },
             { [weak self] outcome in self?.launched(attempt, flow, outcome) })
     }
@@ -323,14 +321,14 @@ final class ConnectionWaker {
 
     private func launched(_ attempt: WakeAttempt, _ flow: Leftover?, _ outcome: Activator.Outcome) {
         switch outcome {
-        case .launched(let program):
-            clientCame(program.process, of: subject.status)
+        case .launched(let process):
+            clientCame(process, of: subject.status)
             tell(.programStarted)
             answer(attempt, outcome)
             guard let flow else { return }
             if !flow.isOver {
                 programEpoch = flow.epoch
-                subject.programHas(flow.epoch, program.process)
+                subject.programHas(flow.epoch, process)
             }
             tell(.taken)
         case .failed, .done:

@@ -4,17 +4,36 @@ internal import Activation
 internal import CPlatform
 internal import Glibc
 internal import Platform
+internal import Supervisor
 
 /// What the wakers of all connections share.
 @AgentQueue
 final class WakeContext {
-    let activator: Activator
+    private let activator: Activator
+    private let deputy: DeputyClient?
     /// Where the agent serves, for programs that are launched.
     var socketPath = ""
     /// Whether somebody watches a connection who may be its client, which is this process where it is known.
     var isWatched: @AgentQueue (RegisteredConnection, ProcessHandle?) -> Bool = { _, _ in false }
 
-    init(_ activator: Activator = Activator()) { self.activator = activator }
+    /// - Parameter deputy: who wakes clients where this process may not; `nil` for root, who may.
+    init(_ activator: Activator = Activator(), deputy: DeputyClient? = geteuid() == 0 ? nil : DeputyClient()) {
+        self.activator = activator
+        self.deputy = deputy
+    }
+
+    /// Attempts to wake a client, as ``Activator`` does: by the deputy where there is one and it takes its rights.
+    func perform(
+        _ order: WakeOrder, process: ProcessHandle?, socket: CInt?,
+        ended: @escaping @AgentQueue (ProgramEnd) -> Void,
+        _ completion: @escaping @AgentQueue (Activator.Outcome) -> Void
+    ) {
+        if activator.lacksRights(for: order), let deputy, deputy.isThere {
+            deputy.perform(order, process: process, socket: socket, ended: ended, completion)
+        } else {
+            activator.perform(order, process: process, socket: socket, ended: ended, completion)
+        }
+    }
 
     /// The agent serves on this socket, which somebody else made.
     func serves(on socket: borrowing OwnedDescriptor) {

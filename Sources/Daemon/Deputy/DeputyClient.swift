@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Activation
+internal import Glibc
+internal import Platform
+internal import Supervisor
+internal import Varlink
+
+/// The daemon's end of its ``Deputy``: a connection for each attempt.
+@AgentQueue
+final class DeputyClient {
+    /// Where the deputy's socket is in the machine's own service.
+    nonisolated static let standardPath = "/run/dialtone/launcher.sock"
+    /// How long the deputy may take: its start, and what it waits for itself.
+    private static let limit = Duration.seconds(100)
+
+    private let path: String
+
+    init(path: String = standardPath) { self.path = path }
+
+    /// Whether there is a deputy that this process may ask.
+    var isThere: Bool { access(path, W_OK) == 0 }
+
+    func perform(
+        _ order: WakeOrder, process: ProcessHandle?, socket: CInt?,
+        ended: @escaping @AgentQueue (ProgramEnd) -> Void,
+        _ completion: @escaping @AgentQueue (Activator.Outcome) -> Void
+    ) {
+        let connection: VarlinkConnection
+        var parameters = DeputyAPI.Wake.Parameters(order)
+        let descriptors = VarlinkDescriptors()
+        do throws(SystemError) {
+            if let process { parameters.process = descriptors.append(try process.duplicateDescriptor()) }
+            if let socket {
+                let copy = try retryingInterrupts("passing the socket") { fcntl(socket, F_DUPFD_CLOEXEC, 0) }
+                parameters.fileDescriptor = descriptors.append(OwnedDescriptor(copy))
+            }
+            connection = try VarlinkConnection.connect(to: path)
+        } catch {
+            return completion(.failed("dialtone-launcher.socket: \(error)"))
+        }
+        let timer = Timers.shared.schedule(after: Self.limit) { connection.close() }
+        connection.callWithDescriptors(DeputyAPI.Wake.self, parameters, descriptors) { result in
+            timer.cancel()
+            switch result {
+            case .success(let answer):
+                guard let number = answer.reply.number else {
+                    connection.close()
+                    return completion(.done)
+                }
+                Self.follow(number, answer, connection, ended, completion)
+            case .failure(let error):
+                connection.close()
+                completion(.failed(Self.text(error)))
+            }
+        }
+    }
+
+    private static func text(_ error: VarlinkCallError) -> String {
+        if case .refused(let failure) = error, let known = failure.decoded(as: DeputyAPI.Failed.self) {
+            return known.reason
+        }
+        return "the launcher: \(error)"
+    }
+
+    /// Waits for the end of a program that was launched.
+    private static func follow(
+        _ number: Int, _ answer: VarlinkAnswer<DeputyAPI.Wake>, _ connection: VarlinkConnection,
+        _ ended: @escaping @AgentQueue (ProgramEnd) -> Void,
+        _ completion: @escaping @AgentQueue (Activator.Outcome) -> Void
+    ) {
+        guard let place = answer.reply.process, let descriptor = answer.descriptors.take(place) else {
+            connection.close()
+            return completion(.failed("the launcher gave no hold of the program"))
+        }
+        let process = ProcessHandle(descriptor, number: Int32(clamping: number))
+        completion(.launched(process))
+        connection.call(DeputyAPI.Await.self, .init(number: number)) { result in
+            connection.close()
+            switch result {
+            case .success(let reply):
+                ended(
+                    reply.signal.map { .killed(signal: Int32(clamping: $0)) }
+                        ?? .exited(status: Int32(clamping: reply.status ?? 1)))
+            case .failure:
+                // The launcher is gone, and the program may not be. How it ends, nobody knows then.
+                try? process.onEnd { ended(.exited(status: 1)) }
+            }
+        }
+    }
+}
+
+extension DeputyAPI.Wake.Parameters {
+    fileprivate init(_ order: WakeOrder) {
+        self.init(
+            connection: order.connection, means: order.attempt.means.rawValue, wake: Int(clamping: order.attempt.wake),
+            attempt: order.attempt.attempt, reasons: order.attempt.reasons.map(\.rawValue),
+            epoch: Int(clamping: order.epoch))
+    }
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Activation
+internal import DialtoneAPI
+internal import Glibc
+internal import Logging
+internal import Platform
+internal import Systemd
+internal import Varlink
+
+/// `dialtone-launcher.service`: root's process that wakes clients for a daemon that is not root. It is started for a
+/// wake, and ends when there is nothing more to do.
+public enum DeputyProcess {
+    /// Runs the deputy; ends the process with an exit status of sysexits.h. To be called by `main`, before it starts a
+    /// thread.
+    public static func run(_ options: LaunchOptions) -> Never {
+        signal(SIGPIPE, SIG_IGN)
+        let logger = Logger(label: "launcher") { label in
+            LogOutput.detect().handler(identifier: "dialtone-launcher", label: label, level: options.logLevel)
+        }
+        let sockets: [CInt]
+        do throws(SystemError) {
+            sockets = try passedSockets()
+        } catch {
+            end("\(error)", EX_OSERR)
+        }
+        guard !sockets.isEmpty else { end("it is started by dialtone-launcher.socket, for dialtoned", EX_USAGE) }
+        let files =
+            options.configuration.map { ConfigurationFiles(main: $0) }
+            ?? .standard(user: 0) { getenv($0).map { String(cString: $0) } }
+        AgentQueue.async { Serving.shared = Serving(files, sockets, logger) }
+        while true { pause() }
+    }
+
+    private static func passedSockets() throws(SystemError) -> [CInt] {
+        var passed = try PassedDescriptors.receive()
+        var sockets: [CInt] = []
+        while let socket = try passed.takeUnixListener(named: "launcher") { sockets.append(socket.release()) }
+        return sockets
+    }
+
+    fileprivate static func end(_ text: String, _ status: CInt) -> Never {
+        Launcher.write("dialtone-launcher: \(text)", to: STDERR_FILENO)
+        exit(status)
+    }
+}
+
+/// The deputy at work.
+@AgentQueue
+private final class Serving {
+    /// Keeps it alive until the process ends.
+    static var shared: Serving?
+
+    private let deputy: Deputy
+    private let server: VarlinkServer
+
+    init(_ files: ConfigurationFiles, _ sockets: [CInt], _ logger: Logger) {
+        deputy = Deputy(Activator(), socketPath: SocketPath.system, logger) { user throws(ConfigurationError) in
+            if let problem = RootsPath.problem(files.main) { throw ConfigurationError(issues: [problem]) }
+            var checks = ConfigurationChecks.daemon
+            // Whose a program is without an owner: the daemon's, which launches it itself.
+            checks.daemonUser = user
+            return try Configuration.load(files, checks).configuration
+        } onIdle: {
+            exit(EXIT_SUCCESS)
+        }
+        let service = VarlinkService(
+            vendor: "Dialtone", product: "dialtone-launcher", version: Product.version,
+            url: "https://dialtone.example.org")
+        deputy.register(in: service)
+        server = VarlinkServer(service)
+        do throws(SystemError) {
+            for socket in sockets { try server.listen(on: OwnedDescriptor(socket)) }
+        } catch {
+            DeputyProcess.end("\(error)", EX_OSERR)
+        }
+    }
+}
+
+/// Whether a file can have been put where it is by root alone.
+enum RootsPath {
+    /// What is wrong with one of the directories above a file; the file itself is looked at when it is read.
+    static func problem(_ path: String) -> ConfigurationIssue? {
+        // Where it really is, whatever links lead there.
+        let resolved = realpath(path, nil)
+        defer { free(resolved) }
+        var directory = (resolved.map { String(cString: $0) } ?? path)[...]
+        while let slash = directory.lastIndex(of: "/") {
+            directory = directory[..<slash]
+            let name = directory.isEmpty ? "/" : String(directory)
+            var status = stat()
+            // One that is not there holds no file.
+            guard stat(name, &status) == 0 else { continue }
+            if status.st_uid != 0 || status.st_mode & (S_IWGRP | S_IWOTH) != 0 {
+                return ConfigurationIssue(
+                    name, nil, nil, "only root may be able to write to it; chown root and chmod go-w")
+            }
+        }
+        return nil
+    }
+}

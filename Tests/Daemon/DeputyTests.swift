@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Activation
+import Foundation
+import Glibc
+import Logging
+import Platform
+import Supervisor
+import TestSupport
+import Testing
+import Varlink
+
+@testable import Daemon
+
+/// A deputy that serves on a socket of the test's, with root's configuration as the test says, and the daemon's end.
+@AgentQueue
+private final class DeputyBench {
+    let deputy: Deputy
+    let client: DeputyClient
+    private let server: VarlinkServer
+    private let directory: String
+    private(set) var ends: [ProgramEnd] = []
+    private(set) var isIdle = false
+
+    init(_ connections: [ConnectionSettings]) throws {
+        var configuration = Configuration()
+        configuration.connections = connections
+        let loaded = configuration
+        directory = NSTemporaryDirectory() + "deputy.\(UUID().uuidString.prefix(8))"
+        try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+        deputy = Deputy(
+            Activator(bus: "unix:path=/nowhere"), socketPath: "/run/test.sock", Logger(label: "test"),
+            load: { _ throws(ConfigurationError) in loaded }, onIdle: {})
+        let service = VarlinkService(vendor: "", product: "", version: "", url: "")
+        deputy.register(in: service)
+        server = VarlinkServer(service)
+        try server.listen(at: "\(directory)/socket", mode: 0o600)
+        client = DeputyClient(path: "\(directory)/socket")
+    }
+
+    isolated deinit {
+        server.close()
+        try? FileManager.default.removeItem(atPath: directory)
+    }
+
+    /// What came of an attempt, in words.
+    func wake(
+        _ connection: String, by means: WakeMeans, process: ProcessHandle? = nil, socket: CInt? = nil
+    ) async throws -> String {
+        // The daemon's own idea of the targets counts for nothing.
+        let order = WakeOrder(
+            WakeAttempt(wake: 41, attempt: 1, means: means, reasons: [.data, .reconnected]), WakeTargets(),
+            connection: connection, owner: 0, epoch: 3, socketPath: "/elsewhere")
+        return try await answer("the deputy's answer") { completion in
+            client.perform(order, process: process, socket: socket, ended: { [weak self] in self?.ends.append($0) }) {
+                switch $0 {
+                case .done: completion("done")
+                case .launched(let process): completion(process.number > 1 ? "launched" : "launched nothing")
+                case .failed(let reason): completion(reason)
+                }
+            }
+        }
+    }
+}
+
+private func connection(
+    _ name: String, of owner: UInt32 = geteuid(), _ change: (inout WakeSettings) -> Void
+) -> ConnectionSettings {
+    var settings = ConnectionSettings(name: name, remote: "tcp://192.0.2.7:1")
+    settings.owner = owner
+    var wake = WakeSettings()
+    change(&wake)
+    settings.wake = wake
+    return settings
+}
+
+private func script(_ text: String) -> (inout WakeSettings) -> Void {
+    { wake in
+        wake.command = ["/bin/sh", "-c", text]
+        wake.identity = ProgramIdentity(
+            user: geteuid(), group: getegid(), groups: [getegid()], name: "tester", home: "/tmp", shell: "/bin/sh")
+    }
+}
+
+@Suite("The launcher") @AgentQueue
+struct DeputyTests {
+    @Test func `it launches what root wrote down, with the socket that the daemon gave, and tells its end`()
+        async throws
+    {
+        let text = "echo $DIALTONE_NAME $DIALTONE_EPOCH $DIALTONE_WAKE $DIALTONE_REASON $DIALTONE_SOCKET >&3; exit 5"
+        let bench = try DeputyBench([connection("office", script(text))])
+        var ends: [CInt] = [-1, -1]
+        try #require(socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0)
+        defer { for end in ends { close(end) } }
+        #expect(try await bench.wake("office", by: .exec, socket: ends[0]) == "launched")
+        try await eventually("its end is told") { bench.ends == [.exited(status: 5)] }
+        var bytes = [UInt8](repeating: 0, count: 256)
+        let count = recv(ends[1], &bytes, bytes.count, CInt(MSG_DONTWAIT))
+        #expect(
+            String(decoding: bytes.prefix(max(count, 0)), as: UTF8.self)
+                == "office 3 41 data,reconnected /run/test.sock\n", "the socket's path is root's word, too")
+    }
+
+    @Test func `it does nothing that root has not written down`() async throws {
+        let bench = try DeputyBench([connection("office") { $0.signal = SIGCONT }, connection("van", script("exit 0"))])
+        #expect(try await bench.wake("office", by: .exec) == "root's configuration names no exec for office")
+        #expect(try await bench.wake("van", by: .signal) == "root's configuration names no signal for van")
+        #expect(try await bench.wake("door", by: .exec) == "root's configuration names no exec for door")
+        #expect(try await bench.wake("office", by: .event).contains("InvalidParameter"))
+    }
+
+    @Test func `one program at a time runs for a connection`() async throws {
+        let bench = try DeputyBench([
+            connection("office", script("read line <&3")), connection("van", script("exit 0")),
+        ])
+        var ends: [CInt] = [-1, -1]
+        try #require(socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0)
+        #expect(try await bench.wake("office", by: .exec, socket: ends[0]) == "launched")
+        #expect(try await bench.wake("office", by: .exec) == "the program that was launched before still runs")
+        #expect(try await bench.wake("van", by: .exec) == "launched", "another connection's")
+        for end in ends { close(end) }
+        try await eventually("both have ended") { bench.ends.count == 2 }
+        #expect(try await bench.wake("office", by: .exec) == "launched")
+    }
+
+    @Test func `a program is not launched again and again without a pause`() async throws {
+        let bench = try DeputyBench([connection("office", script("exit 0"))])
+        var answers: [String] = []
+        for count in 1...31 {
+            answers.append(try await bench.wake("office", by: .exec))
+            try await eventually("it has ended") { bench.ends.count == count || answers.last != "launched" }
+        }
+        #expect(answers.prefix(30).allSatisfy { $0 == "launched" })
+        #expect(answers.last == "launched too often in a short time" || answers.last == "launched", "in a slow minute")
+    }
+
+    @Test func `it signals a process of the owner's, by the descriptor that the daemon has`() async throws {
+        let bench = try DeputyBench([
+            connection("office") { $0.signal = SIGUSR1 }, connection("others", of: 4711) { $0.signal = SIGUSR1 },
+        ])
+        let box = try Sleeping()
+        #expect(try await bench.wake("others", by: .signal, process: box.process).contains("another user's"))
+        #expect(box.process.isAlive)
+        #expect(try await bench.wake("office", by: .signal, process: box.process) == "done")
+        try await eventually("it got the signal") { box.end == .killed(signal: SIGUSR1) }
+    }
+
+    @Test func `a file below a directory that others can write is not root's word`() throws {
+        let directory = NSTemporaryDirectory() + "roots.\(UUID().uuidString.prefix(8))"
+        defer { try? FileManager.default.removeItem(atPath: directory) }
+        try FileManager.default.createDirectory(atPath: "\(directory)/deep", withIntermediateDirectories: true)
+        #expect(RootsPath.problem("\(directory)/deep/dialtone.toml") != nil, "/tmp is everybody's")
+        #expect(RootsPath.problem("/etc/dialtone.toml") == nil)
+    }
+}
+
+/// A process of this user's that waits.
+@AgentQueue
+private final class Sleeping {
+    private var launched: LaunchedProgram?
+    private(set) var end: ProgramEnd?
+
+    var process: ProcessHandle {
+        guard let launched else { preconditionFailure("it was launched") }
+        return launched.process
+    }
+
+    init() throws {
+        var settings = WakeSettings()
+        script("exec sleep 1000")(&settings)
+        let program = try #require(settings.targets.program)
+        launched = try LaunchedProgram(
+            ProgramRequest(
+                command: program.command, identity: program.identity, streams: .passed, connection: "office"),
+            socket: nil, output: STDERR_FILENO, started: { _ in }, ended: { [weak self] in self?.end = $0 })
+    }
+
+    isolated deinit { try? launched?.process.signal(SIGKILL) }
+}
