@@ -32,7 +32,8 @@ internal import NetworkPath
 /// ## The rules
 ///
 /// - No path: no socket, no query and no timer. The path's return is the timer; it also makes the back-off start over.
-/// - A flow goes by the path to its own other end, a dial by the path to the connection's target. Where they differ, both
+/// - A flow goes by the path to its own other end, a dial by the path to the connection's target. Where they differ,
+/// both
 ///   are watched.
 /// - A path that is *unknown* may be there: dialled, with back-off. One that is not coherent closes nothing.
 /// - A flow outlives a change of its path as long as its local address is on this machine, and it proves itself: a

@@ -141,9 +141,9 @@ final class Checker {
     /// Whether a dial began in this turn.
     private(set) var beganDialInThisTurn = false
     /// When the answer to a keepalive could last not be told from the client's bytes: the kernel has to be asked then.
-    private(set) var answerHiddenAt: Duration?
+    var answerHiddenAt: Duration?
     /// When the figures of the keepalive, or the hands the flow is in, were last changed.
-    private(set) var heartbeatChangedAt: Duration?
+    var heartbeatChangedAt: Duration?
     var lastEvent: ConnectionEvent?
     var events = 0
     var isClosed = false
@@ -188,152 +188,6 @@ final class Checker {
         try checkOpenings(after: input, before, actions, silentBefore)
         if !known.isDialling { dial = nil }
         if status.state == .closed { isClosed = true }
-    }
-
-    // MARK: - What is told
-
-    /// Takes over what an input says about the world, before its answer is looked at.
-    private func noteInput(_ input: ConnectionInput, _ now: Duration) {
-        switch input {
-        case .pathChanged(let new):
-            if new.isCoherent || Self.mayDial(new) || (!known.hasPath && known.standing == nil) {
-                if known.path.map({ Self.isNews(new, after: $0) }) ?? true { pathNewsAt = now }
-                if let old = known.path, Self.mayDial(new), Self.isNews(new, after: old) { networkNewsAt = now }
-                known.path = new
-            }
-        case .flowPathChanged(let epoch, let new) where epoch == known.standing && known.isWatchedApart:
-            guard new.isCoherent || Self.mayDial(new) else { return }
-            if let old = known.flowPath, Self.isNews(new, after: old) { (pathNewsAt, networkNewsAt) = (now, now) }
-            known.flowPath = new
-        case .localAddressRemoved(let address):
-            for path in [\Knowledge.path, \Knowledge.flowPath] where known[keyPath: path]?.source == address {
-                known[keyPath: path]?.source = nil
-                pathNewsAt = now
-            }
-        case .resumed:
-            (pathNewsAt, networkNewsAt, wokeAt) = (now, now, now)
-        case .policyChanged(let policy):
-            if Self.isElsewhere(policy, known.policy) {
-                (known.path, leftAloneUntil, known.life.hasAnswered) = (nil, nil, false)
-                known.left = nil
-            }
-            if policy.heartbeat != known.policy.heartbeat { heartbeatChangedAt = now }
-            known.policy = policy
-        case .serverAsked(let pause):
-            leftAloneUntil = now + pause
-        case .redialRequested(let pause):
-            leftAloneUntil = pause.map { now + $0 }
-        case .timerFired(let timer):
-            if timer == .dial, let due = known.timers[timer], due <= now { noteOverdue(now) }
-            if timer == .proof, let due = known.timers[timer], due <= now, !known.life.isLost(at: now) {
-                // A server that never answered is not dead for not answering.
-                known.life.probes = []
-            }
-            known.timers[timer] = nil
-        case .handshakeBegan, .dialSucceeded, .dialFailed: noteAttempt(input, now)
-        case .resolved, .resolutionFailed: noteAnswer(input)
-        case .probeSent(let epoch) where epoch == known.standing: known.life.sent(now)
-        case .answered(let epoch, let count) where epoch == known.standing: known.life.answered(count, now)
-        case .answerHidden(let epoch) where epoch == known.standing:
-            known.life.probes = []
-            answerHiddenAt = now
-        case .acknowledged(let epoch, let begun) where epoch == known.standing: known.life.acknowledged(begun, now)
-        case .arrived(let epoch), .taken(let epoch), .parked(let epoch), .returned(let epoch), .abandoned(let epoch):
-            if epoch == known.standing, known.custody.session != .opening { noteHands(input, now) }
-        case .openingLeft, .openingAnswered, .sessionOpened, .openingFailed: noteOpening(input, now)
-        case .opened, .adopted, .reopened, .flowPathChanged, .remoteClosed, .flowFailed, .closeRequested,
-            .probeSent,
-            .answered, .answerHidden, .acknowledged:
-            break
-        }
-    }
-
-    /// What is sent from now on is another thing than before.
-    func heartbeatChanged(_ now: Duration) { heartbeatChangedAt = now }
-
-    private func noteHands(_ input: ConnectionInput, _ now: Duration) {
-        let isHeld = known.custody.holder == .client
-        switch input {
-        case .arrived where !isHeld:
-            known.custody.hasArrivals = true
-            return
-        case .taken where !isHeld:
-            known.custody = Custody(holder: .client, session: known.custody.session == .open ? .open : .unknown)
-            known.life.probes = []
-        case .parked where isHeld:
-            known.custody = .parked
-        case .returned where isHeld:
-            known.custody = Custody(holder: .daemon, session: known.custody.session)
-        case .abandoned where isHeld && known.policy.keepsAbandonedFlow:
-            known.custody = Custody(holder: .daemon, session: .unknown)
-        default:
-            return
-        }
-        if let standing = known.standing, known.sockets[standing]?.settledAt == nil {
-            known.sockets[standing]?.settledAt = now
-        }
-        heartbeatChangedAt = now
-    }
-
-    private func noteAttempt(_ input: ConnectionInput, _ now: Duration) {
-        switch input {
-        case .handshakeBegan(let epoch, let local) where known.attempts[epoch] != nil:
-            // A handshake has as long as the connect had.
-            if known.sockets[epoch]?.local == nil {
-                known.sockets[epoch]?.local = local
-                known.begun[epoch] = now
-            }
-        case .dialSucceeded(let epoch, let local, _, _) where known.attempts[epoch] != nil:
-            known.sockets[epoch]?.local = local
-            noteConnected(epoch, now)
-            refusedSince = nil
-        case .dialFailed(let epoch, let failure) where known.attempts[epoch] != nil:
-            dial?.misses.append(failure)
-        default:
-            break
-        }
-    }
-
-    private func noteOverdue(_ now: Duration) {
-        let allowed = dial?.patience ?? known.policy.connectTimeout
-        for (epoch, socket) in known.attempts.sorted(by: { $0.key < $1.key }) {
-            let begun = known.begun[epoch] ?? now
-            if begun + allowed <= now { dial?.misses.append(socket.local == nil ? .timedOut : .tls(.timedOut)) }
-        }
-    }
-
-    private func noteAnswer(_ input: ConnectionInput) {
-        switch input {
-        case .resolved(let query, let answer):
-            guard let question = known.queries.removeValue(forKey: query) else { return }
-            switch answer {
-            case .addresses(let candidates):
-                for candidate in candidates { dial?.candidates[candidate.destination] = candidate.source }
-                dial?.answers.append(candidates.map(\.destination))
-                if candidates.isEmpty { dial?.nameMisses.append(.noAddress) }
-            case .services(let records):
-                if case .services = question, !records.isEmpty, records.allSatisfy(\.target.isEmpty) {
-                    dial?.isServiceRefused = true
-                }
-            case .pointers: break
-            }
-        case .resolutionFailed(let query, let failure):
-            guard let question = known.queries.removeValue(forKey: query) else { return }
-            if case .addresses = question { dial?.nameMisses.append(failure) }
-        default:
-            break
-        }
-    }
-
-    /// Whether a path gives a dial that failed a new chance.
-    static func isNews(_ new: Path, after old: Path) -> Bool {
-        new.status != old.status || new.reason != old.reason || new.interface?.index != old.interface?.index
-            || new.gateway != old.gateway || new.source != old.source || (new.supportsDNS && !old.supportsDNS)
-    }
-
-    /// Whether a policy wants another flow: other words, another end, or another way there.
-    static func isElsewhere(_ new: ConnectionPolicy, _ old: ConnectionPolicy) -> Bool {
-        new.target != old.target || new.remote != old.remote
     }
 
     // MARK: - One action

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 public import Activation
-public import Glibc
+internal import Glibc
 internal import Supervisor
 internal import TOML
 
@@ -26,13 +26,13 @@ public struct ConfigurationChecks: Sendable {
         policyProblem: @escaping @Sendable (ConnectionSettings) -> (key: String, problem: String)? = { _ in nil },
         userNumber: @escaping @Sendable (String) -> UInt32? = systemUserNumber,
         identity: @escaping @Sendable (UInt32) -> ProgramIdentity? = { ProgramIdentity.lookUp($0) },
-        daemonUser: UInt32 = geteuid()
+        daemonUser: UInt32? = nil
     ) {
         self.remoteProblem = remoteProblem
         self.policyProblem = policyProblem
         self.userNumber = userNumber
         self.identity = identity
-        self.daemonUser = daemonUser
+        self.daemonUser = daemonUser ?? geteuid()
     }
 }
 
