@@ -203,7 +203,7 @@ import Testing
             let other = try await test.client()
             other.send(Self.walk)
             #expect(await other.receive() == Self.done)
-            #expect(!tracer.isClosed)
+            #expect(tracer.isOpen)
             other.send(Self.weigh(0), passing: [file("no room").release()])
             #expect(await other.receive() == nil)
         }
@@ -220,7 +220,7 @@ import Testing
         let answered = Tracer()
         client.send(Self.keep, passing: [answered.passed])
         try await eventually("called") { test.kept.count == 1 }
-        #expect(!answered.isClosed)
+        #expect(answered.isOpen)
         await onQueue { test.kept[0].reply(.init()) }
         #expect(answered.isClosed)
         #expect(await client.receive() == Self.done)
@@ -275,13 +275,13 @@ import Testing
             try holder.channel?.resume()
             return holder
         }
-        #expect(!tracer.isClosed)
+        #expect(tracer.isOpen)
         if isReadInTheEnd {
             while let message = await client.receive(), message != pong("last") {}
             let received = client.takeDescriptors()
             #expect(received.count == 1)
             // Only the receiver's is open.
-            #expect(!tracer.isClosed)
+            #expect(tracer.isOpen)
             for number in received { close(number) }
             #expect(tracer.isClosed)
             await onQueue { channel.channel?.close() }

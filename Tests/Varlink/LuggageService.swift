@@ -122,12 +122,16 @@ final class Tracer: Sendable {
         self.kept = OwnedDescriptor(kept)
     }
 
+    /// Whether somebody has it.
+    var isOpen: Bool {
+        var byte: UInt8 = 0
+        return recv(kept.number, &byte, 1, CInt(MSG_DONTWAIT | MSG_PEEK)) != 0
+    }
+
     /// Whether nobody has it any more. A process that another test forks in this moment has a copy until its exec, so
     /// the end is waited for; the limit only makes a failure end.
     var isClosed: Bool {
         var entry = pollfd(fd: kept.number, events: CShort(POLLIN), revents: 0)
-        guard poll(&entry, 1, 10_000) == 1 else { return false }
-        var byte: UInt8 = 0
-        return recv(kept.number, &byte, 1, CInt(MSG_DONTWAIT | MSG_PEEK)) == 0
+        return poll(&entry, 1, 10_000) == 1 && !isOpen
     }
 }
