@@ -184,7 +184,6 @@ final class ConnectionWaker {
             need(.data)
         case .taken, .parked:
             endBudget()
-            hadSession = event.status.custody?.session == .open
             guard !isHandling else { return }
             if event.kind == .taken {
                 noteAcknowledgement()
