@@ -151,7 +151,7 @@ let package = Package(
             "Daemon",
             [
                 "Activation", "CLabSupport", "Daemon", "Dialer", "DialtoneAPI", "NetworkPath", "Platform",
-                "Reachability", "Supervisor", "TestSupport", "Varlink", logging,
+                "Reachability", "Supervisor", "TestSupport", "Varlink", logging, ordered,
             ]),
         // The state machine in virtual time; the whole on a real kernel; the house rules.
         tests("Simulation", ["Models", "NetworkPath", "Supervisor", "TestSupport"]),

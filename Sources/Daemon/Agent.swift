@@ -28,19 +28,28 @@ final class Agent {
     private var costs = CostPolicy()
     private var networkManager: NetworkManagerWatch?
     private var sleep: SleepWatch?
+    private var hasResumed = false
 
     /// The parts under the limits of `configuration`, at work on nothing yet.
-    init(_ configuration: Configuration, engine: NetworkState, state: KeptState, logger: Logger) {
+    ///
+    /// - Parameters:
+    ///   - state: where what is learned over days is kept.
+    ///   - continuity: where the connections themselves outlive the process; `nil` where they end with it.
+    init(
+        _ configuration: Configuration, engine: NetworkState, state: KeptState, continuity: Continuity?,
+        logger: Logger
+    ) {
         self.engine = engine
         self.logger = logger
         let system = SystemNetwork(engine)
         intervals = KeptIntervals(state, logger)
         history = History(state, logger)
-        let context = DialerContext(paths: system, names: system, intervals: intervals.learner)
+        let context = DialerContext(
+            paths: system, names: system, intervals: intervals.learner, store: continuity?.store)
         let wakes = WakeContext()
         self.wakes = wakes
         registry = ConnectionRegistry(
-            context, wakes, connectionsPerUser: configuration.limits.connectionsPerUser)
+            context, wakes, connectionsPerUser: configuration.limits.connectionsPerUser, continuity: continuity)
         decisions = DecisionLog(engine, registry, logger)
         let subscriptions = configuration.limits.subscriptionsPerUser
         network = NetworkService(engine, subscriptionsPerUser: subscriptions)
@@ -124,10 +133,31 @@ final class Agent {
             guard let policy = try? ConnectionPolicy(settings, owner: owner) else { return nil }
             return ConfiguredConnection(name: settings.name, policy: policy, owner: owner, wake: settings.wake)
         }
+        resume(wanted)
         for name in registry.reconcile(with: wanted) {
             logger.warning(
                 "a client's connection has this name; the configured one waits for a reload after its end",
                 metadata: ["connection": "\(name)"])
+        }
+    }
+
+    /// Goes on with what an earlier process left.
+    private func resume(_ wanted: [ConfiguredConnection]) {
+        guard !hasResumed else { return }
+        hasResumed = true
+        let resumption = registry.resume(wanted)
+        if resumption.connections > 0 {
+            logger.notice(
+                "going on with the connections of the process before",
+                metadata: ["connections": "\(resumption.connections)", "flows": "\(resumption.flows)"])
+        }
+        if resumption.unclaimed > 0 {
+            logger.notice(
+                "descriptors that nobody knows were closed", metadata: ["descriptors": "\(resumption.unclaimed)"])
+        }
+        for name in resumption.lost {
+            logger.warning(
+                "a connection of the process before cannot be gone on with", metadata: ["connection": "\(name)"])
         }
     }
 
@@ -141,8 +171,11 @@ final class Agent {
     private static let farewell = Duration.milliseconds(100)
 
     /// Ends everything: connections first, so that their last events reach the subscribers. Then calls `completion`.
+    ///
+    /// Where a service manager keeps the connections, they are left to it: it closes them when the service is stopped,
+    /// and gives them to the next process when it is restarted, and this process cannot know which.
     func stop(_ completion: @escaping @AgentQueue () -> Void) {
-        registry.closeAll()
+        if !registry.stepDown() { registry.closeAll() }
         history.end()
         intervals.save()
         let finish: @AgentQueue () -> Void = { [server] in

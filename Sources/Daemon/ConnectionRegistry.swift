@@ -96,14 +96,17 @@ enum RegistryError: Error, Hashable {
 @AgentQueue
 final class ConnectionRegistry {
     /// What happened, for subscribers.
-    private(set) var journal: EventJournal<RecordedEvent>
+    private(set) var journal: EventJournal<KeptEvent>
     /// Called after each event was written down, in this order.
     private var observers: [@AgentQueue (RecordedEvent) -> Void] = []
 
     private var connections: OrderedDictionary<String, RegisteredConnection> = [:]
     private var quota: Quota
-    private let context: DialerContext
+    let context: DialerContext
+    let continuity: Continuity?
     private let wakes: WakeContext
+    /// What an earlier process supervised, until it is resumed.
+    private var inherited: [KeptConnection]
 
     /// The fewest events kept. A subscriber that reconnects after a second of a busy network resumes without a gap.
     private static let fewestEvents = 1024
@@ -111,13 +114,26 @@ final class ConnectionRegistry {
     /// (waiting, resolving, connecting, ready), and a subscriber that reads at its own pace must find them all.
     private static let eventsPerConnection = 8
 
-    init(_ context: DialerContext, _ wakes: WakeContext = WakeContext(), connectionsPerUser: Int) {
+    /// No connections.
+    ///
+    /// - Parameter continuity: where everything is written down for the next process; `nil` where nothing outlives this
+    ///   one.
+    init(
+        _ context: DialerContext, _ wakes: WakeContext = WakeContext(), connectionsPerUser: Int,
+        continuity: Continuity? = nil
+    ) {
         self.context = context
         self.wakes = wakes
+        self.continuity = continuity
         quota = Quota(limit: connectionsPerUser)
-        // Above every number of a daemon that ran before on this boot; see docs/decisions/0005.
+        let state = continuity?.takeInherited() ?? AgentState()
+        inherited = Array(state.connections.values)
+        // Where nothing is known, above every number of a daemon that ran before on this boot; see docs/decisions/0005.
         journal = EventJournal(
-            startingAfter: UInt64(BootClock.now().milliseconds), capacity: Self.fewestEvents)
+            state.events.map(\.event), upTo: state.latest > 0 ? state.latest : UInt64(BootClock.now().milliseconds),
+            capacity: max(Self.fewestEvents, Self.eventsPerConnection * state.connections.count))
+        continuity?.write([.latest(journal.latest)])
+        continuity?.snapshot = { [unowned self] in snapshot }
     }
 
     /// Calls `observer` after each event was written down.
@@ -141,12 +157,14 @@ final class ConnectionRegistry {
 
     /// Supervises a connection from now on, and returns its name.
     ///
-    /// - Parameter name: `nil` makes one from the remote's host.
+    /// - Parameters:
+    ///   - name: `nil` makes one from the remote's host.
+    ///   - parameters: those of `Open`, in JSON, for the next process to make the same policy of.
     func open(
         _ name: String?, _ policy: ConnectionPolicy, wake: WakeSettings? = nil, owner: UInt32,
-        origin: RegisteredConnection.Origin
+        origin: RegisteredConnection.Origin, given parameters: [UInt8] = []
     ) throws(RegistryError) -> String {
-        let connection = try enroll(name, policy, wake: wake, owner: owner, origin: origin)
+        let connection = try enroll(name, policy, wake: wake, owner: owner, origin: origin, given: parameters)
         connection.start(policy, in: context)
         return connection.name
     }
@@ -154,17 +172,23 @@ final class ConnectionRegistry {
     /// Gives a connection its place, before it is at work.
     private func enroll(
         _ name: String?, _ policy: ConnectionPolicy, wake: WakeSettings? = nil, owner: UInt32,
-        origin: RegisteredConnection.Origin
+        origin: RegisteredConnection.Origin, given parameters: [UInt8]
     ) throws(RegistryError) -> RegisteredConnection {
         let name = name ?? freeName(for: policy.remote)
         guard ConnectionSettings.nameProblem(name) == nil else { throw .invalidName }
         guard connections[name] == nil else { throw .nameTaken }
         // What a file names is the administrator's word, and counts against nobody.
         if origin == .client, !quota.take(for: owner) { throw .quotaExceeded(limit: quota.limit) }
-        let connection = RegisteredConnection(name: name, owner: owner, origin: origin, wake: wake, wakes) {
-            [weak self] in
-            self?.record($0)
-        }
+        return enter(name, wake: wake, owner: owner, origin: origin, given: parameters)
+    }
+
+    private func enter(
+        _ name: String, wake: WakeSettings?, owner: UInt32, origin: RegisteredConnection.Origin,
+        given parameters: [UInt8]
+    ) -> RegisteredConnection {
+        let connection = RegisteredConnection(
+            name: name, owner: owner, origin: origin, given: parameters, wake: wake, wakes, store: continuity?.store
+        ) { [weak self] in self?.record($0) }
         connections[name] = connection
         resizeJournal()
         return connection
@@ -185,9 +209,9 @@ final class ConnectionRegistry {
     /// Supervises a flow that a client brought, and returns its name.
     func adopt(
         _ name: String?, _ descriptor: consuming OwnedDescriptor, _ adoption: Adoption, _ policy: ConnectionPolicy,
-        owner: UInt32
+        owner: UInt32, given parameters: [UInt8] = []
     ) throws(RegistryError) -> String {
-        let connection = try enroll(name, policy, owner: owner, origin: .client)
+        let connection = try enroll(name, policy, owner: owner, origin: .client, given: parameters)
         do throws(SystemError) {
             try connection.adopt(descriptor, adoption, policy, in: context)
         } catch {
@@ -202,6 +226,7 @@ final class ConnectionRegistry {
         let connection = try find(name, for: user)
         let flow = try connection.take(by: process)
         if connection.isOver { AgentQueue.async { [weak self] in self?.forgetIfOver(connection) } }
+        writeDown(connection)
         return flow
     }
 
@@ -221,12 +246,16 @@ final class ConnectionRegistry {
 
     /// Takes a connection's flow back from a client of `user`.
     func park(_ name: String, _ epoch: UInt64, for user: UInt32) throws(RegistryError) {
-        try find(name, for: user).park(epoch)
+        let connection = try find(name, for: user)
+        try connection.park(epoch)
+        writeDown(connection)
     }
 
     /// A client of `user` sees to what it was woken for.
     func acknowledge(_ name: String, wake: UInt64, for user: UInt32) throws(RegistryError) {
-        try find(name, for: user).acknowledge(wake)
+        let connection = try find(name, for: user)
+        connection.acknowledge(wake)
+        writeDown(connection)
     }
 
     /// Subscribers came or went.
@@ -281,6 +310,27 @@ final class ConnectionRegistry {
         for connection in connections.values { remove(connection) }
     }
 
+    /// What an earlier process supervised, once.
+    func takeInherited() -> [KeptConnection] {
+        defer { inherited = [] }
+        return inherited
+    }
+
+    /// Gives a connection of an earlier process its place. It counts against its owner's quota, and has passed it.
+    func enterAgain(_ kept: KeptConnection, wake: WakeSettings?) -> RegisteredConnection {
+        if !kept.isConfigured { quota.takeAgain(for: kept.owner) }
+        return enter(
+            kept.name, wake: wake, owner: kept.owner, origin: kept.isConfigured ? .configuration : .client,
+            given: kept.parameters)
+    }
+
+    /// All that there is to be known, for the records to be written anew.
+    private var snapshot: [[AgentState.Entry]] {
+        [[.latest(journal.latest)]]
+            + connections.values.compactMap { $0.kept.map { [.connection($0)] } }
+            + journal.all.map { [.event(.init(sequence: $0.sequence, event: $0.event))] }
+    }
+
     private func find(_ name: String, for user: UInt32) throws(RegistryError) -> RegisteredConnection {
         // Others' connections do not exist for a user: their names are nobody's business either.
         guard let connection = connections[name], connection.isVisible(to: user) else { throw .noSuchConnection }
@@ -290,14 +340,28 @@ final class ConnectionRegistry {
     private func remove(_ connection: RegisteredConnection) {
         connection.close()
         connections[connection.name] = nil
+        continuity?.write([.removed(connection.name)])
         if connection.origin == .client { quota.giveBack(for: connection.owner) }
         resizeJournal()
     }
 
-    private func record(_ event: RecordedEvent) {
+    private func record(_ recorded: RecordedEvent) {
+        let sequence = journal.latest + 1
+        let event = KeptEvent(ConnectionsAPI.Event(recorded, sequence: sequence), owner: recorded.owner)
+        if let continuity {
+            var entries = [AgentState.Entry.event(.init(sequence: sequence, event: event))]
+            if let connection = connections[recorded.name] {
+                if connection.isOver {
+                    entries.append(.removed(recorded.name))
+                } else if let kept = connection.changes() {
+                    entries.append(.connection(kept))
+                }
+            }
+            continuity.write(entries)
+        }
         _ = journal.append(event)
-        for observer in observers { observer(event) }
-        guard event.event.status.state == .closed, let connection = connections[event.subject.name] else { return }
+        for observer in observers { observer(recorded) }
+        guard recorded.event.status.state == .closed, let connection = connections[recorded.name] else { return }
         // Not within its own event.
         AgentQueue.async { [weak self] in self?.forgetIfOver(connection) }
     }
@@ -306,6 +370,14 @@ final class ConnectionRegistry {
     private func forgetIfOver(_ connection: RegisteredConnection) {
         guard connection.isOver, connections[connection.name] === connection else { return }
         remove(connection)
+    }
+
+    /// Writes down what changed without an event.
+    private func writeDown(_ connection: RegisteredConnection) {
+        guard let continuity, connections[connection.name] === connection, let kept = connection.changes() else {
+            return
+        }
+        continuity.write([.connection(kept)])
     }
 
     private func resizeJournal() {

@@ -2,6 +2,7 @@
 
 internal import Activation
 internal import DialtoneAPI
+internal import FoundationEssentials
 internal import NetworkPath
 internal import Platform
 internal import Supervisor
@@ -68,7 +69,8 @@ final class ConnectionsService {
     ) throws(VarlinkFailure) -> String {
         let policy = try ConnectionPolicy(parameters, user: user)
         return try answer(about: parameters.name ?? policy.remote.host.description) { () throws(RegistryError) in
-            try registry.open(parameters.name, policy, owner: user, origin: .client)
+            try registry.open(
+                parameters.name, policy, owner: user, origin: .client, given: parameters.encoded)
         }
     }
 
@@ -129,11 +131,11 @@ final class ConnectionsService {
         return (sequence, .reply(reply, continues: true))
     }
 
-    fileprivate func continuation(after sequence: UInt64) -> EventJournal<RecordedEvent>.Continuation {
+    fileprivate func continuation(after sequence: UInt64) -> EventJournal<KeptEvent>.Continuation {
         registry.journal.continuation(after: sequence)
     }
 
-    fileprivate func message(for entry: EventJournal<RecordedEvent>.Entry) -> VarlinkMessage {
+    fileprivate func message(for entry: EventJournal<KeptEvent>.Entry) -> VarlinkMessage {
         if let encoded, encoded.sequence == entry.sequence { return encoded.message }
         let message = VarlinkMessage.reply(ConnectionsAPI.Monitor.Reply(entry), continues: true)
         encoded = (entry.sequence, message)
@@ -200,15 +202,20 @@ private final class ConnectionSubscription: VarlinkSubscription {
             && process.map { $0.number == stream.peer.pid } ?? true
     }
 
-    private func isWanted(_ event: RecordedEvent) -> Bool {
+    private func isWanted(_ event: KeptEvent) -> Bool {
         RegisteredConnection.isVisible(ownedBy: event.owner, to: stream.peer.uid)
             && names?.contains(event.name) ?? true
     }
 }
 
 extension ConnectionsAPI.Monitor.Reply {
-    fileprivate init(_ entry: EventJournal<RecordedEvent>.Entry) {
-        let event = ConnectionsAPI.Event(entry.event, sequence: entry.sequence)
+    fileprivate init(_ entry: EventJournal<KeptEvent>.Entry) {
+        let event = entry.event.wire(sequence: entry.sequence)
         self.init(sequence: event.sequence, kind: .change, connections: [event.connection], event: event)
     }
+}
+
+extension ConnectionsAPI.Open.Parameters {
+    /// In JSON, for the next process to make the same policy of.
+    var encoded: [UInt8] { (try? JSONEncoder().encode(self)).map { Array($0) } ?? [] }
 }

@@ -35,6 +35,15 @@ struct EventJournal<Event> {
         self.capacity = capacity
     }
 
+    /// A journal that goes on with events of an earlier one, numbered without a hole up to `sequence`.
+    init(_ events: [Event], upTo sequence: UInt64, capacity: Int) {
+        self.init(startingAfter: sequence - UInt64(events.count), capacity: capacity)
+        for event in events { _ = append(event) }
+    }
+
+    /// What there is, the oldest first.
+    var all: some Collection<Entry> { entries }
+
     /// Makes room for `capacity` events, dropping the oldest where it is less than before.
     mutating func reserve(_ capacity: Int) {
         self.capacity = capacity

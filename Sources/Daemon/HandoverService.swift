@@ -64,11 +64,12 @@ enum HandoverService {
             throw VarlinkFailure(ConnectionsAPI.InvalidDescriptor(name: parameters.name, reason: error.reason))
         }
         let remote = parameters.remote ?? "tcp://\(socket.remote)"
-        var policy = try ConnectionPolicy(parameters.opening(remote), user: user)
+        let given = parameters.opening(remote)
+        var policy = try ConnectionPolicy(given, user: user)
         policy.redials = parameters.remote != nil
         let adoption = Adoption(local: socket.local, remote: socket.remote)
         do throws(RegistryError) {
-            return try registry.adopt(parameters.name, descriptor, adoption, policy, owner: user)
+            return try registry.adopt(parameters.name, descriptor, adoption, policy, owner: user, given: given.encoded)
         } catch {
             throw VarlinkFailure(error, about: parameters.name)
         }

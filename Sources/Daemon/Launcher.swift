@@ -73,16 +73,17 @@ public enum Launcher {
             exit(EX_CONFIG)
         }
         for notice in loaded.notices { logger.notice("\(notice)") }
-        let sockets: [CInt]
+        let inheritance: Inheritance
         do throws(SystemError) {
-            sockets = try passedSockets()
+            // Before there is a second thread, since it changes the environment.
+            inheritance = try Inheritance(.receive())
         } catch {
             write("dialtoned: \(error)", to: STDERR_FILENO)
             exit(EX_OSERR)
         }
         AgentQueue.async {
             do throws(LaunchError) {
-                Running.shared = try Running(options, loaded.configuration, sockets, logger)
+                Running.shared = try Running(options, loaded.configuration, inheritance, logger)
             } catch {
                 write("dialtoned: \(error.text)", to: STDERR_FILENO)
                 exit(error.status)
@@ -101,15 +102,6 @@ public enum Launcher {
         limit.rlim_cur = limit.rlim_max
         // A refusal leaves the old limit, and connections beyond it are refused one by one, with the reason.
         _ = setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
-    }
-
-    /// The listening sockets that the service manager passed, for the caller to close. Called before there is a second
-    /// thread, since it changes the environment.
-    private static func passedSockets() throws(SystemError) -> [CInt] {
-        var passed = try PassedDescriptors.receive()
-        var sockets: [CInt] = []
-        while let socket = try passed.takeUnixListener(named: "varlink") { sockets.append(socket.release()) }
-        return sockets
     }
 
     static func load(_ options: LaunchOptions) throws(ConfigurationError) -> LoadedConfiguration {
@@ -149,19 +141,21 @@ private final class Running {
     private var watchdog: Watchdog?
 
     init(
-        _ options: LaunchOptions, _ configuration: Configuration, _ sockets: [CInt], _ logger: Logger
+        _ options: LaunchOptions, _ configuration: Configuration, _ inheritance: Inheritance, _ logger: Logger
     ) throws(LaunchError) {
         self.options = options
         self.logger = logger
         // The first snapshot of the network is in when the engine is made.
         engine = try Self.engine(recordingTo: options.recording, logger)
-        agent = Agent(configuration, engine: engine, state: KeptState(logger), logger: logger)
+        agent = Agent(
+            configuration, engine: engine, state: KeptState(logger), continuity: Self.continuity(inheritance, logger),
+            logger: logger)
         do throws(SystemError) {
             signalWatch = try SignalWatch(Launcher.signals) { [weak self] in self?.take($0) }
         } catch {
             throw LaunchError(text: "\(error)", status: EX_OSERR)
         }
-        try listen(on: sockets)
+        try listen(on: inheritance.listeners)
         agent.apply(configuration, defaultOwner: geteuid())
         // Not earlier: who waits for this may connect at once, and gets the network's path, not a guess.
         notify { () throws(SystemError) in try ServiceManager.notifyReady(status: Self.status) }
@@ -171,6 +165,21 @@ private final class Running {
                 self?.notify { () throws(SystemError) in try ServiceManager.notifyWatchdog() }
             }
             watchdog?.start()
+        }
+    }
+
+    private static func continuity(_ inheritance: Inheritance, _ logger: Logger) -> Continuity? {
+        let limit = ServiceManager.storeLimit
+        guard limit > 0 else {
+            logger.notice(
+                "connections end with this process: no service manager keeps them (FileDescriptorStoreMax=, $FDSTORE)")
+            return nil
+        }
+        do throws(SystemError) {
+            return try Continuity(inheritance, limit: limit, logger)
+        } catch {
+            logger.warning("connections end with this process", metadata: ["error": "\(error)"])
+            return nil
         }
     }
 

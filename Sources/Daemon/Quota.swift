@@ -17,6 +17,9 @@ struct Quota {
         return true
     }
 
+    /// Takes one that `user` had already, whatever the limit is now.
+    mutating func takeAgain(for user: UInt32) { used[user, default: 0] += 1 }
+
     /// Gives back one of `user`'s.
     mutating func giveBack(for user: UInt32) {
         guard let count = used[user] else { return }

@@ -22,10 +22,19 @@ final class RegisteredConnection {
     nonisolated let owner: UInt32
     nonisolated let origin: Origin
     private let record: @AgentQueue (RecordedEvent) -> Void
-    private var driver: ConnectionDriver?
+    /// The parameters that a client gave, in JSON.
+    let parameters: [UInt8]
+    let store: DescriptorStore?
+    var driver: ConnectionDriver?
     private var subject: RecordedEvent.Subject?
     /// The process that has the flow, as far as it can be watched.
     private var holder: ProcessHandle?
+    /// The process that is taking the flow in this moment.
+    private(set) var taker: ProcessHandle?
+    /// Whether a user, or the configuration, has no use for it any more.
+    private var isBeingClosed = false
+    /// What belongs to it beyond this process.
+    var legacy = Legacy()
     /// How its client is woken, as its file says.
     private var wake: WakeSettings?
     private let wakes: WakeContext
@@ -34,15 +43,22 @@ final class RegisteredConnection {
     /// Who asked for these calls.
     private var caller: (any KeepaliveCaller)?
     /// Wakes its client; made when there is one, or could be.
-    private var waker: ConnectionWaker?
+    private(set) var waker: ConnectionWaker?
 
+    /// A connection that is not at work yet.
+    ///
+    /// - Parameters:
+    ///   - parameters: those of `Open`, in JSON, where a client opened it.
+    ///   - store: where what belongs to it outlives this process; `nil` for nowhere.
     init(
-        name: String, owner: UInt32, origin: Origin, wake: WakeSettings?, _ wakes: WakeContext,
-        record: @escaping @AgentQueue (RecordedEvent) -> Void
+        name: String, owner: UInt32, origin: Origin, given parameters: [UInt8], wake: WakeSettings?,
+        _ wakes: WakeContext, store: DescriptorStore?, record: @escaping @AgentQueue (RecordedEvent) -> Void
     ) {
         self.name = name
         self.owner = owner
         self.origin = origin
+        self.parameters = parameters
+        self.store = store
         self.wake = wake
         self.wakes = wakes
         self.record = record
@@ -72,8 +88,10 @@ final class RegisteredConnection {
         driver.open()
     }
 
-    /// Whether it has ended by itself and nothing of it is left for a client.
-    var isOver: Bool { driver.map { $0.status.state == .closed && !$0.hasRemnants } ?? false }
+    /// Whether it has ended and nothing of it is left for a client.
+    var isOver: Bool {
+        driver.map { $0.status.state == .closed && (isBeingClosed || !$0.hasRemnants) } ?? false
+    }
 
     /// Begins with a flow that a client brought.
     func adopt(
@@ -97,6 +115,8 @@ final class RegisteredConnection {
         if driver.status.custody?.holder == .client, let holder, holder.number != process?.number, holder.isAlive {
             throw .heldByClient(holder.number)
         }
+        taker = process
+        defer { taker = nil }
         do throws(TakeRefusal) {
             let flow: HandedFlow
             if let leftover = waker?.takeLeftover() { flow = leftover } else { flow = try driver.take() }
@@ -111,7 +131,7 @@ final class RegisteredConnection {
         }
     }
 
-    private func hold(_ epoch: UInt64, by process: ProcessHandle?) {
+    func hold(_ epoch: UInt64, by process: ProcessHandle?) {
         holder = process
         try? process?.onEnd { [weak self, weak process] in
             guard let self, let process, holder === process else { return }
@@ -137,7 +157,7 @@ final class RegisteredConnection {
     /// A client sees to what it was woken for.
     func acknowledge(_ wake: UInt64) { waker?.acknowledge(wake) }
 
-    private func prepareCalls(_ policy: ConnectionPolicy, _ context: DialerContext) {
+    func prepareCalls(_ policy: ConnectionPolicy, _ context: DialerContext) {
         calls = ClientCalls(context) { [weak self] in self?.callClient() }
         calls?.handler = policy.handler
     }
@@ -147,10 +167,9 @@ final class RegisteredConnection {
 
     /// Its client's keepalive is due.
     func callClient() {
-        let waker = waker ?? makeWaker()
-        self.waker = waker
-        waker.callForKeepalive()
-        if let wake = waker.standing { caller?.called(wake.number) }
+        expectClient()
+        waker?.callForKeepalive()
+        if let wake = waker?.standing { caller?.called(wake.number) }
     }
 
     /// Has `caller` called to keep the connection alive, in place of whoever was before.
@@ -175,17 +194,24 @@ final class RegisteredConnection {
     func subscriptionsChanged() { waker?.presenceChanged() }
 
     /// This process is its client from now on.
-    private func clientCame(_ process: ProcessHandle?) {
-        let waker = waker ?? makeWaker()
-        self.waker = waker
-        waker.clientCame(process, of: driver?.status)
+    func clientCame(_ process: ProcessHandle?) {
+        expectClient()
+        waker?.clientCame(process, of: driver?.status)
     }
+
+    /// Has it be known that there is a client, or could be.
+    func expectClient() { waker = waker ?? makeWaker() }
 
     private func makeWaker() -> ConnectionWaker { ConnectionWaker(name, owner: owner, wake, wakes, subject: self) }
 
     func redial(after pause: Duration?) { driver?.redial(after: pause) }
 
-    func close() { driver?.close() }
+    func close() {
+        isBeingClosed = true
+        driver?.close()
+        holder = nil
+        forgetLegacy()
+    }
 
     func addressRemoved(_ address: IPAddress) { driver?.localAddressRemoved(address) }
 
@@ -208,6 +234,7 @@ extension RegisteredConnection: ConnectionObserver {
         waker?.heard(event)
         if event.kind == .policyChanged, caller == nil { calls?.handler = connection.policy.handler }
         calls?.custodyChanged(to: event.status.custody)
+        if event.kind == .continued { resumeWake() }
     }
 
     private func record(_ event: ConnectionEvent, of connection: ConnectionDriver, _ report: WakeReport? = nil) {
@@ -217,7 +244,7 @@ extension RegisteredConnection: ConnectionObserver {
     }
 
     /// Made once for as long as the remote stays.
-    private func subject(of connection: ConnectionDriver) -> RecordedEvent.Subject {
+    func subject(of connection: ConnectionDriver) -> RecordedEvent.Subject {
         let remote = connection.policy.remote
         if let subject, subject.remote == remote { return subject }
         let subject = RecordedEvent.Subject(name: name, owner: owner, remote: remote)

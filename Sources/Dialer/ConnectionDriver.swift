@@ -38,7 +38,7 @@ public final class ConnectionDriver {
     private static let lingeringTime = Duration.seconds(30)
     private var isProcessing = false
     /// Whether another process goes on from here.
-    var hasLeft = false
+    var hasSteppedDown = false
 
     /// A connection that is not at work yet. The policy is valid (``ConnectionPolicy/validate()``); the observer
     /// outlives the connection.
@@ -173,7 +173,7 @@ public final class ConnectionDriver {
     // MARK: - The run loop
 
     func process(_ input: ConnectionInput) {
-        if hasLeft { return }
+        if hasSteppedDown { return }
         if isProcessing { return backlog.append(input) }
         isProcessing = true
         step(input)

@@ -86,7 +86,12 @@ extension ConnectionDriver {
             remnant.isKept(in: store, as: ended.number)
             remnants.append(remnant)
         }
-        process(resumption(kept, takeDescriptor))
+        let resumption = resumption(kept, takeDescriptor)
+        process(resumption)
+        // Nobody was there to hear that it went.
+        if case .adopted(let adoption) = resumption, adoption.local.isAddressGone {
+            process(.localAddressRemoved(adoption.local.address))
+        }
     }
 
     private func resumption(_ kept: KeptFlows, _ takeDescriptor: (UInt64) -> OwnedDescriptor?) -> ConnectionInput {
@@ -112,8 +117,8 @@ extension ConnectionDriver {
 
     /// Ends this process's part in the connection, for the next process to go on. Flows that the store has are left as
     /// they are; what cannot be kept is closed in order. Nothing is told, and nothing happens afterwards.
-    public func leave() {
-        hasLeft = true
+    public func stepDown() {
+        hasSteppedDown = true
         for flow in flows.values where flow.storeNumber == nil { flow.close(aborting: false) }
     }
 }

@@ -12,16 +12,6 @@ enum ConnectionText {
         }
     }
 
-    /// In whose hands its flow is: the agent's, which has it for a client that sleeps (`parked`) or for nobody yet.
-    static func holder(_ connection: ConnectionsAPI.Connection) -> String {
-        switch (connection.holder, connection.session) {
-        case (.daemon, .open): "parked"
-        case (.daemon, .opening): "logging in"
-        case (.daemon, .none), (.daemon, .unknown): "daemon"
-        case (.client, _): "client"
-        }
-    }
-
     /// The tone of a connection's state.
     static func tone(_ connection: ConnectionsAPI.Connection) -> Style.Tone {
         switch connection.state {
@@ -35,7 +25,6 @@ enum ConnectionText {
     static func remark(_ connection: ConnectionsAPI.Connection, now: Timestamp) -> String {
         var parts: [String] = []
         if connection.state == .ready {
-            if connection.wake != nil { parts.append("its client is being woken") }
             if let count = connection.unreadBytes, count > 0 { parts.append("\(count) bytes unread") }
             if connection.security?.assurance == .unverified { parts.append("TLS unverified") }
             return parts.joined(separator: ", ")

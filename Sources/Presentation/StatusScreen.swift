@@ -45,7 +45,7 @@ public struct ConnectionTable: Sendable {
             table.add([
                 .init(connection.name), .init(ConnectionText.state(connection.state), ConnectionText.tone(connection)),
                 .init(connection.remote), .init(connection.interface ?? "–"), .init(since(connection.since)),
-                .init(connection.lastProof.map { "\(since($0)) ago" } ?? "–"), .init(ConnectionText.holder(connection)),
+                .init(connection.lastProof.map { "\(since($0)) ago" } ?? "–"), .init(connection.holder.rawValue),
                 .init(ConnectionText.remark(connection, now: now), .faint),
             ])
         }

@@ -35,6 +35,7 @@ extension ConnectionStateMachine {
         numbers.epoch = max(numbers.epoch, epoch)
         reason = .restarted(restart)
         turn.perform(.observePath(policy.target))
+        if endsWithItsFlow(because: reason, &turn) { return }
         emit(.continued, because: reason, &turn)
     }
 

@@ -11,7 +11,7 @@ struct ConnectionTests {
         let connections = [
             Sample.connection("office", .ready, since: 11_520) {
                 ($0.interface, $0.lastProof) = ("wlan0", Sample.noon.advanced(by: -41_000))
-                ($0.session, $0.wake, $0.unreadBytes) = (.open, 41, 17)
+                $0.unreadBytes = 17
             },
             Sample.connection("doorbell", .backingOff, since: 130) {
                 ($0.reason, $0.attempt) = ("refused by 10.7.0.9:5060", 4)
@@ -25,8 +25,7 @@ struct ConnectionTests {
                 "Network  satisfied over wlan0 (wifi) via 192.168.1.1, IPv4 DNS",
                 "",
                 "NAME      STATE        REMOTE                      VIA    FOR       PROOF     HOLDER",
-                "office    ready        tcp://sip.example.com:5060  wlan0  3 h 12 m  41 s ago  parked  "
-                    + "its client is being woken, 17 bytes unread",
+                "office    ready        tcp://sip.example.com:5060  wlan0  3 h 12 m  41 s ago  daemon  17 bytes unread",
                 "doorbell  backing off  tcp://sip.example.com:5060  –      2 m 10 s  –         daemon  "
                     + "refused by 10.7.0.9:5060, 4th try in 12 s",
                 "van       waiting      tcp://sip.example.com:5060  –      18 s      –         daemon  "

@@ -52,6 +52,18 @@ struct PassedDescriptorsTests {
         }
     }
 
+    @Test func whatWasStoredIsTakenByItsNameWhateverItIs() {
+        let first = Self.reserved(open("/dev/null", O_RDWR), at: 905)
+        let second = Self.reserved(socket(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0), at: 906)
+        var passed = PassedDescriptors(remaining: [("f1", first), ("state", second)])
+        var taken: [CInt] = []
+        for name in ["f1", "f1", "state"] {
+            if let descriptor = passed.takeStored(named: name) { taken.append(descriptor.release()) }
+        }
+        #expect(taken == [905, 906])
+        for number in taken { close(number) }
+    }
+
     @Test func whatNobodyTakesIsClosed() {
         do { _ = PassedDescriptors(remaining: [("unknown", Self.reserved(Self.unixListener(), at: 904))]) }
         #expect(!Self.isOpen(904))

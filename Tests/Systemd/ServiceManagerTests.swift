@@ -23,6 +23,33 @@ final class ManagerStub {
         unlink(path)
     }
 
+    /// The next message, which must be there already, and the descriptor that came with it.
+    func receiveDescriptor() -> (text: String, descriptor: CInt?)? {
+        var text = [UInt8](repeating: 0, count: 4096)
+        var control = [UInt8](repeating: 0, count: 128)
+        let (count, length) = text.withUnsafeMutableBytes { text in
+            control.withUnsafeMutableBytes { control in
+                var part = iovec(iov_base: text.baseAddress, iov_len: text.count)
+                return withUnsafeMutablePointer(to: &part) { part in
+                    var message = msghdr()
+                    (message.msg_iov, message.msg_iovlen) = (part, 1)
+                    (message.msg_control, message.msg_controllen) = (control.baseAddress, control.count)
+                    return (recvmsg(descriptor, &message, CInt(MSG_DONTWAIT)), message.msg_controllen)
+                }
+            }
+        }
+        guard count >= 0 else { return nil }
+        // struct cmsghdr: a length of eight bytes, level and type of four each, and then the descriptors.
+        // SCM_RIGHTS is 1, wherever the C library defines it.
+        let passed = control.withUnsafeBytes { control -> CInt? in
+            guard length >= 20, control.load(fromByteOffset: 12, as: CInt.self) == 1 else {
+                return nil
+            }
+            return control.load(fromByteOffset: 16, as: CInt.self)
+        }
+        return (String(decoding: text[..<count], as: UTF8.self), passed)
+    }
+
     /// The next message, which must be there already.
     func receive() -> String? {
         var buffer = [UInt8](repeating: 0, count: 4096)
@@ -75,6 +102,40 @@ struct ServiceManagerTests {
             let value = try #require(lines.last?.split(separator: "=").last.flatMap { UInt64($0) })
             #expect(lines.last?.hasPrefix("MONOTONIC_USEC=") == true)
             #expect((before...DispatchTime.now().uptimeNanoseconds / 1000).contains(value))
+        }
+    }
+
+    @Test func aDescriptorIsStoredWithItsMessage() async {
+        await #expect(processExitsWith: .success) {
+            let manager = ManagerStub()
+            let file = try OwnedDescriptor.fileInMemory("stored")
+            try ServiceManager.store(file, as: "f7")
+            let (text, copy) = try #require(manager.receiveDescriptor())
+            #expect(text == "FDSTORE=1\nFDNAME=f7\nFDPOLL=0")
+            // The very same file.
+            _ = write(file.number, "x", 1)
+            var status = stat()
+            #expect(fstat(try #require(copy), &status) == 0 && status.st_size == 1)
+            try ServiceManager.removeStored("f7")
+            #expect(manager.receive() == "FDSTOREREMOVE=1\nFDNAME=f7")
+            #expect(manager.receive() == nil)
+        }
+    }
+
+    @Test func theManagerSaysHowManyItKeeps() async {
+        await #expect(processExitsWith: .success) {
+            let manager = ManagerStub()
+            #expect(ServiceManager.storeLimit == 0)
+            setenv("FDSTORE", "4096", 1)
+            #expect(ServiceManager.storeLimit == 4096)
+            for text in ["-1", "many", ""] {
+                setenv("FDSTORE", text, 1)
+                #expect(ServiceManager.storeLimit == 0)
+            }
+            setenv("FDSTORE", "4096", 1)
+            unsetenv("NOTIFY_SOCKET")
+            #expect(ServiceManager.storeLimit == 0, "inherited from a parent that had a manager")
+            withExtendedLifetime(manager) {}
         }
     }
 

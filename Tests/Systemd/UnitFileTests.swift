@@ -77,6 +77,16 @@ struct UnitFileTests {
         #expect(Set(line.1.split(separator: " ").compactMap { CInt($0) }) == [EX_USAGE, EX_CANTCREAT, EX_CONFIG])
     }
 
+    /// Before version 254 the manager does not tell the service how many descriptors it keeps.
+    @Test(arguments: ["dialtoned", "user/dialtoned"])
+    func theDaemonIsToldHowManyDescriptorsAreKept(unit: String) throws {
+        let text = try String(
+            contentsOf: Installation.sources.appendingPathComponent("\(unit).service.in"), encoding: .utf8)
+        let limit = try #require(text.firstMatch(of: /\nFileDescriptorStoreMax=(\d+)\n/))
+        let told = try #require(text.firstMatch(of: /\nEnvironment=FDSTORE=(\d+)\n/))
+        #expect(limit.1 == told.1)
+    }
+
     /// A figure of the unit file, not of this machine: 0 is no exposure at all, 10 a service with no sandbox.
     @Test func theServiceIsHardlyExposed() throws {
         let installed = try Installation()

@@ -62,7 +62,8 @@ final class Continuity {
     ///
     /// - Throws: where nothing can be kept.
     init(
-        _ inheritance: Inheritance, limit: Int, manager: DescriptorStore.Manager = .system, _ logger: Logger
+        _ inheritance: Inheritance, limit: Int, manager: DescriptorStore.Manager = .system,
+        settlingAfter settlingTime: Duration = settlingTime, _ logger: Logger
     ) throws(SystemError) {
         self.logger = logger
         store = DescriptorStore(manager, limit: limit, left: inheritance.stored, logger)
@@ -79,7 +80,7 @@ final class Continuity {
             }
         }
         try file.append(AgentState.record([.started]))
-        _ = Timers.shared.schedule(after: Self.settlingTime) { [weak self] in
+        _ = Timers.shared.schedule(after: settlingTime) { [weak self] in
             self?.unsettledStarts = 0
             self?.write([.settled])
         }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Dialer
+internal import Glibc
 internal import Logging
 internal import Platform
 internal import Systemd
@@ -58,12 +59,13 @@ final class DescriptorStore {
     /// What an earlier process left under a number, once.
     func claim(_ number: UInt64) -> OwnedDescriptor? { left.removeValue(forKey: number).map { OwnedDescriptor($0) } }
 
-    /// Closes what nobody has claimed.
+    /// Closes what nobody has claimed. A client that has such a flow reads its end: nobody watches over it any more.
     ///
     /// - Returns: how many that were.
     func closeUnclaimed() -> Int {
         defer { left = [:] }
         for (number, descriptor) in left {
+            shutdown(descriptor, CInt(SHUT_RDWR))
             OwnedDescriptor(descriptor).close()
             discard(number)
         }

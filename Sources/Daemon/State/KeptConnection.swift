@@ -18,14 +18,16 @@ struct KeptConnection: Hashable {
     var mark: UInt32?
     /// Whose its packets are.
     var user: UInt32?
+    /// Whether it is dialled anew when its flow ends.
+    var redials = true
     /// Of a connection that a client opened, the policy as the client gave it: the parameters of `Open`, in JSON.
     var parameters: [UInt8]
     /// Its flows.
     var flows: KeptFlows
-    /// Under which number the store has the process descriptor of the client that has the flow.
-    var holder: UInt64?
-    /// The wake that stands, in fields of its own; empty for none.
-    var wake: [UInt8]
+    /// Under which number the store has a descriptor of the client's process: of who has the flow, or had it last.
+    var client: UInt64?
+    /// The wake that has not been acknowledged.
+    var wake: StandingWake?
 
     private enum Field {
         static let name = 1
@@ -38,8 +40,10 @@ struct KeptConnection: Hashable {
         static let epoch = 8
         static let standing = 9
         static let ended = 10
-        static let holder = 11
+        static let client = 11
         static let wake = 12
+        static let endsWithItsFlow = 13
+        // 14 is the opening exchange that its client left.
     }
 
     /// A connection without a flow.
@@ -50,11 +54,10 @@ struct KeptConnection: Hashable {
         self.remote = remote
         parameters = []
         flows = KeptFlows()
-        wake = []
     }
 
     /// What the store has of it.
-    var storeNumbers: [UInt64] { flows.numbers + (holder.map { [$0] } ?? []) }
+    var storeNumbers: [UInt64] { flows.numbers + (client.map { [$0] } ?? []) }
 
     /// Writes it in numbered fields.
     func write(_ fields: inout FieldWriter) {
@@ -64,12 +67,13 @@ struct KeptConnection: Hashable {
         fields.put(Field.remote, remote)
         if let mark { fields.put(Field.mark, UInt64(mark)) }
         if let user { fields.put(Field.user, UInt64(user)) }
+        if !redials { fields.put(Field.endsWithItsFlow, 1) }
         if !parameters.isEmpty { fields.put(Field.parameters, parameters) }
         fields.put(Field.epoch, flows.epoch)
         if let standing = flows.standing { fields.put(Field.standing, standing.write) }
         for ended in flows.ended { fields.put(Field.ended, ended.write) }
-        if let holder { fields.put(Field.holder, holder) }
-        if !wake.isEmpty { fields.put(Field.wake, wake) }
+        if let client { fields.put(Field.client, client) }
+        if let wake { fields.put(Field.wake, wake.write) }
     }
 
     /// One that was written.
@@ -85,12 +89,13 @@ struct KeptConnection: Hashable {
             case Field.remote: remote = try value.text()
             case Field.mark: mark = try value.unsigned(as: UInt32.self)
             case Field.user: user = try value.unsigned(as: UInt32.self)
+            case Field.endsWithItsFlow: redials = try value.unsigned() == 0
             case Field.parameters: parameters = Array(try value.bytes())
             case Field.epoch: flows.epoch = try value.unsigned()
             case Field.standing: flows.standing = try .init(value.fields())
             case Field.ended: flows.ended.append(try .init(value.fields()))
-            case Field.holder: holder = try value.unsigned()
-            case Field.wake: wake = Array(try value.bytes())
+            case Field.client: client = try value.unsigned()
+            case Field.wake: wake = try .init(value.fields())
             default: break
             }
         }
@@ -186,6 +191,43 @@ extension KeptFlows.Ended {
         }
         guard let epoch, let remote, let number else { throw DamagedState() }
         self.init(epoch: epoch, remote: remote, number: number)
+    }
+}
+
+extension StandingWake {
+    private enum Field {
+        static let number = 1
+        static let reason = 2
+        static let since = 3
+        static let attempts = 4
+        static let means = 5
+        static let hasFailed = 6
+    }
+
+    fileprivate func write(_ fields: inout FieldWriter) {
+        fields.put(Field.number, number)
+        for reason in reasons { fields.put(Field.reason, reason.rawValue) }
+        fields.put(Field.since, signed: since.nanoseconds)
+        fields.put(Field.attempts, UInt64(attempts))
+        fields.put(Field.means, means?.rawValue)
+        fields.put(Field.hasFailed, hasFailed ? 1 : 0)
+    }
+
+    fileprivate init(_ fields: FieldReader) throws(DamagedState) {
+        self.init(number: 0, reasons: [], since: .zero)
+        var fields = fields
+        while let (field, value) = try fields.next() {
+            switch field {
+            case Field.number: number = try value.unsigned()
+            case Field.reason: reasons.append(try value.choice())
+            case Field.since: since = .nanoseconds(try value.signed())
+            case Field.attempts: attempts = Int(clamping: try value.unsigned())
+            case Field.means: means = try value.choice()
+            case Field.hasFailed: hasFailed = try value.unsigned() != 0
+            default: break
+            }
+        }
+        guard number > 0, !reasons.isEmpty else { throw DamagedState() }
     }
 }
 

@@ -37,7 +37,8 @@ struct KeptEvent: Hashable {
         static let lastProof = 20
         static let security = 21
         static let unreadBytes = 22
-        // 23 is the wake that stands, 24 whether the flow outlives the agent.
+        static let wake = 23
+        static let wakeReport = 24
     }
 
     /// An event as subscribers are told of it, whatever its number.
@@ -68,6 +69,8 @@ struct KeptEvent: Hashable {
         if let proof = connection.lastProof { fields.put(Field.lastProof, signed: proof.milliseconds) }
         if let security = connection.security { fields.put(Field.security, security.write) }
         if let unread = connection.unreadBytes { fields.put(Field.unreadBytes, UInt64(unread)) }
+        if let wake = connection.wake { fields.put(Field.wake, UInt64(wake)) }
+        if let report = event.wake { fields.put(Field.wakeReport, report.write) }
         self.owner = owner
         name = connection.name
         epoch = UInt64(connection.epoch)
@@ -110,6 +113,7 @@ struct KeptEvent: Hashable {
             case Field.reason: event.reason = try value.text()
             case Field.previousState: event.previousState = try value.choice()
             case Field.previousDuration: event.previousDurationMilliseconds = Int(try value.signed())
+            case Field.wakeReport: event.wake = try .init(value.fields())
             default: try connection.read(field, value)
             }
         }
@@ -140,6 +144,7 @@ extension ConnectionsAPI.Connection {
         case Field.lastProof: lastProof = .init(milliseconds: try value.signed())
         case Field.security: security = try .init(value.fields())
         case Field.unreadBytes: unreadBytes = Int(clamping: try value.unsigned())
+        case Field.wake: wake = Int(clamping: try value.unsigned())
         default: break
         }
     }
@@ -172,6 +177,45 @@ extension ConnectionsAPI.Security {
             case Field.assurance: assurance = try value.choice()
             case Field.isResumed: isResumed = try value.unsigned() != 0
             case Field.applicationProtocol: applicationProtocol = try value.text()
+            default: break
+            }
+        }
+    }
+}
+
+extension ConnectionsAPI.Wake {
+    private enum Field {
+        static let number = 1
+        static let stage = 2
+        static let reason = 3
+        static let means = 4
+        static let attempts = 5
+        static let detail = 6
+        static let after = 7
+    }
+
+    fileprivate func write(_ fields: inout FieldWriter) {
+        fields.put(Field.number, UInt64(number))
+        fields.put(Field.stage, stage.rawValue)
+        for reason in reasons { fields.put(Field.reason, reason) }
+        fields.put(Field.means, means)
+        fields.put(Field.attempts, UInt64(attempts))
+        fields.put(Field.detail, detail)
+        if let afterMilliseconds { fields.put(Field.after, signed: Int64(afterMilliseconds)) }
+    }
+
+    fileprivate init(_ fields: FieldReader) throws(DamagedState) {
+        self.init(number: 0, stage: .began, reasons: [], attempts: 0)
+        var fields = fields
+        while let (field, value) = try fields.next() {
+            switch field {
+            case Field.number: number = Int(clamping: try value.unsigned())
+            case Field.stage: stage = try value.choice()
+            case Field.reason: reasons.append(try value.text())
+            case Field.means: means = try value.text()
+            case Field.attempts: attempts = Int(clamping: try value.unsigned())
+            case Field.detail: detail = try value.text()
+            case Field.after: afterMilliseconds = Int(try value.signed())
             default: break
             }
         }

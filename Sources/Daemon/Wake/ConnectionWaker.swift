@@ -48,7 +48,7 @@ final class ConnectionWaker {
     private var isProcessing = false
 
     /// The process that parked the flow, or was launched for it.
-    private var client: ProcessHandle?
+    private(set) var client: ProcessHandle?
     /// The flow that a launched program has.
     private var programEpoch: UInt64?
     /// A flow that ended before its client had read it all, taken for a program that then did not run.

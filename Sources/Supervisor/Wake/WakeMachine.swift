@@ -180,7 +180,8 @@ extension WakeMachine {
     }
 
     private mutating func restore(_ wake: StandingWake, _ turn: inout WakeTurn<some RandomNumberGenerator>) {
-        guard case .idle = state, wake.number >= last.number else { return }
+        guard case .idle = state else { return }
+        // The earlier run's last number: the next one is above it.
         last = wake
         guard !wake.hasFailed else { return state = .failed(wake) }
         begin(wake, &turn)

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Dialer
+import DialtoneAPI
+import Glibc
+import Logging
+import NetworkPath
+import Platform
+import Supervisor
+import Testing
+
+@testable import Daemon
+
+/// A service manager that keeps descriptors.
+@AgentQueue
+final class StoreStub {
+    /// Copies of what is stored, by name, in the order in which it came.
+    private(set) var stored: [(name: String, descriptor: CInt)] = []
+    var refuses = false
+
+    var manager: DescriptorStore.Manager {
+        .init(
+            store: { [unowned self] (descriptor, name) throws(SystemError) in
+                if refuses { throw SystemError("storing", code: ECONNREFUSED) }
+                stored.append((name, try descriptor.duplicate().release()))
+            },
+            remove: { [unowned self] (name) throws(SystemError) in
+                for entry in stored where entry.name == name { close(entry.descriptor) }
+                stored.removeAll { $0.name == name }
+            })
+    }
+
+    isolated deinit { for entry in stored { close(entry.descriptor) } }
+
+    var names: [String] { stored.map(\.name) }
+
+    /// What the next process is given: copies of what is there.
+    func inheritance() -> Inheritance {
+        var inheritance = Inheritance()
+        for (name, descriptor) in stored {
+            let copy = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
+            if let number = DescriptorStore.number(of: name) {
+                inheritance.stored[number] = copy
+            } else {
+                inheritance.state.append(copy)
+            }
+        }
+        return inheritance
+    }
+}
+
+/// One process of the agent after the other, as far as connections go: each with what the one before left in the store.
+@AgentQueue
+final class RestartBench {
+    let store = StoreStub()
+    let network = FakeNetwork()
+    private(set) var registry: ConnectionRegistry
+    private(set) var continuity: Continuity
+    private(set) var resumption = ConnectionRegistry.Resumption()
+    private(set) var events: [RecordedEvent] = []
+    let limit: Int
+
+    init(limit: Int = 64) throws {
+        self.limit = limit
+        network.becomeReachable()
+        let (continuity, registry) = try Self.process(store, store.inheritance(), network, limit)
+        (self.continuity, self.registry) = (continuity, registry)
+        follow()
+    }
+
+    isolated deinit { registry.closeAll() }
+
+    private static func process(
+        _ store: StoreStub, _ inheritance: Inheritance, _ network: FakeNetwork, _ limit: Int
+    ) throws -> (Continuity, ConnectionRegistry) {
+        let continuity = try Continuity(
+            inheritance, limit: limit, manager: store.manager, settlingAfter: .seconds(86_400),
+            Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        let context = DialerContext(paths: network, names: network, store: continuity.store)
+        let wakes = WakeContext()
+        wakes.isWatched = { _, _ in true }
+        return (continuity, ConnectionRegistry(context, wakes, connectionsPerUser: 100, continuity: continuity))
+    }
+
+    private func follow() {
+        registry.onEvent { [weak self] in self?.events.append($0) }
+    }
+
+    /// Ends the process as SIGKILL does, without a last word, and starts the next one.
+    func kill(configured: [ConfiguredConnection] = []) throws {
+        // What its flows would do from here on, no process does.
+        _ = registry.stepDown()
+        let (continuity, registry) = try Self.process(store, store.inheritance(), network, limit)
+        (self.continuity, self.registry) = (continuity, registry)
+        events = []
+        follow()
+        resumption = registry.resume(configured)
+        _ = registry.reconcile(with: configured)
+    }
+
+    /// Opens a connection for a client.
+    func open(_ name: String, _ remote: String, owner: UInt32 = 1000) throws {
+        let parameters = ConnectionsAPI.Open.Parameters(remote: remote, name: name)
+        _ = try registry.open(
+            name, try ConnectionPolicy(parameters, user: owner), owner: owner, origin: .client,
+            given: parameters.encoded)
+    }
+
+    func connection(_ name: String) -> ConnectionsAPI.Connection? {
+        registry.visible(to: 0).first { $0.name == name }?.wire
+    }
+
+    /// Waits until a connection is as the test wants it, by the events of the process that runs.
+    func wait(for name: String, _ awaited: String, _ isRight: @escaping (ConnectionsAPI.Connection) -> Bool)
+        async throws
+    {
+        try await answer("\(name) to be \(awaited)") { done in
+            var isDone = false
+            let look = { @AgentQueue [weak self] in
+                guard !isDone, self?.connection(name).map(isRight) ?? false else { return }
+                isDone = true
+                done(())
+            }
+            registry.onEvent { _ in look() }
+            look()
+        }
+    }
+
+    /// Waits until a flow of it stands.
+    func ready(_ name: String) async throws {
+        try await wait(for: name, "ready") { $0.state == .ready }
+    }
+
+    /// What was told after a number, by number and kind; `nil` where a subscriber would be told of a gap.
+    func told(after sequence: UInt64) -> [String]? {
+        var (cursor, told) = (sequence, [String]())
+        while true {
+            switch registry.journal.continuation(after: cursor) {
+            case .upToDate: return told
+            case .gap: return nil
+            case .next(let entry):
+                cursor = entry.sequence
+                let event = entry.event.wire(sequence: cursor)
+                told.append("\(event.sequence) \(event.connection.name) \(event.kind.rawValue)")
+            }
+        }
+    }
+}

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Activation
+import Dialer
+import DialtoneAPI
+import Glibc
+import NetworkPath
+import Platform
+import Supervisor
+import Testing
+
+@testable import Daemon
+
+/// The agent is killed and started anew, with a store that keeps its descriptors.
+@Suite("Connections over a restart", .timeLimit(.minutes(2))) @AgentQueue
+struct RestartTests {
+    /// The server's end, and what it has to say.
+    private final class Server {
+        let listener: LoopbackListener
+        let peer: OwnedDescriptor
+
+        init(_ listener: LoopbackListener, _ peer: consuming OwnedDescriptor) {
+            self.listener = listener
+            self.peer = peer
+        }
+
+        func send(_ text: String) { _ = Glibc.send(peer.number, text, text.utf8.count, CInt(MSG_NOSIGNAL)) }
+
+        /// Whether nobody has ended the stream.
+        var isConnected: Bool {
+            var byte: UInt8 = 0
+            return recv(peer.number, &byte, 1, CInt(MSG_PEEK | MSG_DONTWAIT)) < 0 && errno == EAGAIN
+        }
+    }
+
+    /// An agent with a connection that is ready, and its server.
+    private func ready(_ name: String = "office") async throws -> (RestartBench, Server) {
+        let (bench, listener) = (try RestartBench(), try LoopbackListener())
+        try bench.open(name, "tcp://127.0.0.1:\(listener.port)")
+        try await bench.ready(name)
+        return (bench, Server(listener, try listener.accept()))
+    }
+
+    private func take(_ bench: RestartBench, by process: Int32 = getpid()) throws -> OwnedDescriptor {
+        try bench.registry.take("office", by: try ProcessHandle(process), for: 1000).release()
+    }
+
+    private func read(_ socket: borrowing OwnedDescriptor, _ count: Int) -> String {
+        var bytes = [UInt8](repeating: 0, count: count)
+        let count = recv(socket.number, &bytes, count, 0)
+        return String(decoding: bytes.prefix(max(count, 0)), as: UTF8.self)
+    }
+
+    @Test func `a flow goes on as it was, with its number, its age and its session`() async throws {
+        let (bench, server) = try await ready()
+        _ = try take(bench)
+        try bench.registry.park("office", 1, for: 1000)
+        let before = try #require(bench.connection("office"))
+        let sequence = bench.registry.journal.latest
+        try bench.kill()
+        let after = try #require(bench.connection("office"))
+        #expect(after.state == .ready)
+        #expect(after.reason == "the agent was started anew and goes on with the flow")
+        #expect((after.epoch, after.localAddress, after.session) == (1, before.localAddress, .open))
+        #expect(abs(after.since.milliseconds - before.since.milliseconds) <= 1)
+        #expect(after.lastProof.map { abs($0.milliseconds - before.since.milliseconds) < 60_000 } ?? false)
+        #expect(bench.told(after: sequence) == ["\(sequence + 1) office continued"])
+        #expect((bench.resumption.connections, bench.resumption.flows, bench.resumption.unclaimed) == (1, 1, 0))
+        #expect(server.isConnected)
+        #expect(bench.store.names.count == 4, "the state's two files, the flow and its client, as before")
+    }
+
+    @Test func `what came while nobody was there is told, and read in order`() async throws {
+        let (bench, server) = try await ready()
+        _ = try take(bench)
+        try bench.registry.park("office", 1, for: 1000)
+        server.send("one ")
+        try await bench.wait(for: "office", "unread") { $0.wake != nil }
+        // Between two processes the kernel takes it.
+        server.send("two")
+        let wake = try #require(bench.connection("office")?.wake)
+        try bench.kill()
+        #expect(bench.events.prefix(2).map(\.event.kind) == [.continued, .arrived])
+        #expect(bench.connection("office")?.wake == wake, "it stands until it is acknowledged")
+        let socket = try take(bench)
+        #expect(read(socket, 7) == "one two")
+    }
+
+    @Test func `a subscriber misses nothing and is told nothing twice`() async throws {
+        let (bench, server) = try await ready()
+        let sequence = try #require(bench.registry.journal.all.first?.sequence) - 1
+        var told = try #require(bench.told(after: sequence))
+        for _ in 1...4 {
+            _ = try take(bench)
+            try bench.registry.park("office", 1, for: 1000)
+            try bench.kill()
+            let now = try #require(bench.told(after: sequence), "no gap, however often it is killed")
+            #expect(Array(now.prefix(told.count)) == told, "what was told stays as it was")
+            #expect(now.count == told.count + 3)
+            told = now
+        }
+        #expect(told.map { $0.split(separator: " ")[0] } == (1...told.count).map { "\(sequence + UInt64($0))" })
+        #expect(server.isConnected)
+    }
+
+    @Test func `a flow that a client has lives on in the client, which is watched as before`() async throws {
+        let (bench, server) = try await ready()
+        let client = try Sleeper()
+        let socket = try take(bench, by: client.process)
+        try bench.kill()
+        let held = try #require(bench.connection("office"))
+        #expect((held.state, held.holder, held.epoch) == (.ready, .client, 1))
+        #expect(throws: RegistryError.heldByClient(client.process)) { _ = try take(bench) }
+        server.send("to the client")
+        #expect(read(socket, 13) == "to the client")
+        client.end()
+        // Nobody knows where in the stream it was.
+        try await bench.wait(for: "office", "dialled anew") { $0.epoch == 2 && $0.state == .ready }
+        #expect(bench.events.map(\.event.reason).contains(.clientGone))
+    }
+
+    @Test func `a client that ended in between is found out`() async throws {
+        let (bench, _) = try await ready()
+        let client = try Sleeper()
+        _ = try take(bench, by: client.process)
+        client.end()
+        try bench.kill()
+        bench.registry.onEvent { e in print(e.event.kind, e.event.status.state, e.event.reason, e.event.status.epoch) }
+        try await bench.wait(for: "office", "dialled anew") { $0.epoch == 2 && $0.state == .ready }
+    }
+
+    @Test func `a flow that ended in between is dialled anew, and what it had received is there to be taken first`()
+        async throws
+    {
+        let (bench, listener) = (try RestartBench(), try LoopbackListener())
+        try bench.open("office", "tcp://127.0.0.1:\(listener.port)")
+        try await bench.ready("office")
+        let peer = try listener.accept()
+        _ = try take(bench)
+        try bench.registry.park("office", 1, for: 1000)
+        _ = Glibc.send(peer.number, "BYE", 3, 0)
+        peer.close()
+        try bench.kill()
+        try await bench.wait(for: "office", "backing off") { $0.state == .backingOff }
+        #expect(bench.events.last?.event.reason == .remoteClosed)
+        // And once more: what is left of a flow outlives the process, too.
+        try bench.kill()
+        let flow = try bench.registry.take("office", by: nil, for: 1000)
+        #expect((flow.epoch, flow.isOver) == (1, true))
+        let socket = flow.release()
+        #expect(read(socket, 3) == "BYE")
+        #expect(read(socket, 1) == "")
+        #expect(bench.store.names.count == 2, "nothing is left of it in the store")
+    }
+
+    @Test func `numbers of flows are never given twice`() async throws {
+        let (bench, server) = try await ready()
+        try bench.registry.redial("office", for: 1000)
+        try await bench.wait(for: "office", "anew") { $0.epoch == 2 && $0.state == .ready }
+        try bench.registry.redial("office", for: 1000)
+        bench.network.path = Path(status: .unsatisfied, reason: .noRoute)
+        #expect(bench.connection("office")?.epoch == 3)
+        try bench.kill()
+        #expect(bench.events.first?.event.reason == .restarted(.withoutFlow))
+        bench.network.becomeReachable()
+        try await bench.wait(for: "office", "ready") { $0.state == .ready }
+        #expect(bench.connection("office")?.epoch == 4)
+        #expect(server.listener.port > 0)
+    }
+
+    @Test func `a connection that was closed stays closed, and one without a flow is dialled`() async throws {
+        let (bench, _) = try await ready()
+        try bench.open("van", "tcp://192.0.2.1:9")
+        try bench.registry.close("office", for: 1000)
+        #expect(bench.store.names.count == 2)
+        try bench.kill()
+        #expect(bench.registry.visible(to: 0).map(\.name) == ["van"])
+        #expect(bench.registry.visible(to: 1001).isEmpty, "it is still its owner's")
+        try bench.kill()
+        #expect(bench.registry.visible(to: 1000).map(\.name) == ["van"])
+    }
+
+    @Test func `the configuration of now holds from the beginning`() async throws {
+        let (bench, listener) = (try RestartBench(), try LoopbackListener())
+        let remote = "tcp://127.0.0.1:\(listener.port)"
+        func configured(_ remote: String, _ change: (inout ConnectionPolicy) -> Void = { _ in }) throws
+            -> [ConfiguredConnection]
+        {
+            var policy = ConnectionPolicy(remote: try Remote(remote))
+            change(&policy)
+            return [ConfiguredConnection(name: "office", policy: policy, owner: 0)]
+        }
+        _ = bench.registry.reconcile(with: try configured(remote))
+        try await bench.ready("office")
+        let peer = try listener.accept()
+        // Another keepalive needs no other flow, and nothing is told of a change.
+        try bench.kill(configured: try configured(remote) { $0.keepalive?.idle = .seconds(77) })
+        #expect(bench.events.map(\.event.kind) == [.continued])
+        #expect(bench.connection("office")?.epoch == 1)
+        // Another remote does.
+        let other = try LoopbackListener()
+        try bench.kill(configured: try configured("tcp://127.0.0.1:\(other.port)"))
+        try await bench.wait(for: "office", "elsewhere") { $0.state == .ready && $0.epoch == 2 }
+        var byte: UInt8 = 0
+        #expect(recv(peer.number, &byte, 1, 0) == 0, "the old flow was ended in order")
+        // And no word of it ends it.
+        try bench.kill(configured: [])
+        #expect(bench.registry.count == 0)
+        #expect(bench.story.last == "office closed")
+        #expect(bench.store.names.count == 2)
+    }
+
+    @Test func `a store that is full keeps what it has, and the rest works as ever`() async throws {
+        let (bench, listener) = (try RestartBench(limit: 3), try LoopbackListener())
+        var peers: [Int32] = []
+        for name in ["a", "b"] {
+            try bench.open(name, "tcp://127.0.0.1:\(listener.port)")
+            try await bench.ready(name)
+            peers.append(try listener.accept().release())
+        }
+        defer { for peer in peers { close(peer) } }
+        try bench.kill()
+        #expect(bench.connection("a")?.epoch == 1)
+        #expect(bench.events.map(\.event.reason).prefix(2) == [.restarted(.kept), .restarted(.flowLost)])
+        try await bench.wait(for: "b", "dialled anew") { $0.state == .ready && $0.epoch == 2 }
+    }
+
+    @Test func `a state that cannot be read begins a new life, and leaves nothing of the old one`() async throws {
+        let (bench, server) = try await ready()
+        let sequence = bench.registry.journal.latest
+        for entry in bench.store.stored where entry.name == Inheritance.stateName {
+            _ = pwrite(entry.descriptor, "nonsense", 8, 0)
+        }
+        try bench.kill()
+        #expect(bench.registry.count == 0)
+        #expect(!server.isConnected)
+        #expect(bench.store.names == ["state", "state"])
+        #expect(bench.told(after: sequence) == nil, "whoever resumes is told of a gap")
+    }
+
+    @Test func `a state that ends each process at once is given up in time`() async throws {
+        let (bench, server) = try await ready()
+        for count in 2...Continuity.mostUnsettledStarts {
+            try bench.kill()
+            #expect(bench.connection("office")?.epoch == 1, "start \(count)")
+        }
+        #expect(server.isConnected)
+        try bench.kill()
+        #expect(bench.registry.count == 0)
+        #expect(!server.isConnected)
+    }
+
+    @Test func `the state takes no more room than twice what it says`() async throws {
+        let (bench, server) = try await ready()
+        let sequence = bench.registry.journal.latest
+        for _ in 0..<3000 {
+            _ = try take(bench)
+            try bench.registry.park("office", 1, for: 1000)
+        }
+        var sizes: [off_t] = []
+        for entry in bench.store.stored where entry.name == Inheritance.stateName {
+            var status = stat()
+            fstat(entry.descriptor, &status)
+            sizes.append(status.st_size)
+        }
+        #expect(sizes.min() == 0)
+        #expect(sizes.max() ?? 0 < 2 * 1024 * 400)
+        #expect(bench.registry.journal.latest == sequence + 6000)
+        let newest = try #require(bench.told(after: sequence + 5990))
+        try bench.kill()
+        #expect(bench.told(after: sequence + 5990)?.prefix(10).elementsEqual(newest) == true)
+        #expect(bench.told(after: sequence) == nil, "what the journal had dropped is dropped")
+        #expect(server.isConnected)
+    }
+}
+
+extension RestartBench {
+    /// What happened in this process: `office opened`.
+    fileprivate var story: [String] { events.map { "\($0.name) \($0.event.wireKind.rawValue)" } }
+}

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import Platform
+
+/// A process that does nothing until it is ended.
+final class Sleeper {
+    let process: pid_t
+
+    init() throws {
+        var process: pid_t = 0
+        var arguments: [UnsafeMutablePointer<CChar>?] = [strdup("sleep"), strdup("1000"), nil]
+        defer { for argument in arguments { free(argument) } }
+        let result = posix_spawn(&process, "/bin/sleep", nil, nil, &arguments, environ)
+        if result != 0 { throw SystemError("starting sleep", code: result) }
+        self.process = process
+    }
+
+    func end() {
+        kill(process, SIGKILL)
+        waitpid(process, nil, 0)
+    }
+}
