@@ -210,11 +210,13 @@ final class Flow {
         guard let descriptor = descriptor.take() else { return }
         relay?.close()
         // Who still holds a descriptor reads what came before, and then the end.
-        if wasHandedOver, security == nil { shutdown(descriptor.number, CInt(SHUT_RDWR)) }
+        if wasHandedOver, security == nil {
+            shutdown(descriptor.number, CInt(SHUT_RDWR))
+            // A client may have asked for a close that waits, and this queue must not.
+            Self.setLinger(of: descriptor.number, false)
+        }
         if aborting {
-            var linger = linger(l_onoff: 1, l_linger: 0)
-            setsockopt(
-                descriptor.number, SOL_SOCKET, SO_LINGER, &linger, socklen_t(MemoryLayout.size(ofValue: linger)))
+            Self.setLinger(of: descriptor.number, true)
         } else if local != nil, !wasHandedOver || security != nil {
             security?.close(over: descriptor.number)
             // Closing over bytes that nobody read sends a reset (RFC 1122, 4.2.2.13). Discarded without a copy
@@ -225,6 +227,12 @@ final class Flow {
         }
         descriptor.close()
         if let stored = stored.take() { stored.store.discard(stored.number) }
+    }
+
+    /// Whether a close resets (with zero seconds to linger, socket(7)); otherwise it says the end and does not wait.
+    private static func setLinger(of number: CInt, _ resets: Bool) {
+        var linger = linger(l_onoff: resets ? 1 : 0, l_linger: 0)
+        setsockopt(number, SOL_SOCKET, SO_LINGER, &linger, socklen_t(MemoryLayout.size(ofValue: linger)))
     }
 
     // MARK: - Beyond this process
