@@ -180,10 +180,14 @@ final class Flow {
             if security.unreadBytes > 0 || (awaitsRoom && security.takesPlaintext) { inputArrived?() }
             // With plaintext that nobody read, the end is seen by the kernel's word alone, as without TLS.
             if security.unreadBytes > 0 { takeEnd(readiness) }
-        case .closed: return end(.remoteClosed)
-        case .failed(let failure): return fail(.tls(failure))
+        case .closed, .failed: break
         }
-        registration?.update(security.interest)
+        // Anew: behind what was read just now the server may have ended it.
+        switch security.state {
+        case .handshaking, .open: registration?.update(security.interest)
+        case .closed: end(.remoteClosed)
+        case .failed(let failure): fail(.tls(failure))
+        }
     }
 
     private func fail(_ failure: FlowFailure) {

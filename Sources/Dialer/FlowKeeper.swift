@@ -271,6 +271,8 @@ final class FlowKeeper {
                 flow.discard(length)
                 count += answers
             case .undecided:
+                // The rest may stand in the next record.
+                if flow.security?.lookFurther() == true { continue }
                 isUndecided = flow.unreadBytes > 0
                 break loop
             case .forClient:

@@ -146,6 +146,34 @@ import Testing
         bench.close()
     }
 
+    @Test func overTLSAnAnswerMayComeInTwoRecords() async throws {
+        let server = try SecureServer(
+            .init(whenHeard: { session in
+                session.send(Array("\r".utf8))
+                session.send(Array("\nINVITE".utf8))
+            }))
+        let bench = try await Bench(wakes, server)
+        bench.keeper.keepAlive(bench.flow, Heartbeat(.crlf, interval: .milliseconds(100)))
+        #expect(await bench.words.next() == .probeSent(epoch: 1))
+        #expect(await bench.words.next() == .answered(epoch: 1, count: 1))
+        #expect(bench.unread == "INVITE")
+        bench.close()
+    }
+
+    @Test func overTLSTheEndBehindAnAnswerIsTold() async throws {
+        let server = try SecureServer(
+            .init(whenHeard: { session in
+                session.send(Array("\r\n".utf8))
+                session.close()
+            }))
+        let bench = try await Bench(wakes, server)
+        bench.keeper.keepAlive(bench.flow, Heartbeat(.crlf, interval: .milliseconds(100)))
+        #expect(await bench.words.next() == .probeSent(epoch: 1))
+        #expect(await bench.words.next() == .answered(epoch: 1, count: 1))
+        #expect(await bench.listener.next() == .remoteClosed)
+        bench.close()
+    }
+
     @Test func overTLSBytesOfTheClientHideTheAnswer() async throws {
         let server = try SecureServer(.init(whenHeard: { $0.send(Array("OPTIONS\r\n".utf8)) }))
         let bench = try await Bench(wakes, server)
@@ -187,6 +215,7 @@ import Testing
 @AgentQueue
 private final class Bench: FlowKeeperOwner {
     let flow: Flow
+    let listener = Listener()
     let peer: Peer
     let heard: Inbox<String>
     let words = Inbox<ConnectionInput>()
@@ -197,7 +226,6 @@ private final class Bench: FlowKeeperOwner {
     init(_ wakes: WakeSchedule, length: Int = 4, options: SocketOptions = .usual) async throws {
         self.wakes = wakes
         let server = try LoopbackServer()
-        let listener = Listener()
         flow = try Flow(.to(server.endpoint, options: options), owner: listener)
         peer = try server.accept()
         heard = try peer.listen(toMessagesOf: length)
@@ -207,7 +235,6 @@ private final class Bench: FlowKeeperOwner {
     /// One whose server is on a thread of its own, and with TLS.
     init(_ wakes: WakeSchedule, _ server: SecureServer) async throws {
         self.wakes = wakes
-        let listener = Listener()
         flow = try Flow(.to(server.endpoint), owner: listener) { [policy = server.policy] () throws(TLSFailure) in
             try TLSSession(TLSRequest(to: .name(SecureServer.name), under: policy), in: TLSContext(policy))
         }
