@@ -54,7 +54,9 @@ extension Checker {
         try require((status.state == .verifying) == (life.event != nil), .proofsKept, "\(status.state)")
         try require(status.lastProof == life.lastProof, .proofsKept, "\(String(describing: status.lastProof))")
         guard let proof = life.lastProof, let heartbeat = known.policy.heartbeat, life.figures.isAnswerMandatory,
-            heartbeat.kind.figures.answer == .message, status.state == .ready, known.heartbeat != nil
+            heartbeat.kind.figures.answer == .message, status.state == .ready, known.heartbeat != nil,
+            // Behind bytes that nobody read no answer is seen; the kernel's keepalive stands in.
+            !known.custody.hasArrivals
         else { return }
         // What a machine that sleeps cannot keep, it makes up for when it wakes; figures that change count from then.
         let promised = heartbeat.cadence.interval + life.figures.answerDeadline

@@ -73,7 +73,12 @@ extension Simulation {
             if random.chance(30) { return try tell(.redialRequested(after: .seconds(random.below(120)))) }
             try tell(.serverAsked(.seconds(random.below(120))))
             if random.chance(70) { try withFlow { .remoteClosed(epoch: $0) } }
-        case .answerHidden: if let epoch = checker.known.standing { try tell(.answerHidden(epoch: epoch)) }
+        case .answerHidden:
+            // As if by chance in the moment of a keepalive.
+            if let epoch = checker.known.standing {
+                try beat(epoch)
+                if checker.known.standing == epoch { try receive(on: epoch) }
+            }
         case .redial: try tell(.redialRequested())
         case .redialStorm: for _ in 0..<random.below(60) { try tell(.redialRequested()) }
         case .policyChanges: try changePolicy()
@@ -86,7 +91,7 @@ extension Simulation {
             let left = random.chance(70) ? Simulation.opening(&random) : nil
             try tell(.openingLeft(random.chance(80) ? left : Opening([])))
         case .openedFlowEnds: if let play = checker.known.play { try tell(.remoteClosed(epoch: play.epoch)) }
-        case .bytesArrive: try withFlow { .arrived(epoch: $0) }
+        case .bytesArrive: if let epoch = checker.known.standing { try receive(on: epoch) }
         case .clientTakes: try withFlow { .taken(epoch: $0) }
         case .clientParks:
             let isUntouched = random.chance(10)

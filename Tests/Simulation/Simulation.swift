@@ -30,6 +30,8 @@ struct Simulation: ~Copyable {
         case login(epoch: UInt64, step: Int, of: Int, begun: Duration)
         /// The answer to a keepalive, or the acknowledgement of a probe, arrives if the line carries it.
         case reply(epoch: UInt64, ConnectionInput)
+        /// The kernel gives up a flow whose bytes nobody has acknowledged since then.
+        case userTimeout(epoch: UInt64, since: Duration)
     }
 
     /// What a deadlock or a storm would exceed; the longest honest run is far below.
@@ -48,6 +50,8 @@ struct Simulation: ~Copyable {
     var backlog: [ConnectionInput] = []
     /// The keepalives that the driver was asked for.
     var heartbeats: [UInt64: Heartbeat] = [:]
+    /// What is under way on the flows.
+    var lines: [UInt64: Line] = [:]
     /// The flow whose own path is watched, and where it leads.
     var watchedFlow: (epoch: UInt64, address: IPAddress)?
     /// Whether a client logs in on every new flow, from the recovery on.
@@ -112,7 +116,7 @@ struct Simulation: ~Copyable {
         pending.removeAll { pending in
             switch pending.happening {
             case .reply, .login: pending.due <= now
-            case .input, .answer, .kick, .beat, .flowPath: false
+            case .input, .answer, .kick, .beat, .flowPath, .userTimeout: false
             }
         }
         // Whether timers or the word of the resume come first is chance.
@@ -153,8 +157,10 @@ struct Simulation: ~Copyable {
         case .beat(let epoch):
             try beat(epoch)
         case .reply(let epoch, let input):
-            guard hears(epoch) else { return }
+            guard hears(epoch), isAwaited(input, on: epoch) else { return }
             try tell(input)
+        case .userTimeout(let epoch, let since):
+            if isUnacknowledged(epoch, since: since) { try tell(.flowFailed(epoch: epoch, .timedOut)) }
         case .login(let epoch, let step, let count, let begun):
             try login(epoch, step, of: count, begun)
         }
@@ -181,6 +187,7 @@ struct Simulation: ~Copyable {
         if steps > Self.stepLimit { throw Violation(invariant: .attemptsBounded, detail: "\(steps) steps") }
         let actions = machine.process(input, now: now, using: &machineRandom)
         let status = machine.status
+        noteHands(input)
         trace?.append("\(now) \(input)\n    -> \(actions)\n    \(status.state)")
         try checker.follow(input, answeredWith: actions, status: status, world: world, now: now)
         for action in actions { run(action) }
@@ -203,12 +210,13 @@ struct Simulation: ~Copyable {
             connect(request)
         case .keepAlive(let epoch, let heartbeat):
             heartbeats[epoch] = heartbeat
-            pending.removeAll { if case .beat(epoch) = $0.happening { true } else { false } }
+            lines[epoch]?.awaited = 0
             scheduleBeat(epoch)
         case .probe(let epoch):
             probe(epoch)
         case .closeSocket(let epoch, _):
             heartbeats[epoch] = nil
+            lines[epoch] = nil
             pending.removeAll { if case .beat(epoch) = $0.happening { true } else { false } }
             // Half of the words that are under way come all the same, late.
             if random.chance(50) { pending.removeAll { $0.concerns(epoch: epoch) } }
@@ -218,14 +226,16 @@ struct Simulation: ~Copyable {
             }
         case .playOpening(let epoch, let opening):
             later(.milliseconds(random.below(400)), .login(epoch: epoch, step: 1, of: opening.steps.count, begun: now))
-        case .giveUpAnswers, .watchInput, .stopObservingPath, .cancelResolution, .configureSocket, .scheduleTimer,
+        case .giveUpAnswers(let epoch):
+            lines[epoch]?.awaited = 0
+        case .watchInput, .stopObservingPath, .cancelResolution, .configureSocket, .scheduleTimer,
             .cancelTimer:
             break
         }
     }
 
     /// Whether what a flow's server says comes through.
-    private func hears(_ epoch: UInt64) -> Bool {
+    func hears(_ epoch: UInt64) -> Bool {
         guard let local = checker.known.sockets[epoch]?.local else { return false }
         return world.carries(epoch, from: local.address)
     }
@@ -252,7 +262,7 @@ struct Simulation: ~Copyable {
         }
     }
 
-    private func host(of epoch: UInt64) -> Int? {
+    func host(of epoch: UInt64) -> Int? {
         checker.known.sockets[epoch].flatMap { World.hosts.firstIndex(of: $0.request.remote.address) }
     }
 
@@ -260,41 +270,6 @@ struct Simulation: ~Copyable {
     mutating func login(_ epoch: UInt64) throws {
         try tell(.taken(epoch: epoch))
         try tell(.parked(epoch: epoch))
-    }
-
-    private mutating func scheduleBeat(_ epoch: UInt64) {
-        guard let cadence = heartbeats[epoch]?.cadence else { return }
-        let early = cadence.tolerance * (Double(random.below(100)) / 100)
-        later(cadence.interval - early, .beat(epoch: epoch))
-    }
-
-    /// Sends a keepalive, and the answer with it if the server hears it.
-    private mutating func beat(_ epoch: UInt64) throws {
-        guard let heartbeat = heartbeats[epoch] else { return }
-        scheduleBeat(epoch)
-        guard heartbeat.kind.figures.answer == .message else { return }
-        try tell(.probeSent(epoch: epoch))
-        reply(to: epoch, .answered(epoch: epoch, count: 1), byProgram: true)
-    }
-
-    /// Asks for a proof right now: with a keepalive, or by the kernel.
-    private mutating func probe(_ epoch: UInt64) {
-        if let heartbeat = heartbeats[epoch], heartbeat.kind.figures.answer == .message, random.chance(70) {
-            backlog.append(.probeSent(epoch: epoch))
-            // It may stand for an earlier one, too.
-            reply(to: epoch, .answered(epoch: epoch, count: 2), byProgram: true)
-        } else {
-            reply(to: epoch, .acknowledged(epoch: epoch, begun: now), byProgram: false)
-        }
-    }
-
-    private mutating func reply(to epoch: UInt64, _ input: ConnectionInput, byProgram: Bool) {
-        guard let socket = checker.known.sockets[epoch], let local = socket.local,
-            let host = World.hosts.firstIndex(of: socket.request.remote.address),
-            world.carries(epoch, from: local.address), world.hosts[host] != .silent,
-            !byProgram || world.hosts[host] != .hangs
-        else { return }
-        later(.milliseconds(1 + random.below(900)), .reply(epoch: epoch, input))
     }
 
     private mutating func connect(_ request: FlowRequest) {
@@ -338,6 +313,7 @@ extension Simulation.Pending {
         case .input(.dialSucceeded(let dialled, _, _, _)): dialled == epoch
         case .input(.handshakeBegan(let dialled, _)): dialled == epoch
         case .input(.dialFailed(let dialled, _)): dialled == epoch
+        case .userTimeout(let timed, _): timed == epoch
         case .input, .answer, .flowPath: false
         }
     }

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import TestSupport
+
+@testable import Supervisor
+
+/// What is under way on a flow, as far as its driver knows.
+struct Line {
+    /// How many keepalives are under way whose answer is looked for, and when the last was sent.
+    var awaited = 0
+    var sentAt = Duration.zero
+    /// Since when bytes of ours wait for their acknowledgement.
+    var unacknowledged: Duration?
+    /// Whether bytes of the client's stand in front.
+    var isUnread = false
+}
+
+// Keepalives as the driver sends them: not behind bytes that nobody read, not while the server's kernel owes an
+// acknowledgement, and no second one before the first was answered or given up.
+
+extension Simulation {
+    mutating func scheduleBeat(_ epoch: UInt64) {
+        pending.removeAll { if case .beat(epoch) = $0.happening { true } else { false } }
+        guard let cadence = heartbeats[epoch]?.cadence else { return }
+        let early = cadence.tolerance * (Double(random.below(100)) / 100)
+        later(cadence.interval - early, .beat(epoch: epoch))
+    }
+
+    /// The time for a keepalive has come.
+    mutating func beat(_ epoch: UInt64) throws {
+        scheduleBeat(epoch)
+        guard send(on: epoch, isVerification: false) else { return }
+        try tell(.probeSent(epoch: epoch))
+        answer(epoch)
+    }
+
+    /// Asks for a proof right now: with a keepalive where one may be sent, and of the kernel.
+    mutating func probe(_ epoch: UInt64) {
+        if send(on: epoch, isVerification: true) {
+            scheduleBeat(epoch)
+            backlog.append(.probeSent(epoch: epoch))
+            answer(epoch)
+        }
+        acknowledge(epoch)
+    }
+
+    /// - Returns: whether a keepalive was sent that is answered in the stream.
+    private mutating func send(on epoch: UInt64, isVerification: Bool) -> Bool {
+        guard let heartbeat = heartbeats[epoch] else { return false }
+        var line = lines[epoch, default: Line()]
+        if reaches(epoch) { line.unacknowledged = nil }
+        if now >= line.sentAt + heartbeat.answerDeadline { line.awaited = 0 }
+        let isFree = line.awaited < (isVerification ? 2 : 1)
+        guard !line.isUnread, line.unacknowledged == nil, isFree else { return false }
+        line.sentAt = now
+        if !reaches(epoch), let timeout = checker.known.sockets[epoch]?.options.userTimeout {
+            line.unacknowledged = now
+            later(timeout, .userTimeout(epoch: epoch, since: now))
+        }
+        let isAnswered = heartbeat.kind.figures.answer == .message
+        if isAnswered { line.awaited += 1 }
+        lines[epoch] = line
+        return isAnswered
+    }
+
+    /// Whether what is sent on a flow arrives at its host.
+    private func reaches(_ epoch: UInt64) -> Bool {
+        guard hears(epoch), let host = host(of: epoch) else { return false }
+        return world.hosts[host] != .silent
+    }
+
+    /// The server's program answers, for one or for all that is under way.
+    private mutating func answer(_ epoch: UInt64) {
+        guard reaches(epoch), let host = host(of: epoch), world.hosts[host] != .hangs else { return }
+        let count = random.chance(50) ? 1 : lines[epoch]?.awaited ?? 1
+        later(.milliseconds(1 + random.below(900)), .reply(epoch: epoch, .answered(epoch: epoch, count: count)))
+    }
+
+    /// The server's kernel acknowledges.
+    private mutating func acknowledge(_ epoch: UInt64) {
+        guard reaches(epoch) else { return }
+        later(.milliseconds(1 + random.below(900)), .reply(epoch: epoch, .acknowledged(epoch: epoch, begun: now)))
+    }
+
+    /// Takes an answer out of the stream, if one is looked for and it can be seen.
+    mutating func isAwaited(_ input: ConnectionInput, on epoch: UInt64) -> Bool {
+        guard case .answered(_, let count) = input else { return true }
+        guard let line = lines[epoch], line.awaited >= count, !line.isUnread else { return false }
+        lines[epoch]?.awaited -= count
+        return true
+    }
+
+    /// Whether nothing was acknowledged since then.
+    func isUnacknowledged(_ epoch: UInt64, since: Duration) -> Bool {
+        lines[epoch]?.unacknowledged == since && !reaches(epoch)
+    }
+
+    /// Bytes for the client come, before the answer to a keepalive if one is under way.
+    mutating func receive(on epoch: UInt64) throws {
+        let custody = checker.known.custody
+        let isLookedFor = lines[epoch].map { $0.awaited > 0 && !$0.isUnread } ?? false
+        if custody.holder == .daemon, custody.session != .opening { lines[epoch, default: Line()].isUnread = true }
+        if isLookedFor {
+            lines[epoch]?.awaited = 0
+            try tell(.answerHidden(epoch: epoch))
+            acknowledge(epoch)
+        }
+        try tell(.arrived(epoch: epoch))
+    }
+
+    /// Whoever takes a flow reads what has come.
+    mutating func noteHands(_ input: ConnectionInput) {
+        switch input {
+        case .taken(let epoch), .parked(let epoch), .returned(let epoch): lines[epoch]?.isUnread = false
+        default: break
+        }
+    }
+}
