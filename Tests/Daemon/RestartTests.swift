@@ -80,7 +80,8 @@ struct RestartTests {
         server.send("two")
         let wake = try #require(bench.connection("office")?.wake)
         try bench.kill()
-        #expect(bench.events.prefix(2).map(\.event.kind) == [.continued, .arrived])
+        #expect(bench.events.map(\.event.kind) == [.continued, .wake, .arrived])
+        #expect(bench.events[1].wake?.report?.kind == .attempted(.event), "it does not begin anew")
         #expect(bench.connection("office")?.wake == wake, "it stands until it is acknowledged")
         let socket = try take(bench)
         #expect(read(socket, 7) == "one two")
@@ -120,13 +121,13 @@ struct RestartTests {
     }
 
     @Test func `a client that ended in between is found out`() async throws {
-        let (bench, _) = try await ready()
+        let (bench, server) = try await ready()
         let client = try Sleeper()
         _ = try take(bench, by: client.process)
         client.end()
         try bench.kill()
-        bench.registry.onEvent { e in print(e.event.kind, e.event.status.state, e.event.reason, e.event.status.epoch) }
         try await bench.wait(for: "office", "dialled anew") { $0.epoch == 2 && $0.state == .ready }
+        #expect(!server.isConnected)
     }
 
     @Test func `a flow that ended in between is dialled anew, and what it had received is there to be taken first`()

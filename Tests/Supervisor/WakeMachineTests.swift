@@ -217,12 +217,29 @@ extension [WakeAction] {
     @Test func aWakeOfTheLastRunGoesOnWithItsNumber() {
         var harness = WakeHarness([.unit])
         let wake = StandingWake(number: 41, reasons: [.data], since: .seconds(900), attempts: 2, means: .event)
-        let actions = harness.tell(.restored(wake))
+        #expect(harness.tell(.restored(wake)).reports.isEmpty, "it does not begin a second time")
+        let actions = harness.tell(.timerFired, after: WakeMachine.returnTime)
         #expect(actions.means == [.unit])
-        #expect(actions.reports == [.attempted(.unit)], "it does not begin a second time")
-        #expect(harness.tell(.acknowledged(wake: 41)).reports == [.acknowledged(after: .seconds(100))])
+        #expect(actions.reports == [.attempted(.unit)])
+        let duration = Duration.seconds(100) + WakeMachine.returnTime
+        #expect(harness.tell(.acknowledged(wake: 41)).reports == [.acknowledged(after: duration)])
         harness.tell(.needed(.data, []))
         #expect(harness.machine.lastNumber == 42)
+    }
+
+    /// Nobody can be subscribed yet to an agent that was just started.
+    @Test func subscribersHaveTimeToComeBackAfterARestart() {
+        let wake = StandingWake(number: 41, reasons: [.data], since: .seconds(900), attempts: 1, means: .event)
+        var harness = WakeHarness([.event])
+        #expect(harness.tell(.restored(wake)).reports.isEmpty)
+        #expect(harness.tell(.clientChanged([.alive])).isEmpty)
+        #expect(harness.means(.clientChanged([.alive, .subscribed])) == [.event])
+        #expect(harness.machine.standing?.number == 41)
+        // One who does not come is not waited for.
+        harness = WakeHarness([.event])
+        harness.tell(.restored(wake))
+        #expect(harness.tell(.timerFired, after: WakeMachine.returnTime).reports.count == 1)
+        #expect(harness.machine.standing?.hasFailed == true)
     }
 
     @Test func aFailedWakeOfTheLastRunStaysAndIsNotTriedAgain() {

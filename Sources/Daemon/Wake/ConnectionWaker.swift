@@ -115,6 +115,7 @@ final class ConnectionWaker {
     /// Continues a wake of an earlier run.
     func restore(_ wake: StandingWake) {
         (hasStarted, hasHadClient) = (true, true)
+        tell(.clientChanged(presence))
         tell(.restored(wake))
     }
 

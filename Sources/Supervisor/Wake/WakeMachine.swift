@@ -32,6 +32,10 @@ public struct WakeMachine: Sendable {
     private static let launchBurst = 30
     private static let launchRefill = Duration.seconds(2)
 
+    /// How long subscribers have to come back after the agent was started anew, before a wake goes on without them.
+    /// Clients that were cut off look for the agent several times a second in the beginning.
+    public static let returnTime = Duration.seconds(2)
+
     private enum Phase: Hashable {
         /// An attempt runs. Turns into `waiting` when it was done.
         case attempting(WakeMeans, until: Duration)
@@ -65,6 +69,8 @@ public struct WakeMachine: Sendable {
         var passed: WakeMeans?
         /// Whether this round has made an attempt.
         var hasTried = false
+        /// Whether it was begun by an earlier run of the agent, whose subscribers have not come back yet.
+        var awaitsReturn = false
     }
 
     private enum State: Hashable {
@@ -185,7 +191,9 @@ extension WakeMachine {
         last = wake
         guard !wake.hasFailed else { return state = .failed(wake) }
         begin(wake, &turn)
-        proceed(&turn)
+        guard !client.contains(.subscribed), case .standing(var standing) = state else { return proceed(&turn) }
+        standing.awaitsReturn = true
+        wait(standing, in: .pausing(until: turn.now + Self.returnTime), &turn)
     }
 
     /// Enters a wake; the caller goes on with ``proceed(_:)``.
@@ -237,11 +245,10 @@ extension WakeMachine {
         to client: ClientPresence, _ turn: inout WakeTurn<some RandomNumberGenerator>
     ) {
         self.client = client
+        guard case .standing(let standing) = state else { return }
+        if standing.awaitsReturn, canReach(by: .event) { return proceed(&turn) }
         // Who comes finds the wake in the status; who goes will not acknowledge.
-        guard case .standing(let standing) = state, let means = standing.phase.means, !canReach(by: means) else {
-            return
-        }
-        proceed(&turn)
+        if let means = standing.phase.means, !canReach(by: means) { proceed(&turn) }
     }
 
     private mutating func policyChanged(
@@ -307,6 +314,7 @@ extension WakeMachine {
     private mutating func proceed(_ turn: inout WakeTurn<some RandomNumberGenerator>) {
         guard case .standing(var standing) = state else { return }
         if let means = standing.phase.means { standing.passed = means }
+        standing.awaitsReturn = false
         guard standing.wake.attempts < policy.mostAttempts else { return giveUp(standing.wake, &turn) }
         for means in policy.steps where standing.passed.map({ $0 < means }) ?? true {
             switch readiness(of: means, now: turn.now) {
