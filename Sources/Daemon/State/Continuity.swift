@@ -43,8 +43,10 @@ final class Continuity {
     /// After so many processes in a row that began with a state and did not last, it is taken for the cause. Half of
     /// what the unit allows (`StartLimitBurst=`), so that the other half can do without it.
     static let mostUnsettledStarts = 5
-    /// A process that ran for so long did not end because of the state that it began with.
-    private static let settlingTime = Duration.seconds(1)
+    /// A process that ran for so long did not end because of the state that it began with: it has taken up every
+    /// connection, and heard what each descriptor had to say first. No longer, because one that is killed in between
+    /// for other reasons counts as well, and five of these must not cost the flows.
+    private static let settlingTime = Duration.milliseconds(100)
 
     /// Where flows are kept.
     let store: DescriptorStore
