@@ -7,6 +7,7 @@ extension ConnectionPolicy {
     init(_ settings: ConnectionSettings, owner: UInt32) throws(RemoteError) {
         self.init(remote: try Remote(settings.remote), user: PacketOwner.user(for: owner))
         keepAlive(settings.keepalive)
+        opening = settings.opening
         if let makesBeforeBreak = settings.makesBeforeBreak { movesToBetterPath = makesBeforeBreak }
         if let initial = settings.backoff.initial { backoff.base = initial }
         if let factor = settings.backoff.factor { backoff.multiplier = factor }

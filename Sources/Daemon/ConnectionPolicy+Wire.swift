@@ -19,6 +19,7 @@ extension ConnectionPolicy {
         if let keepalive = wire.keepalive {
             keepAlive(try KeepaliveSettings(keepalive, mayWakeMachine: isPrivileged))
         }
+        if let steps = wire.opening { opening = try Opening(steps) }
         if let makesBeforeBreak = wire.makeBeforeBreak { movesToBetterPath = makesBeforeBreak }
         if let backoff = wire.backoff {
             if let base = backoff.baseMilliseconds { self.backoff.base = .milliseconds(base) }

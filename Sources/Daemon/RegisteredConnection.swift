@@ -140,11 +140,11 @@ final class RegisteredConnection {
         }
     }
 
-    /// Takes the flow back from a client that leaves a session on it.
-    func park(_ epoch: UInt64) throws(RegistryError) {
+    /// Takes the flow back from a client that leaves a session on it, and maybe an opening for the next ones.
+    func park(_ epoch: UInt64, leaving opening: Opening?) throws(RegistryError) {
         guard let driver else { throw .staleEpoch(current: 0) }
         do throws(ParkRefusal) {
-            try driver.park(epoch)
+            try driver.park(epoch, leaving: opening)
             holder = nil
         } catch {
             switch error {

@@ -89,17 +89,17 @@ public final class ConnectionDriver {
         return HandedFlow(epoch: status.epoch, descriptor: descriptor, isOver: false)
     }
 
-    /// Plays another opening exchange on the flows to come than the policy's; an empty one for none, `nil` for the
-    /// policy's.
-    public func leave(_ opening: Opening?) { process(.openingLeft(opening)) }
-
     /// Takes the flow back from the client that had it, with a session on it.
-    public func park(_ epoch: UInt64) throws(ParkRefusal) {
+    ///
+    /// - Parameter opening: what to play on the flows to come in place of the policy's opening, an empty one for none;
+    ///   `nil` for what was played before.
+    public func park(_ epoch: UInt64, leaving opening: Opening? = nil) throws(ParkRefusal) {
         let status = machine.status
         guard let custody = status.custody, status.epoch == epoch else {
             throw .staleEpoch(current: status.epoch)
         }
         guard custody.holder == .client else { throw .notTaken }
+        if let opening { process(.openingLeft(opening)) }
         flows[epoch]?.isParked = true
         process(.parked(epoch: epoch))
     }

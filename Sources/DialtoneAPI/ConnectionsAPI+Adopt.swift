@@ -22,6 +22,8 @@ extension ConnectionsAPI {
             public var remote: String?
             /// How it is kept alive.
             public var keepalive: Keepalive?
+            /// What the daemon says on each flow after this one to log in.
+            public var opening: [OpeningStep]?
             /// How long to wait between attempts.
             public var backoff: Backoff?
             /// How the flows that are dialled after it are secured.
@@ -40,21 +42,23 @@ extension ConnectionsAPI {
             /// The fields.
             public enum CodingKeys: String, CodingKey, CaseIterable {
                 /// Named as the properties.
-                case name, fileDescriptor, remote, keepalive, backoff, tls, userTimeoutMilliseconds, makeBeforeBreak
+                case name, fileDescriptor, remote, keepalive, opening, backoff, tls, userTimeoutMilliseconds
                 /// Named as the properties.
-                case trafficClass, priority, mark
+                case makeBeforeBreak, trafficClass, priority, mark
             }
 
             /// The socket at this place; what is left out is the default.
             public init(
                 name: String, fileDescriptor: Int = 0, remote: String? = nil, keepalive: Keepalive? = nil,
-                backoff: Backoff? = nil, tls: TLS? = nil, userTimeoutMilliseconds: Int? = nil,
-                makeBeforeBreak: Bool? = nil, trafficClass: String? = nil, priority: Int? = nil, mark: Int? = nil
+                opening: [OpeningStep]? = nil, backoff: Backoff? = nil, tls: TLS? = nil,
+                userTimeoutMilliseconds: Int? = nil, makeBeforeBreak: Bool? = nil, trafficClass: String? = nil,
+                priority: Int? = nil, mark: Int? = nil
             ) {
                 self.name = name
                 self.fileDescriptor = fileDescriptor
                 self.remote = remote
                 self.keepalive = keepalive
+                self.opening = opening
                 self.backoff = backoff
                 self.tls = tls
                 self.userTimeoutMilliseconds = userTimeoutMilliseconds
@@ -67,7 +71,7 @@ extension ConnectionsAPI {
             /// The policy of a connection to `remote`, where there is one; for the same fields as `Open` has.
             public func opening(_ remote: String) -> Open.Parameters {
                 Open.Parameters(
-                    remote: remote, name: name, keepalive: keepalive, backoff: backoff, tls: tls,
+                    remote: remote, name: name, keepalive: keepalive, opening: opening, backoff: backoff, tls: tls,
                     userTimeoutMilliseconds: userTimeoutMilliseconds, makeBeforeBreak: makeBeforeBreak,
                     trafficClass: trafficClass, priority: priority, mark: mark)
             }
@@ -76,6 +80,7 @@ extension ConnectionsAPI {
             public static func object(in field: CodingKeys) -> (any VarlinkParameters.Type)? {
                 switch field {
                 case .keepalive: Keepalive.self
+                case .opening: OpeningStep.self
                 case .backoff: Backoff.self
                 case .tls: TLS.self
                 case .name, .fileDescriptor, .remote, .userTimeoutMilliseconds, .makeBeforeBreak, .trafficClass,

@@ -45,17 +45,29 @@ extension ConnectionsAPI {
             public var name: String
             /// The number of the flow.
             public var epoch: Int
+            /// What the daemon says on each new flow from now on to log in; empty for nothing, `nil` for what it did
+            /// before.
+            public var opening: [OpeningStep]?
 
             /// The fields.
             public enum CodingKeys: String, CodingKey, CaseIterable {
                 /// Named as the properties.
-                case name, epoch
+                case name, epoch, opening
             }
 
             /// The flow of this number.
-            public init(name: String, epoch: Int) {
+            public init(name: String, epoch: Int, opening: [OpeningStep]? = nil) {
                 self.name = name
                 self.epoch = epoch
+                self.opening = opening
+            }
+
+            /// The fields of the opening are checked as well.
+            public static func object(in field: CodingKeys) -> (any VarlinkParameters.Type)? {
+                switch field {
+                case .opening: OpeningStep.self
+                case .name, .epoch: nil
+                }
             }
         }
     }

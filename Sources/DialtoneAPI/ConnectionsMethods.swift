@@ -86,6 +86,8 @@ extension ConnectionsAPI {
             public var name: String?
             /// How it is kept alive.
             public var keepalive: Keepalive?
+            /// What the daemon says on each new flow to log in.
+            public var opening: [OpeningStep]?
             /// How long to wait between attempts.
             public var backoff: Backoff?
             /// How it is secured.
@@ -104,20 +106,21 @@ extension ConnectionsAPI {
             /// The fields.
             public enum CodingKeys: String, CodingKey, CaseIterable {
                 /// Named as the properties.
-                case remote, name, keepalive, backoff, tls, userTimeoutMilliseconds, makeBeforeBreak
+                case remote, name, keepalive, opening, backoff, tls, userTimeoutMilliseconds, makeBeforeBreak
                 /// Named as the properties.
                 case trafficClass, priority, mark
             }
 
             /// A connection; what is left out is the default.
             public init(
-                remote: String, name: String? = nil, keepalive: Keepalive? = nil, backoff: Backoff? = nil,
-                tls: TLS? = nil, userTimeoutMilliseconds: Int? = nil, makeBeforeBreak: Bool? = nil,
-                trafficClass: String? = nil, priority: Int? = nil, mark: Int? = nil
+                remote: String, name: String? = nil, keepalive: Keepalive? = nil, opening: [OpeningStep]? = nil,
+                backoff: Backoff? = nil, tls: TLS? = nil, userTimeoutMilliseconds: Int? = nil,
+                makeBeforeBreak: Bool? = nil, trafficClass: String? = nil, priority: Int? = nil, mark: Int? = nil
             ) {
                 self.remote = remote
                 self.name = name
                 self.keepalive = keepalive
+                self.opening = opening
                 self.backoff = backoff
                 self.tls = tls
                 self.userTimeoutMilliseconds = userTimeoutMilliseconds
@@ -131,6 +134,7 @@ extension ConnectionsAPI {
             public static func object(in field: CodingKeys) -> (any VarlinkParameters.Type)? {
                 switch field {
                 case .keepalive: Keepalive.self
+                case .opening: OpeningStep.self
                 case .backoff: Backoff.self
                 case .tls: TLS.self
                 case .remote, .name, .userTimeoutMilliseconds, .makeBeforeBreak, .trafficClass, .priority, .mark: nil

@@ -34,8 +34,13 @@ extension DialtoneClient {
 
     /// Gives a flow back, with a session on it, for the daemon to keep alive. The caller's own descriptor is closed
     /// afterwards, by the caller; `O_NONBLOCK` is cleared before if it was set.
-    public func park(_ name: String, epoch: Int) async throws(DialtoneError) {
-        _ = try await call(ConnectionsAPI.Park.self, .init(name: name, epoch: epoch))
+    ///
+    /// - Parameter opening: what the daemon says on each new flow from now on to log in for the caller; empty for
+    ///   nothing, `nil` for what it did before.
+    public func park(
+        _ name: String, epoch: Int, opening: [ConnectionsAPI.OpeningStep]? = nil
+    ) async throws(DialtoneError) {
+        _ = try await call(ConnectionsAPI.Park.self, .init(name: name, epoch: epoch, opening: opening))
     }
 
     /// Supervises a socket that the caller opened, and returns the connection's name. The caller's own descriptor stays

@@ -185,7 +185,7 @@ extension ConnectionPolicy {
     private func validateHeartbeat() throws(PolicyError) {
         guard let heartbeat else { return }
         let longest = heartbeat.bounds?.upperBound ?? heartbeat.cadence.interval
-        try check("keepalive.interval", longest, in: heartbeat.intervals(under: opening))
+        try check("keepalive.interval", longest, in: heartbeat.kind.intervals(under: opening))
         try check("keepalive.tolerance", heartbeat.cadence.tolerance, in: .zero...heartbeat.cadence.interval)
         // Below a second one repeated segment would pass for silence; nobody waits two minutes for a call.
         try check("keepalive.answerDeadline", heartbeat.answerDeadline, in: .seconds(1)...(.seconds(120)))

@@ -47,7 +47,7 @@ public protocol VarlinkParameters: Codable, Sendable {
     /// The fields there are.
     associatedtype CodingKeys: CodingKey
 
-    /// The type of a field that is an object whose own fields are to be checked as well.
+    /// The type of a field that is an object, or an array of objects, whose own fields are to be checked as well.
     static func object(in field: CodingKeys) -> (any VarlinkParameters.Type)?
 }
 
@@ -63,9 +63,17 @@ extension VarlinkParameters {
                 throw DecodingError.dataCorruptedError(forKey: key, in: container, debugDescription: "no such field")
             }
             if let object = object(in: field), try !container.decodeNil(forKey: key) {
-                try object.refuseUnknownFields(container.superDecoder(forKey: key))
+                try object.refuseUnknownFieldsOfEach(container.superDecoder(forKey: key))
             }
         }
+    }
+}
+
+extension VarlinkParameters {
+    /// The same for an object or for each one of an array.
+    fileprivate static func refuseUnknownFieldsOfEach(_ decoder: any Decoder) throws {
+        guard var objects = try? decoder.unkeyedContainer() else { return try refuseUnknownFields(decoder) }
+        while !objects.isAtEnd { try refuseUnknownFields(objects.superDecoder()) }
     }
 }
 

@@ -36,7 +36,8 @@ struct Adopt: AsyncParsableCommand {
         let name = try await DialtoneClient().adopt(
             OwnedDescriptor(fd),
             .init(
-                name: name, remote: remote, keepalive: policy.keepalive.wire, tls: policy.tls.wire,
+                name: name, remote: remote, keepalive: policy.keepalive.wire,
+                opening: try policy.opening.wire(), tls: policy.tls.wire,
                 userTimeoutMilliseconds: policy.userTimeoutMilliseconds, makeBeforeBreak: policy.makeBeforeBreak,
                 trafficClass: policy.trafficClass, priority: policy.priority, mark: policy.mark))
         Output.write([name])

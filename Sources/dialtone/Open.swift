@@ -22,7 +22,8 @@ struct Open: AsyncParsableCommand {
         let reply = try await DialtoneClient().call(
             ConnectionsAPI.Open.self,
             .init(
-                remote: remote, name: name, keepalive: policy.keepalive.wire, tls: policy.tls.wire,
+                remote: remote, name: name, keepalive: policy.keepalive.wire,
+                opening: try policy.opening.wire(), tls: policy.tls.wire,
                 userTimeoutMilliseconds: policy.userTimeoutMilliseconds, makeBeforeBreak: policy.makeBeforeBreak,
                 trafficClass: policy.trafficClass, priority: policy.priority, mark: policy.mark))
         Output.write([reply.name])

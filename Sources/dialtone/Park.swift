@@ -17,10 +17,13 @@ struct Park: AsyncParsableCommand {
     @Option(help: "The number of the flow that is given back; by default $DIALTONE_EPOCH.")
     var epoch: Int?
 
+    @OptionGroup
+    var opening: OpeningOption
+
     func run() async throws {
         guard let epoch = epoch ?? Output.environment["DIALTONE_EPOCH"].flatMap({ Int($0) }) else {
             throw ValidationError("which flow is given back? Give --epoch, or set DIALTONE_EPOCH")
         }
-        try await DialtoneClient().park(name, epoch: epoch)
+        try await DialtoneClient().park(name, epoch: epoch, opening: opening.wire())
     }
 }

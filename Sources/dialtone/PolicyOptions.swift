@@ -24,6 +24,9 @@ struct PolicyOptions: ParsableArguments {
     @OptionGroup(title: "Keepalive")
     var keepalive: KeepaliveOptions
 
+    @OptionGroup
+    var opening: OpeningOption
+
     @OptionGroup(title: "TLS")
     var tls: TLSOptions
 

@@ -27,6 +27,9 @@ struct Take: AsyncParsableCommand {
             """)
     var fd = false
 
+    @OptionGroup
+    var opening: OpeningOption
+
     @Argument(parsing: .postTerminator, help: "What to run, with its arguments.")
     var command: [String] = []
 
@@ -45,19 +48,22 @@ struct Take: AsyncParsableCommand {
             Output.fail("\(path) is not a program that this user may run.")
             throw ExitCode(126)
         }
+        let steps = try opening.wire()
         let client = DialtoneClient()
         let flow = try await client.take(name)
         let (epoch, isOver) = (flow.epoch, flow.isOver)
         let child = Child(
             program: program, arguments: command, connection: name, epoch: epoch, streams: fd ? .passed : .standard)
         let status = try await child.run(with: flow)
-        if status == 0, !isOver { try await park(epoch, client) }
+        if status == 0, !isOver { try await park(epoch, leaving: steps, client) }
         if status != 0 { throw ExitCode(status) }
     }
 
-    private func park(_ epoch: Int, _ client: DialtoneClient) async throws {
+    private func park(
+        _ epoch: Int, leaving steps: [ConnectionsAPI.OpeningStep]?, _ client: DialtoneClient
+    ) async throws {
         do throws(DialtoneError) {
-            try await client.park(name, epoch: epoch)
+            try await client.park(name, epoch: epoch, opening: steps)
         } catch {
             guard case .refused(_, let failure) = error, failure.name == ConnectionsAPI.StaleEpoch.errorName else {
                 throw error

@@ -110,6 +110,20 @@ final class Peer {
         return inbox
     }
 
+    /// The next so many bytes of the other side, as soon as they have all come.
+    func receive(_ count: Int) async throws -> [UInt8] {
+        let arrivals = Inbox<Void>()
+        let watch = try Poller.shared.register(number, .readable) { _ in arrivals.put(()) }
+        defer { watch.cancel() }
+        var bytes: [UInt8] = []
+        while bytes.count < count, await arrivals.next() != nil {
+            var buffer = [UInt8](repeating: 0, count: count - bytes.count)
+            let got = recv(number, &buffer, buffer.count, CInt(MSG_DONTWAIT))
+            bytes += buffer.prefix(max(got, 0))
+        }
+        return bytes
+    }
+
     /// All that the other side has sent by now. It is acknowledged when this returns.
     func everything() -> String {
         var buffer = [UInt8](repeating: 0, count: 1024)

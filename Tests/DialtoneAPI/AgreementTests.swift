@@ -18,7 +18,8 @@ import Varlink
         NetworkAPI.InvalidTarget.self, NetworkAPI.QuotaExceeded.self,
         ConnectionsAPI.NoSuchConnection.self, ConnectionsAPI.NameTaken.self, ConnectionsAPI.NotOwner.self,
         ConnectionsAPI.InvalidRemote.self, ConnectionsAPI.QuotaExceeded.self, ConnectionsAPI.StaleEpoch.self,
-        ConnectionsAPI.NotReady.self, ConnectionsAPI.InvalidTimeout.self, ConnectionsAPI.HeldByClient.self,
+        ConnectionsAPI.InvalidOpening.self, ConnectionsAPI.NotReady.self, ConnectionsAPI.InvalidTimeout.self,
+        ConnectionsAPI.HeldByClient.self,
         ConnectionsAPI.NotTaken.self, ConnectionsAPI.InvalidDescriptor.self, ConnectionsAPI.SystemFailure.self,
     ]
 

@@ -229,7 +229,8 @@ final class Checker {
             try noteClose(epoch, reason, of: input, before, now)
         case .keepAlive(let epoch, let heartbeat):
             try require(known.sockets[epoch]?.connectedAt != nil, .closesWhatIsOpen, "keeps \(epoch) alive")
-            try require(epoch != known.next, .sessionsTrue, "keeps \(epoch) alive before it has a session")
+            let isOpening = epoch == known.next || epoch == known.play?.epoch
+            try require(!isOpening || heartbeat == nil, .sessionsTrue, "keeps \(epoch) alive in its opening")
             try require(heartbeat == known.heartbeat, .proofsKept, "\(String(describing: heartbeat))")
             guard case .policyChanged = input else { break }
             known.life.adopt((known.policy.heartbeat?.kind ?? .kernel).figures)

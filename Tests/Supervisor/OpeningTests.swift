@@ -181,6 +181,24 @@ import Testing
         #expect(Self.kinds(harness.tell(.remoteClosed(epoch: 6))) == [.stateChanged])
     }
 
+    @Test func anOpeningThatSucceedsStartsThatCountOver() {
+        var harness = opening()
+        for attempt in 1...6 {
+            let epoch = harness.status.epoch
+            if attempt.isMultiple(of: 3) { harness.tell(.sessionOpened(epoch: epoch)) }
+            #expect(Self.kinds(harness.tell(.remoteClosed(epoch: epoch))) == [.stateChanged])
+            harness.tell(.timerFired(.retry), after: .seconds(600))
+            harness.tell(.dialSucceeded(epoch: epoch + 1, local: .local, remote: .office))
+        }
+    }
+
+    @Test func noKeepaliveThatThePolicyBringsIsSentInTheMiddle() {
+        var harness = opening(Self.policy("sip://192.0.2.7:5060"))
+        var policy = Self.policy("sip://192.0.2.7:5060")
+        policy.heartbeat = Heartbeat(.crlf, interval: .seconds(40))
+        #expect(harness.tell(.policyChanged(policy)).contains(.keepAlive(epoch: 1, nil)))
+    }
+
     @Test func aLossOfThePathIsNobodysRefusal() {
         var harness = opening()
         for _ in 1...4 {

@@ -29,6 +29,8 @@ public struct ConnectionSettings: Hashable, Sendable {
     public var keepalive = KeepaliveSettings()
     /// How a sleeping client is got to run, beyond the event that every subscriber gets.
     public var wake: WakeSettings?
+    /// What is said on each new flow to log in for its client.
+    public var opening: Opening?
     /// How long to wait between attempts.
     public var backoff = BackoffSettings()
     /// Whether a flow over a better path takes the place of one that still stands.

@@ -4,15 +4,18 @@ internal import Supervisor
 internal import TOML
 
 extension ConfigurationReader {
-    /// `keepalive = { … }`. The protocol, which is the scheme's where none is named, decides what else may be said.
-    func readKeepalive(_ table: TableReader, for scheme: Remote.Scheme?) -> KeepaliveSettings {
+    /// `keepalive = { … }`. The protocol, which is the scheme's where none is named, decides what else may be said, and
+    /// so does an opening that promises the server how often it hears of its client.
+    func readKeepalive(
+        _ table: TableReader, for scheme: Remote.Scheme?, under opening: Opening?
+    ) -> KeepaliveSettings {
         var table = table
         var settings = KeepaliveSettings()
         let method: Located<KeepaliveSettings.Method>? = table.choice("protocol")
         settings.method = method?.value
         readCustom(&settings, &table)
         let kind = settings.kind(for: scheme)
-        readCadence(&settings, &table, of: kind)
+        readCadence(&settings, &table, of: kind, in: kind.intervals(under: opening))
         settings.isAdaptive = table.boolean("adaptive")
         if settings.isAdaptive == true, kind == .kernel, let node = table.any("adaptive") {
             table.notice("adaptive", node.position, "without effect: the kernel's keepalive keeps its interval")
@@ -28,9 +31,9 @@ extension ConfigurationReader {
     }
 
     private func readCadence(
-        _ settings: inout KeepaliveSettings, _ table: inout TableReader, of kind: KeepaliveProtocol
+        _ settings: inout KeepaliveSettings, _ table: inout TableReader, of kind: KeepaliveProtocol,
+        in intervals: ClosedRange<Duration>
     ) {
-        let intervals = kind.figures.intervals
         let interval = table.duration("interval", intervals)
         settings.interval = interval?.value
         if kind == .kernel, let interval, interval.value.components.attoseconds != 0 {

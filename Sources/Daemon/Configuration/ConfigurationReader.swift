@@ -76,8 +76,10 @@ struct ConfigurationReader {
         if let name { checkName(name, in: table) }
         if let remote { checkRemote(remote, in: table) }
         settings.owner = readOwner(&table)
+        settings.opening = readOpening(&table)
         if let keepalive = table.table("keepalive") {
-            settings.keepalive = readKeepalive(keepalive, for: (try? Remote(settings.remote))?.scheme)
+            let scheme = (try? Remote(settings.remote))?.scheme
+            settings.keepalive = readKeepalive(keepalive, for: scheme, under: settings.opening)
         }
         if let backoff = table.table("backoff") { settings.backoff = readBackoff(backoff) }
         if let wake = table.table("wake") { settings.wake = readWake(wake, owner: settings.owner) }

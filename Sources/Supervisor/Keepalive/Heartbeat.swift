@@ -72,14 +72,6 @@ public struct Heartbeat: Hashable, Sendable {
         return heartbeat
     }
 
-    /// The intervals that may be chosen: the protocol's, and up to what the opening promises where that is longer.
-    func intervals(under opening: Opening?) -> ClosedRange<Duration> {
-        let usual = kind.figures.intervals
-        guard kind == .mqtt, let promise = opening?.promisedKeepAlive else { return usual }
-        let longest = KeepaliveFigures.mqtt(keepAlive: promise).intervals.upperBound
-        return usual.lowerBound...max(usual.upperBound, longest)
-    }
-
     /// Whether its interval is learned.
     public var adapts: Bool { bounds != nil }
 

@@ -100,6 +100,15 @@ extension KeepaliveProtocol {
         }
     }
 
+    /// The intervals that a user may choose: the protocol's, and up to what an opening promises the server where that
+    /// is longer.
+    public func intervals(under opening: Opening?) -> ClosedRange<Duration> {
+        let usual = figures.intervals
+        guard self == .mqtt, let promise = opening?.promisedKeepAlive else { return usual }
+        let longest = KeepaliveFigures.mqtt(keepAlive: promise).intervals.upperBound
+        return usual.lowerBound...max(usual.upperBound, longest)
+    }
+
     /// Whether a server takes it only from a client that has logged in, or at least shaken hands.
     ///
     /// SIP's belongs to the flow and not to a registration (RFC 5626, section 4.4.1); of what a user made up we are
