@@ -159,13 +159,14 @@ let package = Package(
             "Lab",
             [
                 "CNetlink", "Dialer", "DialtoneAPI", "DialtoneClient", "LabSupport", "Netlink", "NetworkPath",
-                "Platform", "Reachability", "Resolver", "Supervisor", "TLSTestSupport", "TestSupport", "dialtone",
-                "dialtoned", "lab-launch", "lab-logind", "lab-network-manager",
+                "Platform", "Reachability", "Resolver", "Supervisor", "Systemd", "TLSTestSupport", "TestSupport",
+                "dialtone", "dialtoned", "lab-launch", "lab-logind", "lab-network-manager", "lab-systemd",
             ],
             resources: [.copy("agent.py")]),
         tests("Soak", ["LabSupport", "Netlink", "NetworkPath", "Platform", "Reachability", "Resolver", "TestSupport"]),
         .executableTarget(name: "lab-launch", path: "Tests/LabLaunch"),
         .executableTarget(name: "lab-logind", dependencies: ["CSystemd"], path: "Tests/LabLogind"),
+        .executableTarget(name: "lab-systemd", dependencies: ["CSystemd"], path: "Tests/LabSystemd"),
         .executableTarget(
             name: "lab-network-manager", dependencies: ["CSystemd"], path: "Tests/LabNetworkManager"),
         tests("Tidy", []),

@@ -5,7 +5,8 @@ public import Platform
 
 /// Starts and thaws units, by the service manager's D-Bus interface (org.freedesktop.systemd1(5)).
 ///
-/// It is connected from the first request on: nothing is held for those who need no unit.
+/// It is connected for as long as a request waits, since it hears of every job of every unit then: sd-bus matches no
+/// argument behind one that is not a string (`bus_message_get_arg`), and a job's first is its number.
 @AgentQueue
 public final class UnitManager {
     /// What keeps a unit from being started or thawed, for the end of a sentence.
@@ -54,8 +55,6 @@ public final class UnitManager {
     private var bus: SystemBus?
     private var isConnected = false
     private var pending: [Pending] = []
-    /// The units whose jobs this connection hears of.
-    private var followed: Set<String> = []
 
     /// The manager behind a bus.
     ///
@@ -101,6 +100,7 @@ public final class UnitManager {
         bus = SystemBus(address: address) { [weak self] in
             guard let self else { return }
             isConnected = true
+            follow()
             // Without this the manager tells nobody of jobs.
             bus?.call(Self.service, Self.root, Self.manager, "Subscribe") { _ in }
             for request in pending { send(request) }
@@ -111,7 +111,6 @@ public final class UnitManager {
 
     private func lost() {
         isConnected = false
-        followed = []
         // What was asked may have been done, or not: who asked decides anew.
         for request in pending { finish(request, .failure(Failure(text: "the bus is gone"))) }
     }
@@ -119,7 +118,6 @@ public final class UnitManager {
     private func send(_ request: Pending) {
         switch request.request {
         case .start:
-            follow(request.unit)
             call("StartUnit", [request.unit, "replace"], request) { manager, message in
                 guard let job = message.string() else {
                     return manager.finish(request, .failure(Failure(text: "the service manager named no job")))
@@ -143,11 +141,9 @@ public final class UnitManager {
         }
     }
 
-    private func follow(_ unit: String) {
-        guard followed.insert(unit).inserted else { return }
+    private func follow() {
         bus?.subscribe(
-            "type='signal',sender='\(Self.service)',path='\(Self.root)',interface='\(Self.manager)',"
-                + "member='JobRemoved',arg2='\(unit)'"
+            "type='signal',sender='\(Self.service)',path='\(Self.root)',interface='\(Self.manager)',member='JobRemoved'"
         ) { [weak self] message in
             guard message.uint32() != nil, let job = message.string(), let unit = message.string(),
                 let result = message.string()
@@ -180,6 +176,16 @@ public final class UnitManager {
         request.completion = nil
         request.timer?.cancel()
         pending.removeAll { $0 === request }
-        AgentQueue.async { completion(outcome) }
+        AgentQueue.async { [weak self] in
+            completion(outcome)
+            self?.disconnect()
+        }
+    }
+
+    /// Lets go of the bus when nothing is wanted of it any more. Not from within a message of its own.
+    private func disconnect() {
+        guard pending.isEmpty else { return }
+        isConnected = false
+        bus = nil
     }
 }

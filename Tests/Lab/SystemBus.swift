@@ -55,6 +55,13 @@ final class Bus: Sendable {
         return process
     }
 
+    /// Starts what stands for systemd. See `Tests/LabSystemd`.
+    func systemd(on machine: Namespace) async throws -> LabProcess {
+        let process = try await machine.spawn([LabAgent.program("lab-systemd")], environment: environment)
+        _ = try await process.line(containing: "ready")
+        return process
+    }
+
     struct Manager {
         let process: LabProcess
 

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import LabSupport
+import Platform
+import Systemd
+import Testing
+
+/// What is asked of the service manager, on a bus of the test's own. See `Tests/LabSystemd`.
+@Suite("Starting units", .lab, .enabled(if: Bus.isThere, "there is no dbus-daemon here"))
+struct UnitTests {
+    @Test func `a unit is started, and its job is waited for`() async throws {
+        let bench = try await UnitBench()
+        #expect(await bench.start("good.service") == "done")
+        _ = try await bench.systemd.line(containing: "start good.service replace")
+        #expect(await bench.start("good.service") == "done", "a second time over the same connection")
+        #expect(await bench.start("eager.service") == "done", "also where the job is over before it has a name")
+    }
+
+    @Test func `what keeps a unit from being started is told in the manager's words`() async throws {
+        let bench = try await UnitBench()
+        #expect(await bench.start("broken.service") == "the unit's start ended as \"failed\"")
+        #expect(await bench.start("missing.service") == "Unit missing.service not found.")
+        #expect(await bench.thaw("missing.service") == "Unit missing.service not loaded.")
+    }
+
+    @Test func `a slow unit holds up nobody else`() async throws {
+        let bench = try await UnitBench()
+        async let slow = bench.start("slow.service")
+        _ = try await bench.systemd.line(containing: "start slow.service")
+        #expect(await bench.thaw("frozen.service") == "done")
+        try await bench.systemd.send("finish\n")
+        #expect(await slow == "done")
+    }
+
+    @Test func `a bus that goes in the middle is an answer, and one that returns is used again`() async throws {
+        let bench = try await UnitBench()
+        async let slow = bench.start("slow.service")
+        _ = try await bench.systemd.line(containing: "start slow.service")
+        _ = try await bench.daemon.killNow()
+        #expect(await slow == "the bus is gone")
+        try await bench.restart()
+        #expect(await bench.start("good.service") == "done")
+    }
+}
+
+/// A bus, what stands for systemd on it, and the manager that asks.
+@AgentQueue
+private final class UnitBench {
+    private let machine: Namespace
+    private let bus: Bus
+    private(set) var daemon: LabProcess
+    private(set) var systemd: LabProcess
+    private let units: UnitManager
+
+    init() async throws {
+        machine = try await Namespace.island()
+        bus = try Bus()
+        daemon = try await bus.start(on: machine)
+        systemd = try await bus.systemd(on: machine)
+        units = UnitManager(address: bus.environment["DBUS_SYSTEM_BUS_ADDRESS"])
+    }
+
+    func restart() async throws {
+        daemon = try await bus.start(on: machine)
+        systemd = try await bus.systemd(on: machine)
+    }
+
+    func start(_ unit: String) async -> String { await ask { self.units.start(unit, $0) } }
+
+    func thaw(_ unit: String) async -> String { await ask { self.units.thaw(unit, $0) } }
+
+    /// What came of a request, in words.
+    private func ask(
+        _ begin: @AgentQueue (@escaping @AgentQueue (UnitManager.Outcome) -> Void) -> Void
+    ) async -> String {
+        await withCheckedContinuation { continuation in
+            begin { outcome in
+                switch outcome {
+                case .success: continuation.resume(returning: "done")
+                case .failure(let failure): continuation.resume(returning: failure.text)
+                }
+            }
+        }
+    }
+}
