@@ -29,6 +29,7 @@ extension RegisteredConnection {
         kept.parameters = parameters
         kept.flows = driver.keptFlows
         kept.client = legacy.client?.number
+        kept.hasClient = waker?.hasHadClient ?? false
         kept.wake = legacy.wake ?? waker?.standing
         return kept
     }
@@ -72,7 +73,11 @@ extension RegisteredConnection {
         prepareCalls(policy, context)
         // Before the first event, with which all that is known is written down.
         legacy.wake = kept.wake
-        if kept.wake != nil { expectClient() }
+        if kept.hasClient {
+            // Its process may be one that cannot be watched, of another PID namespace.
+            expectClient()
+            waker?.resume(hadSession: kept.flows.standing?.adoption.custody.session == .open)
+        }
         let process = claimClient(kept)
         driver.resume(kept.flows) { [store] in store?.claim($0) }
         resumeWake()

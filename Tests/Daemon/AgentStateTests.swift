@@ -122,6 +122,7 @@ struct AgentStateTests {
         kept.isConfigured = true
         kept.redials = false
         kept.client = 12
+        kept.hasClient = true
         kept.wake = StandingWake(
             number: 99, reasons: [.data, .reconnected], since: .seconds(5), attempts: 2, means: .signal,
             hasFailed: true)

@@ -87,6 +87,23 @@ struct RestartTests {
         #expect(read(socket, 7) == "one two")
     }
 
+    /// As one of another PID namespace, which the kernel does not name.
+    @Test func `a client whose process cannot be watched is woken all the same`() async throws {
+        let (bench, server) = try await ready()
+        _ = try bench.registry.take("office", by: nil, for: 1000).release()
+        try bench.registry.park("office", 1, for: 1000)
+        try bench.kill()
+        server.send("wake up")
+        try await bench.wait(for: "office", "woken") { $0.wake != nil }
+        // Whom the flow was lost of is woken when the next one stands.
+        _ = try bench.registry.take("office", by: nil, for: 1000).release()
+        bench.network.path = Path(status: .unsatisfied, reason: .noRoute)
+        try bench.kill()
+        bench.network.becomeReachable()
+        try await bench.wait(for: "office", "woken") { $0.wake != nil && $0.state == .ready }
+        #expect(bench.events.compactMap { $0.wake?.report?.wake.reasons }.last == [.reconnected])
+    }
+
     @Test func `a subscriber misses nothing and is told nothing twice`() async throws {
         let (bench, server) = try await ready()
         let sequence = try #require(bench.registry.journal.all.first?.sequence) - 1

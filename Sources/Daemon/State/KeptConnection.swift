@@ -26,6 +26,8 @@ struct KeptConnection: Hashable {
     var flows: KeptFlows
     /// Under which number the store has a descriptor of the client's process: of who has the flow, or had it last.
     var client: UInt64?
+    /// Whether it has, or had, a client, who is to hear of what happens to it.
+    var hasClient = false
     /// The wake that has not been acknowledged.
     var wake: StandingWake?
 
@@ -43,6 +45,7 @@ struct KeptConnection: Hashable {
         static let client = 11
         static let wake = 12
         static let endsWithItsFlow = 13
+        static let hasClient = 15
         // 14 is the opening exchange that its client left.
     }
 
@@ -72,6 +75,7 @@ struct KeptConnection: Hashable {
         fields.put(Field.epoch, flows.epoch)
         if let standing = flows.standing { fields.put(Field.standing, standing.write) }
         for ended in flows.ended { fields.put(Field.ended, ended.write) }
+        if hasClient { fields.put(Field.hasClient, 1) }
         if let client { fields.put(Field.client, client) }
         if let wake { fields.put(Field.wake, wake.write) }
     }
@@ -94,6 +98,7 @@ struct KeptConnection: Hashable {
             case Field.epoch: flows.epoch = try value.unsigned()
             case Field.standing: flows.standing = try .init(value.fields())
             case Field.ended: flows.ended.append(try .init(value.fields()))
+            case Field.hasClient: hasClient = try value.unsigned() != 0
             case Field.client: client = try value.unsigned()
             case Field.wake: wake = try .init(value.fields())
             default: break

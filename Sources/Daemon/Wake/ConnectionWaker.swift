@@ -56,7 +56,7 @@ final class ConnectionWaker {
     /// Whether what happens to the flow is this one's own doing.
     private var isHandling = false
     /// Whether a client has ever had the flow: who has none is not told of a new one.
-    private var hasHadClient = false
+    private(set) var hasHadClient = false
     private var lastEpoch: UInt64?
     private var hasStarted = false
     private var hadSession = false
@@ -110,6 +110,13 @@ final class ConnectionWaker {
         guard settings != self.settings else { return }
         self.settings = settings
         tell(.policyChanged(settings.policy))
+    }
+
+    /// The connection goes on where an earlier run left it, with a client.
+    ///
+    /// - Parameter hadSession: whether the client was logged in on a flow.
+    func resume(hadSession: Bool) {
+        (hasStarted, hasHadClient, self.hadSession) = (true, true, hadSession)
     }
 
     /// Continues a wake of an earlier run.
@@ -210,7 +217,11 @@ final class ConnectionWaker {
     /// The connection goes on as an earlier run of the agent left it: none of this is new to its client.
     private func continued(_ status: ConnectionStatus) {
         hasStarted = true
-        guard let custody = status.custody else { return }
+        guard let custody = status.custody else {
+            if hadSession { need(.lost) }
+            hadSession = false
+            return
+        }
         lastEpoch = status.epoch
         if custody.session == .open || custody.holder == .client { hasHadClient = true }
     }
