@@ -160,7 +160,7 @@ let package = Package(
             [
                 "CNetlink", "Dialer", "DialtoneAPI", "DialtoneClient", "LabSupport", "Netlink", "NetworkPath",
                 "Platform", "Reachability", "Resolver", "Supervisor", "Systemd", "TLSTestSupport", "TestSupport",
-                "dialtone", "dialtoned", "lab-launch", "lab-logind", "lab-network-manager", "lab-systemd",
+                "Varlink", "dialtone", "dialtoned", "lab-launch", "lab-logind", "lab-network-manager", "lab-systemd",
             ],
             resources: [.copy("agent.py")]),
         tests("Soak", ["LabSupport", "Netlink", "NetworkPath", "Platform", "Reachability", "Resolver", "TestSupport"]),

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DialtoneAPI
+import DialtoneClient
+import Foundation
+import LabSupport
+import Testing
+
+/// The agent under a real systemd, as it is installed.
+@Suite("Under systemd", .booted, .serialized, .timeLimit(.minutes(10)))
+struct BootStories {
+    /// How often the agent is killed.
+    private static let kills =
+        ProcessInfo.processInfo.environment["BOOT_KILLS"].flatMap(Int.init) ?? 20
+
+    @Test func `the socket starts the agent, which is ready, watched, confined and reloaded`() async throws {
+        let machine = try await BootedMachine.boot("[Service]\nWatchdogSec=5s\nRestartSec=100ms\n")
+        #expect(try await machine.property("ActiveState") == "inactive")
+        // Waits in the socket unit's queue until the agent serves.
+        #expect(try await machine.client.connections().isEmpty)
+        #expect(try await machine.property("ActiveState") == "active")
+        #expect(try await machine.property("StatusText") == "Serving")
+        #expect(
+            try await machine.run("stat", "--format=%U", "/proc/\(machine.property("MainPID"))").hasPrefix("dialtone"))
+        let exposure = try await machine.run("systemd-analyze", "security", "--no-pager", "dialtoned.service")
+        let figure = try #require(exposure.firstMatch(of: /exposure level for dialtoned\.service: (\d+\.\d+)/))
+        #expect(try #require(Double(figure.1)) <= 1.5)
+        try await machine.run("systemctl", "reload", "dialtoned.service")
+        #expect(try await machine.property("NRestarts") == "0")
+        // It hangs, and the manager notices.
+        try await machine.run("systemctl", "kill", "--signal=STOP", "dialtoned.service")
+        #expect(try await machine.client.connections().isEmpty, "whoever asks waits for the next one")
+        let restarts = Int(try await machine.property("NRestarts")) ?? 0
+        #expect(restarts > 0)
+        try await machine.turnOff()
+    }
+
+    @Test func `killed again and again under traffic, it drops no connection and loses no wake and no event`()
+        async throws
+    {
+        // What ends the hundredth time is no loop.
+        let machine = try await BootedMachine.boot("[Unit]\nStartLimitIntervalSec=0\n[Service]\nRestartSec=50ms\n")
+        let traffic = try await SleepingClients.start(8, on: machine)
+        // In the middle of the start, right after it, under way, and long enough to count as settled.
+        let lives: [Duration] = [.milliseconds(20), .milliseconds(150), .milliseconds(600), .milliseconds(1500)]
+        for count in 0..<Self.kills {
+            let before = try await machine.property("NRestarts")
+            try await machine.run("systemctl", "kill", "--signal=KILL", "--kill-who=main", "dialtoned.service")
+            try await machine.restarted(since: before)
+            try await Task.sleep(for: lives[count % lives.count])
+        }
+        try await traffic.finish()
+        await traffic.check(machine)
+        #expect(try await machine.property("NRestarts") == "\(Self.kills)")
+        try await machine.turnOff()
+    }
+
+    @Test func `an upgrade by restart is not noticed, and a stop ends everything`() async throws {
+        let machine = try await BootedMachine.boot("[Unit]\nStartLimitIntervalSec=0\n")
+        let traffic = try await SleepingClients.start(4, on: machine)
+        for _ in 0..<3 {
+            try await machine.run("systemctl", "restart", "dialtoned.service")
+            try await Task.sleep(for: .milliseconds(300))
+        }
+        try await traffic.finish()
+        await traffic.check(machine)
+        try await machine.run("systemctl", "stop", "dialtoned.service")
+        #expect(try await traffic.haveEnded(), "with systemd 252 a stop, unlike a restart, ends what was parked")
+        #expect(try await machine.client.connections().isEmpty, "the next one begins anew")
+        try await machine.turnOff()
+    }
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DialtoneClient
+import Foundation
+import LabSupport
+import Platform
+import TestSupport
+import Testing
+
+/// A machine that systemd booted: this one's own /usr, everything else empty and in memory (systemd-nspawn(1),
+/// `--volatile=yes`), in the network of a namespace of the Lab. The units of the agent are installed as they are shipped.
+final class BootedMachine: Sendable {
+    /// The network it is in.
+    let network: Namespace
+    /// Talks to its agent.
+    let client: DialtoneClient
+    private let nspawn: LabProcess
+    /// Its first process, seen from here.
+    private let leader: CInt
+    private let directory: String
+
+    /// Why no machine can be booted here; `nil` if one can.
+    static let obstacle: Comment? = {
+        guard LabSandbox.isInside else { return "outside of the Lab's sandbox" }
+        guard geteuid() == 0 else { return "only root can boot a system in a container" }
+        guard access("/usr/bin/systemd-nspawn", X_OK) == 0 else {
+            return "there is no systemd-nspawn (Debian's systemd-container)"
+        }
+        guard access("/usr/lib/systemd/systemd", X_OK) == 0 else { return "there is no systemd to boot" }
+        // Containers give root away and keep what it takes.
+        let probe = Program.run("/usr/bin/unshare", ["--mount", "--pid", "--fork", "--ipc", "--uts", "true"])
+        return probe.status == 0 ? nil : "root of this container has no namespaces to give: \(probe.error)"
+    }()
+
+    private init(network: Namespace, nspawn: LabProcess, leader: CInt, directory: String) {
+        self.network = network
+        self.nspawn = nspawn
+        self.leader = leader
+        self.directory = directory
+        client = DialtoneClient(path: "/proc/\(leader)/root/run/dialtone/dialtone.sock")
+    }
+
+    deinit { try? FileManager.default.removeItem(atPath: directory) }
+
+    /// Boots a machine and returns when its sockets listen.
+    ///
+    /// - Parameter settings: lines of the agent's unit that are of the test alone, for a drop-in.
+    static func boot(_ settings: String = "") async throws -> BootedMachine {
+        let directory = NSTemporaryDirectory() + "dialtone-boot.\(UUID().uuidString.prefix(8))"
+        try install(into: directory, settings)
+        let network = try await Namespace.island()
+        let libraries = runtimeLibraries()
+        let nspawn = try await network.spawn(
+            Self.apart + [
+                "systemd-nspawn", "--quiet", "--directory=/", "--volatile=yes", "--register=no", "--keep-unit",
+                "--machine=dialtone-boot", "--kill-signal=SIGKILL", "--console=pipe",
+                "--bind-ro=\(directory)/system:/etc/systemd/system",
+                "--bind-ro=\(directory)/dialtone.sysusers:/etc/sysusers.d/dialtone.conf",
+                "--bind-ro=\(directory)/dialtone.tmpfiles:/etc/tmpfiles.d/dialtone.conf",
+                "--bind-ro=\(directory)/bin:/opt/dialtone",
+            ] + libraries.map { "--bind-ro=\($0)" } + [
+                "--boot", "systemd.firstboot=off", "systemd.show_status=yes", "systemd.unit=dialtone-boot.target",
+            ])
+        let leader = try await leader(below: nspawn)
+        return BootedMachine(network: network, nspawn: nspawn, leader: leader, directory: directory)
+    }
+
+    /// Turns it off, as pulling the plug does.
+    func turnOff() async throws {
+        try await nspawn.terminate()
+        await network.close()
+    }
+
+    /// Runs a command in it to its end, and returns what it wrote.
+    @discardableResult
+    func run(_ command: String...) async throws -> String {
+        try await network.command(["nsenter", "--target", "\(leader)", "--all", "--"] + command)
+    }
+
+    /// A property of the agent's service.
+    func property(_ name: String) async throws -> String {
+        try await run("systemctl", "show", "dialtoned.service", "--property=\(name)", "--value")
+            .trimmingCharacters(in: .whitespacesAndNewlines)
+    }
+
+    /// Waits until a process of the agent runs that is not the one of so many restarts.
+    func restarted(since restarts: String) async throws {
+        let deadline = BootClock.now() + .seconds(60)
+        // The manager tells of it by D-Bus alone; a look takes it longer than the pause.
+        while true {
+            let (count, process) = (try await property("NRestarts"), try await property("MainPID"))
+            if count != restarts, process != "0" { return }
+            guard BootClock.now() < deadline else {
+                throw LabError.timedOut(awaited: "a restart", limit: .seconds(60), state: await journal())
+            }
+            try await Task.sleep(for: .milliseconds(10))
+        }
+    }
+
+    /// What the agent wrote into the journal.
+    func journal() async -> String {
+        (try? await run("journalctl", "--unit=dialtoned.service", "--output=cat", "--no-pager")) ?? "no journal"
+    }
+
+    // MARK: - What it is made of
+
+    /// What becomes the command that follows, where it can boot a machine. The Lab's /sys shows its network, and no
+    /// control groups; the one below it does. In PIDs of its own, so that nothing of the machine outlives the command.
+    private static let apart = [
+        "unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c",
+        #"until [ -n "$(ls /sys/fs/cgroup)" ]; do umount /sys || exit; done; exec "$@""#, "sh",
+    ]
+
+    /// The units as `make install` leaves them, with what the tests need beside.
+    private static func install(into directory: String, _ settings: String) throws {
+        let files = FileManager.default
+        let units = "\(directory)/system"
+        for folder in ["\(units)/dialtoned.service.d", "\(units)/sockets.target.wants", "\(directory)/bin"] {
+            try files.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        }
+        let source = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent().appending(path: "systemd")
+        let service = try String(contentsOf: source.appending(path: "dialtoned.service.in"), encoding: .utf8)
+        try write(service.replacingOccurrences(of: "@BINDIR@", with: "/opt/dialtone"), "\(units)/dialtoned.service")
+        for file in ["system/dialtoned.socket", "dialtone.sysusers", "dialtone.tmpfiles"] {
+            let name = URL(filePath: file).lastPathComponent
+            try files.copyItem(atPath: source.appending(path: name).path, toPath: "\(directory)/\(file)")
+        }
+        try files.copyItem(atPath: LabAgent.program("dialtoned"), toPath: "\(directory)/bin/dialtoned")
+        try files.createSymbolicLink(
+            atPath: "\(units)/sockets.target.wants/dialtoned.socket", withDestinationPath: "../dialtoned.socket")
+        try write(settings, "\(units)/dialtoned.service.d/test.conf")
+        // The user and the directories are made by what a machine makes them with at each boot.
+        try write(
+            "[Unit]\nRequires=sysinit.target sockets.target\nAfter=sysinit.target sockets.target\n",
+            "\(units)/dialtone-boot.target")
+    }
+
+    private static func write(_ text: String, _ path: String) throws {
+        try Data(text.utf8).write(to: URL(filePath: path))
+    }
+
+    /// Where the toolchain's libraries are, which a debug build needs, outside of /usr.
+    private static func runtimeLibraries() -> [String] {
+        let listing = Program.run("/usr/bin/ldd", [LabAgent.program("dialtoned")]).output
+        let paths = listing.matches(of: /=> (\/\S+)\/lib\w+\.so/).map { String($0.1) }
+        return Set(paths).filter { !$0.hasPrefix("/usr/") && !$0.hasPrefix("/lib") }.sorted()
+    }
+
+    /// The machine's first process, once the socket that its units make is there.
+    private static func leader(below nspawn: LabProcess) async throws -> CInt {
+        let deadline = BootClock.now() + .seconds(120)
+        while true {
+            let leader = leader(below: nspawn.processID)
+            if let leader, access("/proc/\(leader)/root/run/dialtone/dialtone.sock", F_OK) == 0 { return leader }
+            guard nspawn.isRunning, BootClock.now() < deadline else {
+                let output = nspawn.lines.map(\.text).joined(separator: "\n")
+                throw LabError.timedOut(awaited: "the machine to boot", limit: .seconds(120), state: output)
+            }
+            // Nothing tells of a file in another mount namespace.
+            try await Task.sleep(for: .milliseconds(50))
+        }
+    }
+
+    private static func leader(below process: CInt) -> CInt? {
+        let name = try? String(contentsOfFile: "/proc/\(process)/comm", encoding: .utf8)
+        if name == "systemd\n" { return process }
+        let children = try? String(contentsOfFile: "/proc/\(process)/task/\(process)/children", encoding: .utf8)
+        return (children ?? "").split(separator: " ").compactMap { CInt($0) }.lazy.compactMap(leader).first
+    }
+}
+
+extension Trait where Self == ConditionTrait {
+    /// Skips a test where no machine can be booted, and says why.
+    static var booted: Self {
+        .enabled(if: BootedMachine.obstacle == nil, BootedMachine.obstacle ?? "a machine can be booted")
+    }
+}
