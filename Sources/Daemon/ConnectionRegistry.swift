@@ -247,7 +247,7 @@ final class ConnectionRegistry {
     /// Takes a connection's flow back from a client of `user`, who leaves an opening for the next ones, or `nil` for
     /// that of before.
     func park(
-        _ name: String, _ epoch: UInt64, leaving opening: Opening? = nil, for user: UInt32
+        _ name: String, _ epoch: UInt64, leaving opening: LeftOpening? = nil, for user: UInt32
     ) throws(RegistryError) {
         let connection = try find(name, for: user)
         try connection.park(epoch, leaving: opening)

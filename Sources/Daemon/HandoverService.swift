@@ -19,7 +19,7 @@ enum HandoverService {
             guard let epoch = UInt64(exactly: parameters.epoch) else {
                 throw VarlinkFailure(VarlinkService.InvalidParameter(parameter: "epoch"))
             }
-            let opening = try parameters.opening.map { steps throws(VarlinkFailure) in try Opening(steps) }
+            let opening = try parameters.opening.map { steps throws(VarlinkFailure) in try LeftOpening(steps) }
             do throws(RegistryError) {
                 try registry.park(parameters.name, epoch, leaving: opening, for: peer.uid)
             } catch {

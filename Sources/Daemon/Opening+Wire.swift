@@ -1,8 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import DialtoneAPI
+internal import FoundationEssentials
 internal import Supervisor
 internal import Varlink
+
+/// An opening exchange that a client left when it parked, and in which words, for the next process of the agent.
+struct LeftOpening {
+    /// The exchange.
+    let opening: Opening
+    /// As the client gave it: in JSON, for memory alone.
+    let given: [UInt8]
+
+    /// What a client leaves. Validated.
+    init(_ steps: [ConnectionsAPI.OpeningStep]) throws(VarlinkFailure) {
+        opening = try Opening(steps)
+        given = (try? JSONEncoder().encode(steps)).map { Array($0) } ?? []
+    }
+
+    /// What a client left to an earlier process; `nil` for what this one cannot play.
+    init?(given: [UInt8]) {
+        let steps = try? JSONDecoder().decode([ConnectionsAPI.OpeningStep].self, from: Data(given))
+        guard let steps, let opening = try? Opening(steps) else { return nil }
+        (self.opening, self.given) = (opening, given)
+    }
+}
 
 extension Opening {
     /// What a client leaves. Validated.

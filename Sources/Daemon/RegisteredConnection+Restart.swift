@@ -27,6 +27,7 @@ extension RegisteredConnection {
         kept.user = driver.policy.user
         kept.redials = driver.policy.redials
         kept.parameters = parameters
+        kept.opening = leftOpening?.given ?? []
         kept.flows = driver.keptFlows
         kept.client = legacy.client?.number
         kept.hasClient = waker?.hasHadClient ?? false
@@ -73,13 +74,14 @@ extension RegisteredConnection {
         prepareCalls(policy, context)
         // Before the first event, with which all that is known is written down.
         legacy.wake = kept.wake
+        leftOpening = LeftOpening(given: kept.opening)
         if kept.hasClient {
             // Its process may be one that cannot be watched, of another PID namespace.
             expectClient()
             waker?.resume(hadSession: kept.flows.standing?.adoption.custody.session == .open)
         }
         let process = claimClient(kept)
-        driver.resume(kept.flows) { [store] in store?.claim($0) }
+        driver.resume(kept.flows, leaving: leftOpening?.opening) { [store] in store?.claim($0) }
         resumeWake()
         guard driver.status.custody?.holder == .client, kept.client != nil else { return }
         if let process {

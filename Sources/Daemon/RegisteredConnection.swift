@@ -33,6 +33,8 @@ final class RegisteredConnection {
     private(set) var taker: ProcessHandle?
     /// Whether a user, or the configuration, has no use for it any more.
     private var isBeingClosed = false
+    /// The opening exchange that its client left when it parked.
+    var leftOpening: LeftOpening?
     /// What belongs to it beyond this process.
     var legacy = Legacy()
     /// How its client is woken, as its file says.
@@ -141,12 +143,16 @@ final class RegisteredConnection {
     }
 
     /// Takes the flow back from a client that leaves a session on it, and maybe an opening for the next ones.
-    func park(_ epoch: UInt64, leaving opening: Opening?) throws(RegistryError) {
+    func park(_ epoch: UInt64, leaving opening: LeftOpening?) throws(RegistryError) {
         guard let driver else { throw .staleEpoch(current: 0) }
+        // Before the event with which it is written down.
+        let before = leftOpening
+        leftOpening = opening ?? before
         do throws(ParkRefusal) {
-            try driver.park(epoch, leaving: opening)
+            try driver.park(epoch, leaving: opening?.opening)
             holder = nil
         } catch {
+            leftOpening = before
             switch error {
             case .staleEpoch(let current): throw .staleEpoch(current: current)
             case .notTaken: throw .notTaken

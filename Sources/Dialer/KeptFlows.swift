@@ -77,8 +77,12 @@ extension ConnectionDriver {
     /// A flow that ended in between is taken for standing, and found to have ended in the next turn of the queue: so
     /// what follows is what always follows, back-off and unread bytes included.
     ///
-    /// - Parameter takeDescriptor: gives the descriptor that the store has under a number; `nil` where it has none.
-    public func resume(_ kept: KeptFlows, _ takeDescriptor: (UInt64) -> OwnedDescriptor?) {
+    /// - Parameters:
+    ///   - opening: what a client left to be played on the flows to come; `nil` for what the policy says.
+    ///   - takeDescriptor: gives the descriptor that the store has under a number; `nil` where it has none.
+    public func resume(
+        _ kept: KeptFlows, leaving opening: Opening? = nil, _ takeDescriptor: (UInt64) -> OwnedDescriptor?
+    ) {
         for ended in kept.ended {
             guard let store = context.store, let descriptor = takeDescriptor(ended.number) else { continue }
             let remnant = Flow(
@@ -88,6 +92,7 @@ extension ConnectionDriver {
         }
         let resumption = resumption(kept, takeDescriptor)
         process(resumption)
+        if let opening { process(.openingLeft(opening)) }
         // Nobody was there to hear that it went.
         if case .adopted(let adoption) = resumption, adoption.local.isAddressGone {
             process(.localAddressRemoved(adoption.local.address))

@@ -121,6 +121,7 @@ struct AgentStateTests {
         kept.user = 65534
         kept.isConfigured = true
         kept.redials = false
+        kept.opening = Array("[]".utf8)
         kept.client = 12
         kept.hasClient = true
         kept.wake = StandingWake(

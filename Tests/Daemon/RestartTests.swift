@@ -87,6 +87,21 @@ struct RestartTests {
         #expect(read(socket, 7) == "one two")
     }
 
+    @Test func `the opening that a client left is played by every process`() async throws {
+        let (bench, server) = try await ready()
+        _ = try take(bench)
+        let steps = [ConnectionsAPI.OpeningStep(send: "HELLO\\n", expect: .init(until: "\\n"))]
+        try bench.registry.park("office", 1, leaving: LeftOpening(steps), for: 1000)
+        try bench.kill()
+        try bench.kill()
+        try bench.registry.redial("office", for: 1000)
+        try await bench.wait(for: "office", "opening") { $0.epoch == 2 && $0.session == .opening }
+        let next = try server.listener.accept()
+        #expect(read(next, 6) == "HELLO\n")
+        _ = Glibc.send(next.number, "OK\n", 3, 0)
+        try await bench.wait(for: "office", "logged in") { $0.session == .open }
+    }
+
     /// As one of another PID namespace, which the kernel does not name.
     @Test func `a client whose process cannot be watched is woken all the same`() async throws {
         let (bench, server) = try await ready()

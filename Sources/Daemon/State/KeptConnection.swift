@@ -22,6 +22,9 @@ struct KeptConnection: Hashable {
     var redials = true
     /// Of a connection that a client opened, the policy as the client gave it: the parameters of `Open`, in JSON.
     var parameters: [UInt8]
+    /// The opening exchange that its client left when it parked, as the client gave it: the steps, in JSON. It holds
+    /// secrets, and the state is nowhere but in memory.
+    var opening: [UInt8] = []
     /// Its flows.
     var flows: KeptFlows
     /// Under which number the store has a descriptor of the client's process: of who has the flow, or had it last.
@@ -46,7 +49,7 @@ struct KeptConnection: Hashable {
         static let wake = 12
         static let endsWithItsFlow = 13
         static let hasClient = 15
-        // 14 is the opening exchange that its client left.
+        static let opening = 14
     }
 
     /// A connection without a flow.
@@ -72,6 +75,7 @@ struct KeptConnection: Hashable {
         if let user { fields.put(Field.user, UInt64(user)) }
         if !redials { fields.put(Field.endsWithItsFlow, 1) }
         if !parameters.isEmpty { fields.put(Field.parameters, parameters) }
+        if !opening.isEmpty { fields.put(Field.opening, opening) }
         fields.put(Field.epoch, flows.epoch)
         if let standing = flows.standing { fields.put(Field.standing, standing.write) }
         for ended in flows.ended { fields.put(Field.ended, ended.write) }
@@ -95,6 +99,7 @@ struct KeptConnection: Hashable {
             case Field.user: user = try value.unsigned(as: UInt32.self)
             case Field.endsWithItsFlow: redials = try value.unsigned() == 0
             case Field.parameters: parameters = Array(try value.bytes())
+            case Field.opening: opening = Array(try value.bytes())
             case Field.epoch: flows.epoch = try value.unsigned()
             case Field.standing: flows.standing = try .init(value.fields())
             case Field.ended: flows.ended.append(try .init(value.fields()))
