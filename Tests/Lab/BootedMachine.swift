@@ -8,7 +8,8 @@ import TestSupport
 import Testing
 
 /// A machine that systemd booted: this one's own /usr, everything else empty and in memory (systemd-nspawn(1),
-/// `--volatile=yes`), in the network of a namespace of the Lab. The units of the agent are installed as they are shipped.
+/// `--volatile=yes`), in the network of a namespace of the Lab. The units of the agent are installed as they are
+/// shipped.
 final class BootedMachine: Sendable {
     /// The network it is in.
     let network: Namespace

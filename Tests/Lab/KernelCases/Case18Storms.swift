@@ -83,7 +83,10 @@ struct Case18Storms {
             let pauses = Int((BootClock.now() - start) / KernelMonitor.readPause)
             // A turn that takes all that it may is followed by the next without a pause.
             let full = changes / KernelMonitor.datagramsPerTurn
-            #expect(await it.engine.readCount - reads <= KernelMonitor.readsAtOnce + pauses + full + 2)
+            // Where the changes come in a trickle, each pause ends with a look at an empty queue, and leaves room for
+            // one read at once and for the one that finds the room used up.
+            let most = KernelMonitor.readsAtOnce + 3 * pauses + full + 2
+            #expect(await it.engine.readCount - reads <= most)
             #expect(await it.engine.lookupCount == lookups + 1)
         }
     }
