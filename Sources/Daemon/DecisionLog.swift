@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import DialtoneAPI
 internal import Logging
 internal import NetworkPath
 internal import Platform
@@ -33,6 +34,7 @@ final class DecisionLog {
     }
 
     private func log(_ recorded: RecordedEvent) {
+        if let report = recorded.wake?.report { return log(report, of: recorded) }
         let event = recorded.event
         let level = Self.level(of: event)
         // A thousand connections make four events each in one turn; what nobody reads is not put into words.
@@ -50,6 +52,33 @@ final class DecisionLog {
         // What only a person can mend is said in full, once, when it is found.
         if event.status.state == .failed, event.kind == .stateChanged, let advice = event.reason.advice {
             logger.warning("\(advice)", metadata: ["connection": "\(recorded.name)"])
+        }
+    }
+
+    private func log(_ report: WakeReport, of recorded: RecordedEvent) {
+        let level = Self.level(of: report)
+        guard logger.logLevel <= level else { return }
+        let wake = ConnectionsAPI.Wake(report)
+        var metadata: Logger.Metadata = [
+            "connection": "\(recorded.name)",
+            "wake": "\(wake.number)",
+            "stage": "\(wake.stage.rawValue)",
+            "reasons": "\(wake.reasons.joined(separator: ","))",
+            "attempts": "\(wake.attempts)",
+        ]
+        metadata["means"] = wake.means.map { "\($0)" }
+        metadata["detail"] = wake.detail.map { "\($0)" }
+        metadata["milliseconds"] = wake.afterMilliseconds.map { "\($0)" }
+        logger.log(level: level, "a wake of the client", metadata: metadata)
+    }
+
+    /// What an operator has to look into: a client that could not be woken, though there was a way to, or does not park.
+    private static func level(of report: WakeReport) -> Logger.Level {
+        switch report.kind {
+        case .began, .joined, .attempted, .acknowledged: .info
+        case .attemptFailed, .overran: .warning
+        case .failed: report.wake.attempts > 0 ? .warning : .info
+        case .programEnded(let end): end.isFailure ? .notice : .info
         }
     }
 

@@ -13,7 +13,11 @@ enum WakeText {
         case .began, .joined: return ("waking \(reasons)", .faint)
         case .attempted: return ("waking \(by) \(reasons)", .faint)
         case .attemptFailed: return ("waking \(by) failed: \(wake.detail ?? "for no reason that is known")", .warning)
+        case .acknowledged where wake.means == nil:
+            // Nobody heard an event, and there was no other way; the client came all the same.
+            return ("came by itself \(reasons), after \(after)", .good)
         case .acknowledged: return ("woken \(by) \(reasons), acknowledged after \(after)", .good)
+        case .failed where wake.attempts == 0: return ("nobody to wake \(reasons)", .faint)
         case .failed:
             let attempts = wake.attempts == 1 ? "1 attempt" : "\(wake.attempts) attempts"
             return ("not woken \(reasons): given up after \(attempts) in \(after)", .bad)

@@ -73,6 +73,14 @@ struct WatchLineTests {
         #expect(line.detail == "wake 41" && line.subject == "office")
     }
 
+    @Test func `a wake without a means to wake by is not told as if one had failed`() {
+        var event = Sample.event(.wake, Sample.connection("office", .ready))
+        event.wake = .init(number: 41, stage: .failed, reasons: ["data"], attempts: 0, afterMilliseconds: 0)
+        #expect(WatchLine(event).text == "nobody to wake for data")
+        event.wake = .init(number: 41, stage: .acknowledged, reasons: ["data"], attempts: 0, afterMilliseconds: 41)
+        #expect(WatchLine(event).text == "came by itself for data, after 41 ms")
+    }
+
     @Test func `a flow that takes the place of another says why, and over what`() {
         let ready = Sample.connection("office", .ready) { $0.interface = "wlan0" }
         let line = WatchLine(Sample.event(.state, ready, reason: "moved to the better path", from: .verifying))
