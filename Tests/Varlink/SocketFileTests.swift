@@ -156,14 +156,24 @@ import Testing
         }
     }
 
+    /// Whether this process has a timerfd on a clock (proc(5), `/proc/pid/fdinfo`).
+    private static func hasTimer(on clock: CInt) -> Bool {
+        let descriptors = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fdinfo")) ?? []
+        return descriptors.contains { descriptor in
+            let info = try? String(contentsOfFile: "/proc/self/fdinfo/\(descriptor)", encoding: .utf8)
+            return info?.contains("clockid: \(clock)\n") ?? false
+        }
+    }
+
     @Test func clientsThatWaitAreServedOnceDescriptorsAreFreeAgain() async throws {
         // In a process of its own: the limit on descriptors would hit the tests beside this one.
         await #expect(processExitsWith: .success) {
             let directory = TemporaryDirectory()
             let path = directory.path + "/test.sock"
             let test = await TestService()
-            // Dispatch makes the descriptor of its timers at the first sleep, and does not survive a refusal.
-            try await Task.sleep(for: .milliseconds(1))
+            // Dispatch makes the descriptor of its timers at the first sleep that is not over yet when it looks, and
+            // does not survive a refusal.
+            try await eventually("Dispatch has its timer") { Self.hasTimer(on: CLOCK_BOOTTIME) }
             var limit = rlimit()
             let resource = __rlimit_resource_t(7)  // RLIMIT_NOFILE, an enumeration that Swift does not import by name
             getrlimit(resource, &limit)
