@@ -129,8 +129,9 @@ final class ConnectionRegistry {
         let state = continuity?.takeInherited() ?? AgentState()
         inherited = Array(state.connections.values)
         // Where nothing is known, above every number of a daemon that ran before on this boot; see docs/decisions/0005.
+        let latest = state.latest > 0 ? state.latest : UInt64(BootClock.now() / .microseconds(1))
         journal = EventJournal(
-            state.events.map(\.event), upTo: state.latest > 0 ? state.latest : UInt64(BootClock.now() / .microseconds(1)),
+            state.events.map(\.event), upTo: latest,
             capacity: max(Self.fewestEvents, Self.eventsPerConnection * state.connections.count))
         continuity?.write([.latest(journal.latest)])
         continuity?.snapshot = { [unowned self] in snapshot }

@@ -72,7 +72,8 @@ final class DecisionLog {
         logger.log(level: level, "a wake of the client", metadata: metadata)
     }
 
-    /// What an operator has to look into: a client that could not be woken, though there was a way to, or does not park.
+    /// What an operator has to look into: a client that could not be woken, though there was a way to, or does not
+    /// park.
     private static func level(of report: WakeReport) -> Logger.Level {
         switch report.kind {
         case .began, .joined, .attempted, .acknowledged: .info
