@@ -49,7 +49,11 @@ extension LabServer.Recipe {
     }
 
     /// prosody, which speaks XMPP, for anybody who asks for it by an address or a name.
-    static func prosody(port: UInt16 = 5222) -> LabServer.Recipe {
+    ///
+    /// - Parameters:
+    ///   - user: who has an account; `nil` for nobody.
+    ///   - password: the user's, which may be said in the clear.
+    static func prosody(port: UInt16 = 5222, user: String? = nil, password: String = "") -> LabServer.Recipe {
         let home = ServerHome { directory in
             """
             run_as_root = true
@@ -58,6 +62,8 @@ extension LabServer.Recipe {
             modules_enabled = { "saslauth", "ping" }
             modules_disabled = { "s2s", "tls" }
             c2s_require_encryption = false
+            allow_unencrypted_plain_auth = true
+            authentication = "internal_plain"
             c2s_ports = { \(port) }
             c2s_direct_tls_ports = {}
             log = { { levels = { min = "info" }, to = "console" } }
@@ -66,6 +72,10 @@ extension LabServer.Recipe {
             """
         }
         return LabServer.Recipe(port: port) { machine in
+            if let user {
+                _ = try await machine.command(
+                    ["prosodyctl", "--config", home.file, "register", user, "lab.example", password])
+            }
             let process = try await machine.spawn(["prosody", "-F", "--config", home.file])
             _ = try await process.line(containing: "Activated service 'c2s' on")
             return process

@@ -6,14 +6,15 @@ extension LabServer.Recipe {
     /// - Parameters:
     ///   - settings: more lines of its configuration for this port.
     ///   - environment: of its process.
+    ///   - directory: where it keeps sessions, and what is queued for them, when it is asked to end; `nil` for nowhere.
     public static func mosquitto(
-        port: UInt16 = 1883, settings: [String] = [], environment: [String: String] = [:]
+        port: UInt16 = 1883, settings: [String] = [], environment: [String: String] = [:],
+        keeping directory: String? = nil
     ) -> LabServer.Recipe {
         // `user root`, since in a user namespace there is nobody else to become; no persistence, so that nothing of a
         // former run comes back.
-        let usual = [
-            "allow_anonymous true", "user root", "persistence false", "log_dest stderr", "log_type all",
-        ]
+        let kept = directory.map { ["persistence true", "persistence_location \($0)/"] } ?? ["persistence false"]
+        let usual = ["allow_anonymous true", "user root", "log_dest stderr", "log_type all"] + kept
         let configuration = (["listener \(port)"] + settings + usual).joined(separator: "\n")
         return LabServer.Recipe(port: port) { machine in
             // From a shell's here-document, so that no file is left behind.

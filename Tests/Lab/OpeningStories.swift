@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DialtoneAPI
+import DialtoneClient
+import Foundation
+import LabSupport
+import Platform
+import Testing
+
+/// Clients that left an opening sleep while flows come and go; real servers take what the daemon says for them.
+@Suite("A night of outages", .lab, .timeLimit(.minutes(10)))
+struct OpeningStories {
+    private static let address = LabNetwork.serverAddress(.v4)
+    private static let client = "sleeper"
+    private static let topic = "night"
+
+    /// A directory that goes with the test.
+    private final class Folder {
+        let path = NSTemporaryDirectory() + "dialtone-night-\(UUID().uuidString)"
+        init() throws { try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true) }
+        deinit { try? FileManager.default.removeItem(atPath: path) }
+    }
+
+    // MARK: - MQTT
+
+    @Test(.server("mosquitto"))
+    func `with an opening left, the client sleeps through forty outages and finds what was queued`() async throws {
+        let folder = try Folder()
+        let recipe = LabServer.Recipe.mosquitto(keeping: folder.path)
+        try await Story.tell(by: recipe) { story in
+            let flow = try await story.agent.client.take(Story.connection)
+            let epoch = flow.epoch
+            let client = MQTTClient(OwnedDescriptor(flow.release()))
+            #expect(client.logIn(Self.client, topic: Self.topic))
+            try await story.agent.client.park(
+                Story.connection, epoch: epoch, opening: MQTT.opening(Self.client, topic: Self.topic))
+            _ = try await story.events.event("parked") { $0.kind == .parked }
+            let evening = story.now
+
+            try await sleep(through: Outage.forty.dropLast(), story)
+            let events = story.events.events.dropFirst(evening)
+            #expect(events.filter { [.wake, .openingFailed, .arrived].contains($0.kind) } == [])
+            // Nobody was ever told that calls can come while they could not.
+            #expect(events.allSatisfy { $0.connection.session != .unknown && $0.connection.holder == .daemon })
+            let logins = story.server.log.lines.count { $0.text.contains("as \(Self.client) (") }
+            #expect(logins > 0)
+
+            let queued = (1...20).map { "message \($0)" }
+            try await queue(queued, in: story)
+            let morning = try await story.agent.client.take(Story.connection)
+            let reader = MQTTClient(OwnedDescriptor(morning.release()))
+            #expect(reader.distinctMessages(queued.count) == queued)
+            let wakes = story.events.events.dropFirst(evening).compactMap(\.wake).filter { $0.stage == .began }
+            #expect(wakes.map(\.reasons) == [["data"]])
+            // What was left is a secret.
+            #expect(!story.agent.process.lines.contains { $0.text.contains("swordfish") })
+        }
+    }
+
+    private func sleep(through outages: some Sequence<Outage>, _ story: Story) async throws {
+        for outage in outages { try await story.suffer(outage) { $0.session == .open } }
+    }
+
+    /// The last outage of the night, in which the broker gets something for the client.
+    private func queue(_ messages: [String], in story: Story) async throws {
+        let before = story.now
+        for uplink in Uplink.allCases { try await story.lab.takeDown(uplink) }
+        _ = try await story.becomes(.waiting, after: before)
+        _ = try await story.lab.server.command(
+            ["mosquitto_pub", "-h", "127.0.0.1", "-t", Self.topic, "-q", "1", "-l"],
+            input: messages.map { $0 + "\n" }.joined())
+        for uplink in Uplink.allCases { try await story.lab.bringUp(uplink) }
+        _ = try await story.events.event("the wake", after: before) { $0.wake?.stage == .began }
+    }
+
+    @Test(.server("mosquitto"))
+    func `without one, it is woken once by each of forty`() async throws {
+        let folder = try Folder()
+        try await Story.tell(by: .mosquitto(keeping: folder.path)) { story in
+            let dialtone = story.agent.client
+            func logIn() async throws {
+                let flow = try await dialtone.take(Story.connection)
+                let epoch = flow.epoch
+                #expect(MQTTClient(OwnedDescriptor(flow.release())).logIn(Self.client, topic: Self.topic))
+                try await dialtone.park(Story.connection, epoch: epoch)
+            }
+            try await logIn()
+            _ = try await story.events.event("parked") { $0.kind == .parked }
+            let evening = story.now
+            for outage in Outage.forty {
+                let before = story.now
+                try await story.suffer(outage) { $0.session == .none }
+                _ = try await story.events.event("the wake", after: before) { $0.wake?.stage == .began }
+                try await logIn()
+                _ = try await story.events.event("parked", after: before) { $0.kind == .parked }
+            }
+            let wakes = story.events.events.dropFirst(evening).compactMap(\.wake).filter { $0.stage == .began }
+            #expect(wakes.map(\.reasons) == [[String]](repeating: ["reconnected"], count: Outage.forty.count))
+        }
+    }
+
+    @Test(.server("mosquitto"))
+    func `a login that the server refuses calls the client, and is tried ever more rarely`() async throws {
+        let folder = try Folder()
+        let passwords = "\(folder.path)/passwords"
+        try await LabNetwork.with { lab in
+            _ = try await lab.server.command(["mosquitto_passwd", "-b", "-c", passwords, "user", "another"])
+            let recipe = LabServer.Recipe.mosquitto(settings: ["password_file \(passwords)"])
+            let server = try await LabServer.start(recipe, on: lab.server)
+            let agent = try await LabAgent.start(on: lab.host)
+            let events = try await EventRecorder.start(on: agent)
+            _ = try await agent.client.open(
+                .init(
+                    remote: "mqtt://\(Self.address)", name: "office",
+                    opening: MQTT.opening(Self.client, topic: Self.topic),
+                    backoff: .init(baseMilliseconds: 100, maximumMilliseconds: 60_000)))
+            let fourth = try await events.event("the fourth refusal") {
+                $0.connection.state == .backingOff && $0.connection.attempt == 5
+            }
+            let told = events.events.filter { $0.sequence <= fourth.sequence }
+            #expect(told.count { $0.kind == .openingFailed } == 4)
+            #expect(
+                told.first { $0.kind == .openingFailed }?.reason
+                    == "the server answered step 1 of the opening otherwise than expected")
+            #expect(told.allSatisfy { $0.connection.session != .open })
+            #expect(told.filter { $0.connection.state == .backingOff }.map(\.connection.attempt) == [2, 3, 4, 5])
+            _ = try await server.log.line(containing: "not authorised")
+            #expect(!agent.process.lines.contains { $0.text.contains("swordfish") })
+            #expect(events.disorder == nil)
+        }
+    }
+
+    @Test(.server("mosquitto")) func `over a WebSocket`() async throws {
+        func frame(_ packet: [UInt8]) -> String {
+            // A client's frames are masked; by zeros, they read as they are (RFC 6455, section 5.3).
+            MQTT.escaped([0x82, 0x80 | UInt8(packet.count), 0, 0, 0, 0] + packet)
+        }
+        let upgrade = [
+            "GET /mqtt HTTP/1.1", "Host: lab", "Upgrade: websocket", "Connection: Upgrade",
+            "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Protocol: mqtt",
+            "", "",
+        ].joined(separator: #"\r\n"#)
+        let opening: [ConnectionsAPI.OpeningStep] = [
+            .init(
+                send: upgrade,
+                expect: .init(bytes: "HTTP/1.1 101", until: #"\r\n\r\n"#, contains: "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=")),
+            .init(
+                send: frame(MQTT.connect(Self.client)),
+                expect: .init(bytes: #"\x82\x04\x20\x02\x0?\x00"#)),
+            .init(
+                send: frame(MQTT.subscribe(Self.topic)),
+                expect: .init(bytes: #"\x82"#, message: "websocket", contains: #"\x90\x03\x00\x01\x01"#)),
+        ]
+        let recipe = LabServer.Recipe.mosquittoOverWebSocket(port: 9001)
+        try await Story.tell(by: recipe, to: "ws://\(Self.address):9001/mqtt", { $0.opening = opening }) { story in
+            _ = try await story.events.event("the session") { $0.kind == .sessionOpened }
+            for outage in [Outage.roam, .comeBack, .restart] {
+                try await story.suffer(outage) { $0.session == .open }
+            }
+            #expect(!story.events.events.contains { $0.kind == .wake || $0.kind == .openingFailed })
+        }
+    }
+
+    // MARK: - XMPP
+
+    /// SASL PLAIN, a stream of its own, a resource and presence (RFC 6120, sections 6 and 7; RFC 6121, section 4.2).
+    private static func opening(_ password: String) -> [ConnectionsAPI.OpeningStep] {
+        let stream =
+            "<?xml version='1.0'?><stream:stream to='lab.example' version='1.0' xmlns='jabber:client' "
+            + "xmlns:stream='http://etherx.jabber.org/streams'>"
+        let login = Data("\0juliet\0\(password)".utf8).base64EncodedString()
+        let features = "</stream:features>"
+        return [
+            .init(send: stream, expect: .init(until: features, contains: "PLAIN")),
+            .init(
+                send: "<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='PLAIN'>\(login)</auth>",
+                expect: .init(bytes: "<success", until: ">")),
+            .init(send: stream, expect: .init(until: features, contains: "urn:ietf:params:xml:ns:xmpp-bind")),
+            .init(
+                send: "<iq type='set' id='b'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'>"
+                    + "<resource>door</resource></bind></iq>",
+                expect: .init(bytes: "<iq ", until: "</iq>", contains: "type='result'")),
+            // Which comes back to whoever sent it (RFC 6121, section 4.2.2).
+            .init(send: "<presence/>", expect: .init(bytes: "<presence ", until: ">", contains: "/door")),
+        ]
+    }
+
+    @Test(.server("prosody")) func `prosody: logged in for its client after each outage`() async throws {
+        let recipe = LabServer.Recipe.prosody(user: "juliet", password: "secret")
+        try await Story.tell(by: recipe, to: "xmpp://\(Self.address)", { $0.opening = Self.opening("secret") }) {
+            story in
+            _ = try await story.events.event("the session") { $0.kind == .sessionOpened }
+            for outage in [Outage.roam, .comeBack, .restart, .crash] {
+                try await story.suffer(outage) { $0.session == .open }
+            }
+            _ = try await story.server.log.line(containing: "Authenticated as juliet@lab.example")
+            #expect(!story.events.events.contains { $0.kind == .openingFailed })
+            // What the server sends is the client's, from the first byte behind the opening.
+            let flow = try await story.agent.client.take(Story.connection)
+            #expect(flow.connection.session == .open)
+        }
+    }
+
+    @Test(.server("prosody")) func `prosody: a password that is wrong is told, and its answer left`() async throws {
+        let recipe = LabServer.Recipe.prosody(user: "juliet", password: "secret")
+        try await Story.tell(by: recipe, to: "xmpp://\(Self.address)", { $0.opening = Self.opening("guess") }) {
+            story in
+            let failed = try await story.events.event("the refusal") { $0.kind == .openingFailed }
+            #expect(failed.reason == "the server answered step 2 of the opening otherwise than expected")
+            #expect(failed.connection.session == .none)
+            let flow = try await story.agent.client.take(Story.connection)
+            #expect(
+                MQTTClient(OwnedDescriptor(flow.release())).text(untilIncluding: "</failure>").hasPrefix("<failure"))
+        }
+    }
+}
+
+/// One of the things that end a flow, or make it move. In this order each finds the network as the next one needs it.
+private enum Outage: CaseIterable {
+    /// The better uplink goes, and the other one takes over.
+    case roam
+    /// That one goes, too, and comes back.
+    case darkness
+    /// The better uplink is back.
+    case comeBack
+    /// Its cable is pulled, and plugged in again.
+    case cut
+    case restart
+    /// A new lease with another address.
+    case lease
+    case crash
+    /// A lease with the address of before.
+    case oldLease
+
+    /// A night of them. It takes a minute: after ten dials in a row a connection makes one in two seconds
+    /// (`DialBudget`), and each of these takes one.
+    static let forty = (0..<5).flatMap { _ in allCases }
+}
+
+extension Story {
+    /// Lets something happen, and waits for a new flow with the session that is wanted.
+    fileprivate func suffer(
+        _ outage: Outage, _ hasSession: (ConnectionsAPI.Connection) -> Bool
+    ) async throws {
+        let before = now
+        let old = try #require(try await agent.client.connections().first)
+        var address = old.localAddress?.prefix { $0 != ":" } ?? ""
+        switch outage {
+        case .roam:
+            address = Uplink.wan1.address(.v4)[...]
+            try await lab.takeDown(.wan0)
+        case .darkness:
+            try await lab.takeDown(.wan1)
+            _ = try await becomes(.waiting, after: before)
+            try await lab.bringUp(.wan1)
+        case .comeBack:
+            address = Uplink.wan0.address(.v4)[...]
+            try await lab.bringUp(.wan0)
+        case .cut:
+            try await lab.cut(.wan0)
+            _ = try await becomes(.waiting, after: before)
+            try await lab.plug(.wan0)
+        case .restart:
+            try await server.stop()
+            try await server.restart()
+        case .lease:
+            address = "192.0.2.9"
+            try await lab.replaceAddress(.v4, on: .wan0, with: "192.0.2.9/24")
+        case .crash:
+            try await server.kill()
+            try await server.restart()
+        case .oldLease:
+            address = Uplink.wan0.address(.v4)[...]
+            try await lab.bringUp(.wan0)
+            try await lab.removeAddress("192.0.2.9/24", from: .wan0)
+        }
+        _ = try await events.event("a session from \(address) after \(outage)", after: before) {
+            $0.connection.state == .ready && $0.connection.epoch > old.epoch && hasSession($0.connection)
+                && $0.connection.localAddress?.hasPrefix("\(address):") == true
+        }
+    }
+}
