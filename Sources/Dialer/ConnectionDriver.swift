@@ -351,11 +351,8 @@ extension ConnectionDriver: FlowOwner {
         case .connected(let local, let remote, let security):
             // Before anybody hears of it: who parks it relies on that.
             if let store = context.store { flow.keep(in: store) }
-            let standing = machine.status.epoch
-            if let current = flows[standing], current !== flow, current.isParked, current.unreadBytes > 0 {
-                // Came in this very turn. Whoever moves away now leaves it behind.
-                process(.arrived(epoch: standing))
-            }
+            // What came in this very turn: whoever moves away now leaves it behind.
+            if machine.status.epoch != flow.epoch { keeper.sortInput(on: machine.status.epoch) }
             process(.dialSucceeded(epoch: flow.epoch, local: local, remote: remote, security: security))
         case .connectFailed(let failure):
             process(.dialFailed(epoch: flow.epoch, failure))

@@ -137,6 +137,8 @@ final class FlowKeeper {
     /// Sends nothing any more on a flow that is about to be closed, and awaits nothing. Why it ended comes with the
     /// next event (``heard(_:on:)``).
     func forget(_ epoch: UInt64) {
+        // An answer that is there would else be taken for what the client has to read yet.
+        _ = readAnswers(epoch)
         if let kept = kept[epoch], kept.wake != nil, let heartbeat = kept.heartbeat, heartbeat.bounds != nil {
             lastSilence = kept.flow.dataSilence.map { ($0, heartbeat.kind.figures.cadence.interval) }
             if let beat = kept.outstanding, let network = kept.network, !kept.flow.isDrained {
@@ -249,7 +251,11 @@ final class FlowKeeper {
         }
     }
 
-    /// Sorts what has come: answers are read, the rest is the client's.
+    /// Sorts what has come, also where nobody was told of it yet: answers are read, the rest is the client's.
+    func sortInput(on epoch: UInt64) {
+        if let flow = kept[epoch]?.flow, flow.unreadBytes > 0 { inputArrived(on: epoch) }
+    }
+
     private func inputArrived(on epoch: UInt64) {
         let isUndecided = readAnswers(epoch)
         if !isUndecided, let kept = kept[epoch], kept.isWatched, kept.flow.unreadBytes > 0 {

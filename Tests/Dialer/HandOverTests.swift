@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
+import NetworkPath
 import Platform
 import Supervisor
 import TLSTestSupport
@@ -152,6 +153,44 @@ import Testing
         #expect(taken.read(6) == "INVITE")
         peer.close()
         #expect(await surroundings.entered(.backingOff)?.reason == .remoteClosed)
+        connection.close()
+    }
+
+    // MARK: - Answers to keepalives
+
+    private static let heartbeat = Heartbeat(.crlf, interval: .milliseconds(100), answerDeadline: .seconds(10))
+
+    /// A parked connection, its server's end, and a keepalive on its way whose answer has not come.
+    private func pinging(_ server: borrowing LoopbackServer) async throws -> (ConnectionDriver, Peer) {
+        let (connection, peer) = try await ready(to: server, heartbeat: Self.heartbeat)
+        let socket = try take(connection)
+        try connection.park(socket.epoch)
+        _ = await event(.parked)
+        let heard = try peer.listen(toMessagesOf: 4)
+        #expect(await heard.next() == "\r\n\r\n")
+        return (connection, peer)
+    }
+
+    @Test func anAnswerThatCameWithTheFlowsEndIsNothingForItsClient() async throws {
+        let server = try LoopbackServer()
+        let (connection, peer) = try await pinging(server)
+        // In one turn, so that nobody has seen it when the flow is closed.
+        peer.send("\r\n")
+        connection.redial()
+        #expect(await surroundings.entered(.ready)?.status.epoch == 2)
+        #expect(try take(connection).epoch == 2)
+        connection.close()
+    }
+
+    @Test func norIsItWhereABetterFlowComesInTheSameTurn() async throws {
+        let server = try LoopbackServer()
+        let (connection, peer) = try await pinging(server)
+        // The new flow's connect is told first.
+        surroundings.path = .loopback(source: IPAddress(v4: 0x7F00_0009))
+        peer.send("\r\n")
+        let told = await surroundings.events.next { $0.kind == .arrived || $0.status.epoch == 2 }
+        #expect(told?.kind == .stateChanged)
+        #expect(try take(connection).epoch == 2)
         connection.close()
     }
 
