@@ -37,7 +37,7 @@ struct OpeningStories {
             _ = try await story.events.event("parked") { $0.kind == .parked }
             let evening = story.now
 
-            try await sleep(through: Outage.forty.dropLast(), story)
+            try await endure(Outage.forty.dropLast(), story)
             let events = story.events.events.dropFirst(evening)
             #expect(events.filter { [.wake, .openingFailed, .arrived].contains($0.kind) } == [])
             // Nobody was ever told that calls can come while they could not.
@@ -57,7 +57,7 @@ struct OpeningStories {
         }
     }
 
-    private func sleep(through outages: some Sequence<Outage>, _ story: Story) async throws {
+    private func endure(_ outages: some Sequence<Outage>, _ story: Story) async throws {
         for outage in outages { try await story.suffer(outage) { $0.session == .open } }
     }
 
