@@ -68,7 +68,10 @@ public struct Heartbeat: Hashable, Sendable {
         let longest = KeepaliveFigures.mqtt(keepAlive: promise).cadence.interval
         var heartbeat = self
         if cadence.interval > longest { heartbeat.cadence = cadence(each: longest) }
-        heartbeat.bounds = bounds.map { min($0.lowerBound, longest)...min($0.upperBound, longest) }
+        heartbeat.bounds = bounds.flatMap { bounds in
+            // What is shorter than the protocol's shortest leaves nothing to be learned.
+            longest < bounds.lowerBound ? nil : bounds.lowerBound...min(bounds.upperBound, longest)
+        }
         return heartbeat
     }
 
