@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import DialtoneAPI
-import Glibc
-import Platform
 
 /// The few packets of MQTT 3.1.1 that a subscriber needs.
 enum MQTT {
@@ -23,10 +21,12 @@ enum MQTT {
     private static func text(_ text: String) -> [UInt8] { [0, UInt8(text.utf8.count)] + Array(text.utf8) }
 
     /// What a client leaves to log in again: CONNECT, and SUBSCRIBE, whose answer messages may overtake.
-    static func opening(_ client: String, topic: String, password: String = "swordfish") -> [ConnectionsAPI.OpeningStep]
-    {
-        [
-            .init(send: escaped(connect(client, password: password)), expect: .init(bytes: #"\x20\x02\x0?\x00"#)),
+    static func opening(
+        _ client: String, topic: String, password: String = "swordfish", keepAlive: UInt8 = 60
+    ) -> [ConnectionsAPI.OpeningStep] {
+        let connect = connect(client, password: password, keepAlive: keepAlive)
+        return [
+            .init(send: escaped(connect), expect: .init(bytes: #"\x20\x02\x0?\x00"#)),
             .init(
                 send: escaped(subscribe(topic)), expect: .init(bytes: #"\x90\x03\x00\x01\x01"#),
                 overtakenBy: [#"\x3?"#, #"\x62"#]),
@@ -42,50 +42,17 @@ enum MQTT {
     }
 }
 
-/// The client's end of a flow that it took, read in packets.
-final class MQTTClient {
-    private let socket: OwnedDescriptor
-    private var rest: [UInt8] = []
-
-    init(_ socket: consuming OwnedDescriptor) {
-        // A test that fails does not hang.
-        var limit = timeval(tv_sec: 30, tv_usec: 0)
-        setsockopt(socket.number, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
-        self.socket = socket
-    }
-
-    func send(_ bytes: [UInt8]) { _ = Glibc.send(socket.number, bytes, bytes.count, CInt(MSG_NOSIGNAL)) }
-
+extension ClientSocket {
     /// The next packet; `nil` at the end of the stream.
-    func next() -> [UInt8]? {
-        while true {
-            // All of the test's are shorter than 128 bytes.
-            if rest.count >= 2, rest.count >= 2 + Int(rest[1]) {
-                defer { rest.removeFirst(2 + Int(rest[1])) }
-                return Array(rest.prefix(2 + Int(rest[1])))
-            }
-            var buffer = [UInt8](repeating: 0, count: 4096)
-            let count = recv(socket.number, &buffer, buffer.count, 0)
-            if count <= 0 { return nil }
-            rest += buffer.prefix(count)
-        }
-    }
-
-    /// What comes next, up to and with `end`; what came before the stream's end where that is sooner.
-    func text(untilIncluding end: String) -> String {
-        while true {
-            let text = String(decoding: rest, as: UTF8.self)
-            if text.contains(end) { return text }
-            var buffer = [UInt8](repeating: 0, count: 4096)
-            let count = recv(socket.number, &buffer, buffer.count, 0)
-            if count <= 0 { return text }
-            rest += buffer.prefix(count)
-        }
+    func nextPacket() -> [UInt8]? {
+        // All of the tests' are shorter than 128 bytes.
+        guard let head = bytes(2), let content = bytes(Int(head[1])) else { return nil }
+        return head + content
     }
 
     /// The text of the next PUBLISH, which is acknowledged; other packets are passed over. `nil` at the end.
     func nextMessage() -> String? {
-        while let packet = next() {
+        while let packet = nextPacket() {
             guard packet[0] >> 4 == 3 else { continue }
             let topic = 4 + Int(packet[2]) << 8 + Int(packet[3])
             send(MQTT.acknowledgement(of: Array(packet[topic..<topic + 2])))
@@ -104,12 +71,12 @@ final class MQTTClient {
         return messages
     }
 
-    /// Logs in, as a client does that was not left to sleep.
-    func logIn(_ client: String, topic: String) -> Bool {
-        send(MQTT.connect(client))
-        guard let accepted = next(), accepted[0] == 0x20, accepted[3] == 0 else { return false }
+    /// Logs in to a broker, as a client does that was not left to sleep.
+    func logIn(_ client: String, topic: String, keepAlive: UInt8 = 60) -> Bool {
+        send(MQTT.connect(client, keepAlive: keepAlive))
+        guard let accepted = nextPacket(), accepted[0] == 0x20, accepted[3] == 0 else { return false }
         send(MQTT.subscribe(topic))
-        while let packet = next() { if packet[0] == 0x90 { return packet[4] == 1 } }
+        while let packet = nextPacket() { if packet[0] == 0x90 { return packet[4] == 1 } }
         return false
     }
 }

@@ -30,7 +30,7 @@ struct OpeningStories {
         try await Story.tell(by: recipe) { story in
             let flow = try await story.agent.client.take(Story.connection)
             let epoch = flow.epoch
-            let client = MQTTClient(OwnedDescriptor(flow.release()))
+            let client = ClientSocket(OwnedDescriptor(flow.release()))
             #expect(client.logIn(Self.client, topic: Self.topic))
             try await story.agent.client.park(
                 Story.connection, epoch: epoch, opening: MQTT.opening(Self.client, topic: Self.topic))
@@ -48,7 +48,7 @@ struct OpeningStories {
             let queued = (1...20).map { "message \($0)" }
             try await queue(queued, in: story)
             let morning = try await story.agent.client.take(Story.connection)
-            let reader = MQTTClient(OwnedDescriptor(morning.release()))
+            let reader = ClientSocket(OwnedDescriptor(morning.release()))
             #expect(reader.distinctMessages(queued.count) == queued)
             let wakes = story.events.events.dropFirst(evening).compactMap(\.wake).filter { $0.stage == .began }
             #expect(wakes.map(\.reasons) == [["data"]])
@@ -81,7 +81,7 @@ struct OpeningStories {
             func logIn() async throws {
                 let flow = try await dialtone.take(Story.connection)
                 let epoch = flow.epoch
-                #expect(MQTTClient(OwnedDescriptor(flow.release())).logIn(Self.client, topic: Self.topic))
+                #expect(ClientSocket(OwnedDescriptor(flow.release())).logIn(Self.client, topic: Self.topic))
                 try await dialtone.park(Story.connection, epoch: epoch)
             }
             try await logIn()
@@ -131,24 +131,15 @@ struct OpeningStories {
     }
 
     @Test(.server("mosquitto")) func `over a WebSocket`() async throws {
-        func frame(_ packet: [UInt8]) -> String {
-            // A client's frames are masked; by zeros, they read as they are (RFC 6455, section 5.3).
-            MQTT.escaped([0x82, 0x80 | UInt8(packet.count), 0, 0, 0, 0] + packet)
-        }
-        let upgrade = [
-            "GET /mqtt HTTP/1.1", "Host: lab", "Upgrade: websocket", "Connection: Upgrade",
-            "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Protocol: mqtt",
-            "", "",
-        ].joined(separator: #"\r\n"#)
         let opening: [ConnectionsAPI.OpeningStep] = [
             .init(
-                send: upgrade,
-                expect: .init(bytes: "HTTP/1.1 101", until: #"\r\n\r\n"#, contains: "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=")),
+                send: MQTT.escaped(WebSocket.upgrade),
+                expect: .init(bytes: "HTTP/1.1 101", until: #"\r\n\r\n"#, contains: WebSocket.acceptance)),
             .init(
-                send: frame(MQTT.connect(Self.client)),
+                send: MQTT.escaped(WebSocket.frame(MQTT.connect(Self.client))),
                 expect: .init(bytes: #"\x82\x04\x20\x02\x0?\x00"#)),
             .init(
-                send: frame(MQTT.subscribe(Self.topic)),
+                send: MQTT.escaped(WebSocket.frame(MQTT.subscribe(Self.topic))),
                 expect: .init(bytes: #"\x82"#, message: "websocket", contains: #"\x90\x03\x00\x01\x01"#)),
         ]
         let recipe = LabServer.Recipe.mosquittoOverWebSocket(port: 9001)
@@ -163,31 +154,11 @@ struct OpeningStories {
 
     // MARK: - XMPP
 
-    /// SASL PLAIN, a stream of its own, a resource and presence (RFC 6120, sections 6 and 7; RFC 6121, section 4.2).
-    private static func opening(_ password: String) -> [ConnectionsAPI.OpeningStep] {
-        let stream =
-            "<?xml version='1.0'?><stream:stream to='lab.example' version='1.0' xmlns='jabber:client' "
-            + "xmlns:stream='http://etherx.jabber.org/streams'>"
-        let login = Data("\0juliet\0\(password)".utf8).base64EncodedString()
-        let features = "</stream:features>"
-        return [
-            .init(send: stream, expect: .init(until: features, contains: "PLAIN")),
-            .init(
-                send: "<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='PLAIN'>\(login)</auth>",
-                expect: .init(bytes: "<success", until: ">")),
-            .init(send: stream, expect: .init(until: features, contains: "urn:ietf:params:xml:ns:xmpp-bind")),
-            .init(
-                send: "<iq type='set' id='b'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'>"
-                    + "<resource>door</resource></bind></iq>",
-                expect: .init(bytes: "<iq ", until: "</iq>", contains: "type='result'")),
-            // Which comes back to whoever sent it (RFC 6121, section 4.2.2).
-            .init(send: "<presence/>", expect: .init(bytes: "<presence ", until: ">", contains: "/door")),
-        ]
-    }
-
     @Test(.server("prosody")) func `prosody: logged in for its client after each outage`() async throws {
         let recipe = LabServer.Recipe.prosody(user: "juliet", password: "secret")
-        try await Story.tell(by: recipe, to: "xmpp://\(Self.address)", { $0.opening = Self.opening("secret") }) {
+        try await Story.tell(
+            by: recipe, to: "xmpp://\(Self.address)", { $0.opening = XMPP.opening("juliet", "secret") }
+        ) {
             story in
             _ = try await story.events.event("the session") { $0.kind == .sessionOpened }
             for outage in [Outage.roam, .comeBack, .restart, .crash] {
@@ -203,14 +174,15 @@ struct OpeningStories {
 
     @Test(.server("prosody")) func `prosody: a password that is wrong is told, and its answer left`() async throws {
         let recipe = LabServer.Recipe.prosody(user: "juliet", password: "secret")
-        try await Story.tell(by: recipe, to: "xmpp://\(Self.address)", { $0.opening = Self.opening("guess") }) {
+        try await Story.tell(by: recipe, to: "xmpp://\(Self.address)", { $0.opening = XMPP.opening("juliet", "guess") })
+        {
             story in
             let failed = try await story.events.event("the refusal") { $0.kind == .openingFailed }
             #expect(failed.reason == "the server answered step 2 of the opening otherwise than expected")
             #expect(failed.connection.session == .none)
             let flow = try await story.agent.client.take(Story.connection)
             #expect(
-                MQTTClient(OwnedDescriptor(flow.release())).text(untilIncluding: "</failure>").hasPrefix("<failure"))
+                ClientSocket(OwnedDescriptor(flow.release())).text(untilIncluding: "</failure>").hasPrefix("<failure"))
         }
     }
 }

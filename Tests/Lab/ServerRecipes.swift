@@ -53,7 +53,10 @@ extension LabServer.Recipe {
     /// - Parameters:
     ///   - user: who has an account; `nil` for nobody.
     ///   - password: the user's, which may be said in the clear.
-    static func prosody(port: UInt16 = 5222, user: String? = nil, password: String = "") -> LabServer.Recipe {
+    ///   - patience: after how many seconds of silence it sends a blank to see whether anybody is there.
+    static func prosody(
+        port: UInt16 = 5222, user: String? = nil, password: String = "", patience: Int = 840
+    ) -> LabServer.Recipe {
         let home = ServerHome { directory in
             """
             run_as_root = true
@@ -66,6 +69,7 @@ extension LabServer.Recipe {
             authentication = "internal_plain"
             c2s_ports = { \(port) }
             c2s_direct_tls_ports = {}
+            network_settings = { read_timeout = \(patience) }
             log = { { levels = { min = "info" }, to = "console" } }
             VirtualHost "lab.example"
 
