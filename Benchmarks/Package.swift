@@ -16,14 +16,21 @@ let package = Package(
     name: "Benchmarks",
     dependencies: [.package(name: "dialtone", path: "..")],
     targets: [
-        .target(name: "CBench", linkerSettings: [.linkedLibrary("ssl"), .linkedLibrary("crypto")]),
+        .target(name: "CAsking"),
+        .target(
+            name: "CBench", dependencies: ["CAsking"],
+            linkerSettings: [.linkedLibrary("ssl"), .linkedLibrary("crypto")]),
         .executableTarget(
             name: "bench",
-            dependencies: ["CBench"]
+            dependencies: ["CAsking", "CBench"]
                 + ["DialtoneClient", "LabSupport", "Models", "Presentation", "Reachability"].map {
                     .product(name: $0, package: "dialtone")
                 },
             swiftSettings: strict),
+        // Whom the agent wakes, and who wakes without it. Static, since it is started for single messages.
+        .executableTarget(
+            name: "sleeper", dependencies: ["CAsking"],
+            linkerSettings: [.unsafeFlags(["-static-executable", "-use-ld=lld"])]),
         // What the pure parts do in virtual time, for docs/.
         .executableTarget(
             name: "figures", dependencies: [.product(name: "Models", package: "dialtone")], swiftSettings: strict),

@@ -12,8 +12,10 @@
 #include <netinet/in.h>
 #include <netinet/ip.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -29,19 +31,13 @@ struct bench_stamper {
     char end;
     atomic_size_t count;
     int64_t stamps[capacity];
-    // Those of BENCH_CONNECTIONS and BENCH_SESSIONS, stamp by stamp, up to `closed` closed again.
+    // What was accepted, stamp by stamp, up to `closed` closed again.
     int connections[capacity];
     size_t closed;
     struct bench_identity *identity;
     pthread_mutex_t lock;
     char last[bench_message_size];
 };
-
-int64_t bench_now(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 // The TCP header of an IPv4 packet, if it has one.
 static const struct tcphdr *tcp_header(const unsigned char *bytes, size_t count) {
@@ -52,7 +48,16 @@ static const struct tcphdr *tcp_header(const unsigned char *bytes, size_t count)
 }
 
 static bool accepts(const struct bench_stamper *stamper) {
-    return stamper->source == BENCH_CONNECTIONS || stamper->source == BENCH_SESSIONS;
+    switch (stamper->source) {
+    case BENCH_CONNECTIONS:
+    case BENCH_SESSIONS:
+    case BENCH_ANSWERS: return true;
+    case BENCH_NOTICES:
+    case BENCH_MESSAGES:
+    case BENCH_SYNS:
+    case BENCH_ENDS: return false;
+    }
+    return false;
 }
 
 static bool counts(const struct bench_stamper *stamper, const unsigned char *bytes, size_t count) {
@@ -63,9 +68,21 @@ static bool counts(const struct bench_stamper *stamper, const unsigned char *byt
     case BENCH_ENDS: return (tcp = tcp_header(bytes, count)) != NULL && (tcp->fin || tcp->rst);
     case BENCH_NOTICES:
     case BENCH_CONNECTIONS:
-    case BENCH_SESSIONS: return true;
+    case BENCH_SESSIONS:
+    case BENCH_ANSWERS: return true;
     }
     return false;
+}
+
+// Does what comes before an accepted connection counts, and says when it did.
+static bool begin(const struct bench_stamper *stamper, int connection, int64_t *at) {
+    struct asking_answer answer = {0};
+    int64_t sent_at;
+    if (stamper->source == BENCH_SESSIONS && !bench_secure(connection, stamper->identity)) return false;
+    if (stamper->source == BENCH_ANSWERS && asking_ask(connection, 1, 2, &sent_at, &answer) != ASKING_ANSWERED)
+        return false;
+    *at = stamper->source == BENCH_ANSWERS ? answer.read_at : bench_now();
+    return true;
 }
 
 // Keeps the beginning of the last message among some that were read; the byte that ends it is none of it.
@@ -87,11 +104,11 @@ static void *run(void *argument) {
         ssize_t count = accepts(stamper)
             ? accept4(stamper->descriptor, NULL, NULL, SOCK_CLOEXEC)
             : read(stamper->descriptor, bytes, sizeof bytes);
-        if (stamper->source == BENCH_SESSIONS && count >= 0 && !bench_secure((int)count, stamper->identity)) {
+        int64_t now = bench_now();
+        if (accepts(stamper) && count >= 0 && !begin(stamper, (int)count, &now)) {
             close((int)count);
             continue;
         }
-        int64_t now = bench_now();
         if (count < 0 && (errno == EINTR || errno == ENOBUFS)) continue;
         // The other end is gone; whoever waits for a stamp says so.
         if (count < 0 || (count == 0 && stamper->source == BENCH_MESSAGES)) return NULL;
@@ -173,6 +190,27 @@ int bench_open_listener(uint16_t port) {
     int descriptor = bound(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), &address, sizeof address);
     if (descriptor >= 0 && listen(descriptor, 4096) != 0) return -1;
     return descriptor;
+}
+
+int bench_accept(int listener) {
+    struct pollfd wait = {.fd = listener, .events = POLLIN};
+    if (poll(&wait, 1, 5000) == 1) return accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+    errno = ETIMEDOUT;
+    return -1;
+}
+
+int bench_call(const char *path, const char *method) {
+    char text[256];
+    int length = snprintf(text, sizeof text, "{\"method\":\"%s\"}", method) + 1;
+    int agent = bench_connect_unix(path);
+    if (agent < 0) return -1;
+    ssize_t count = send(agent, text, (size_t)length, MSG_NOSIGNAL);
+    char reply[65536];
+    do {
+        count = count > 0 ? recv(agent, reply, sizeof reply, 0) : -1;
+    } while (count > 0 && reply[count - 1] != 0);
+    close(agent);
+    return count > 0 ? 0 : -1;
 }
 
 int bench_connect_unix(const char *path) {

@@ -12,11 +12,19 @@ final class Agent: Sendable {
 
     private let files: AgentFiles
 
-    /// Starts a daemon with this configuration and returns when it serves.
-    init(_ daemon: String, on machine: Namespace, configuration: String = "") async throws {
-        files = try AgentFiles(configuration)
-        process = try await machine.spawn(files.command(daemon))
+    /// Where it listens.
+    var socket: String { files.socket }
+
+    /// One that serves already.
+    init(_ process: LabProcess, _ files: AgentFiles) {
+        (self.process, self.files) = (process, files)
         client = DialtoneClient(path: files.socket)
+    }
+
+    /// Starts a daemon with this configuration and returns when it serves.
+    convenience init(_ daemon: String, on machine: Namespace, configuration: String = "") async throws {
+        let files = try AgentFiles(configuration)
+        self.init(try await machine.spawn(files.command(daemon)), files)
         do {
             _ = try files.connect()
         } catch {
@@ -64,10 +72,24 @@ final class Agent: Sendable {
 
     /// Waits until so many connections are in a state.
     func wait(for state: ConnectionsAPI.Connection.State, of count: Int = 1) async throws {
+        try await wait(for: "\(count) connections to be \(state)", of: count) { $0.state == state }
+    }
+
+    /// Waits until no client has a connection or is woken.
+    func waitUntilParked() async throws {
+        try await wait(for: "all connections to be parked", of: 0) {
+            $0.state != .ready || $0.holder == .client || $0.unreadBytes ?? 0 > 0 || $0.wake != nil
+        }
+    }
+
+    private func wait(
+        for awaited: String, of count: Int, where matches: (ConnectionsAPI.Connection) -> Bool
+    ) async throws {
         for _ in 0..<3000 {
-            if try await client.connections().count(where: { $0.state == state }) == count { return }
+            if try await client.connections().count(where: matches) == count { return }
             try await Task.sleep(for: .milliseconds(10))
         }
-        throw LabError.timedOut(awaited: "\(count) connections to be \(state)", limit: .seconds(30), state: "not yet")
+        let state = "\(try await client.connections().prefix(3))"
+        throw LabError.timedOut(awaited: awaited, limit: .seconds(30), state: state)
     }
 }

@@ -31,10 +31,13 @@ final class AgentFiles: Sendable {
     }
 
     /// The command line. Nothing is logged but trouble, as in production; what is logged shows beside the table.
-    func command(_ daemon: String) -> [String] {
+    func command(_ daemon: String) -> [String] { managedCommand(daemon) + ["--socket", socket] }
+
+    /// The command line of one that is passed its socket.
+    func managedCommand(_ daemon: String) -> [String] {
         // The state of this machine's own daemon is none of the benchmark's.
-        let arguments = [daemon, "--socket", socket, "--config", configuration, "--log-level", "warning"]
-        return ["env", "STATE_DIRECTORY=\(directory)/state"] + arguments
+        let environment = ["env", "STATE_DIRECTORY=\(directory)/state"]
+        return environment + [daemon, "--config", configuration, "--log-level", "warning"]
     }
 
     /// A connection to the daemon, as soon as it serves.

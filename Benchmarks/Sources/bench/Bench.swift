@@ -15,6 +15,7 @@ enum Bench {
             case nil:
                 Output.fail("usage: scripts/in-lab bench PATH-OF-DIALTONED [ROW...]; rows: \(Row.names)", status: 64)
             case LatencyProbe.option: try await LatencyProbe.runHere(Array(arguments.dropFirst()))
+            case FloodProbe.option: try await FloodProbe.runHere(Array(arguments.dropFirst()))
             case LoadProbe.option: try LoadProbe.runHere(Array(arguments.dropFirst()))
             case let daemon?:
                 try await measure(daemon, try rows(named: arguments.dropFirst()))

@@ -2,6 +2,7 @@
 
 internal import CBench
 internal import DialtoneAPI
+internal import Glibc
 internal import LabSupport
 internal import Platform
 
@@ -29,22 +30,37 @@ enum DialProbe {
     }
 }
 
-/// From the kernel's word that the first uplink is down to the new connection over the second, as the server accepts
-/// it.
+/// From the kernel's word that the first uplink is down to the new connection over the second.
 enum FailoverProbe {
-    static func measure(_ daemon: String) async throws -> Measurement {
+    /// What counts as there again.
+    enum End {
+        /// The server has accepted the new connection.
+        case accepted
+        /// The client, which slept, has taken it and read what the server said on it at once.
+        case read
+    }
+
+    static func measure(_ daemon: String, until end: End) async throws -> Measurement {
         try await LabNetwork.with { lab in
             let port: UInt16 = 7000
-            let accepted = try await lab.server.run {
-                try Stamper(opened("listening", bench_open_listener(port)), BENCH_CONNECTIONS)
+            let ends = try await lab.server.run {
+                try Stamper(
+                    opened("listening", bench_open_listener(port)), end == .read ? BENCH_ANSWERS : BENCH_CONNECTIONS)
             }
             let bare = try await lab.host.run { try Stamper.bareReader() }
             let agent = try await Agent(daemon, on: lab.host)
+            if end == .read {
+                let client = try await lab.host.spawn([LabAgent.program("sleeper"), "take", agent.socket, "c0"])
+                _ = try await client.line(containing: "following")
+            }
             return try await Rounds(count: 40, warmUp: 3, pause: .milliseconds(300)).measure(
-                against: bare, accepted
+                against: bare, ends
             ) { _ in
                 try await lab.bringUp(.wan0)
+                let before = ends.count
                 try await agent.reopen(port: port)
+                while ends.count == before { usleep(1000) }
+                try await agent.waitUntilParked()
             } event: { _ in
                 try await lab.takeDown(.wan0)
             }

@@ -43,10 +43,17 @@ enum ProcessCost {
 
     /// The processor time that a process has had, its own and the kernel's for it, in hundredths of a second (USER_HZ).
     static func time(of processID: CInt) throws -> Int {
+        // utime and stime are the fields 14 and 15.
+        try fields(of: processID).dropFirst(11).prefix(2).reduce(0) { $0 + (Int($1) ?? 0) }
+    }
+
+    /// Whether a signal has stopped it.
+    static func isStopped(_ processID: CInt) throws -> Bool { try fields(of: processID).first == "T" }
+
+    /// What `/proc/PID/stat` has from the third field on. The second, the name in parentheses, may hold blanks.
+    private static func fields(of processID: CInt) throws -> [Substring] {
         let text = String(decoding: try Data(contentsOf: URL(filePath: "/proc/\(processID)/stat")), as: UTF8.self)
-        // The name, in parentheses, may hold blanks. utime and stime are the fields 14 and 15; the one behind it is 3.
-        let fields = text.split(separator: ")").last?.split(separator: " ") ?? []
-        return fields.dropFirst(11).prefix(2).reduce(0) { $0 + (Int($1) ?? 0) }
+        return text.split(separator: ")").last?.split(separator: " ") ?? []
     }
 
     /// The lines of the form `Name: number …`.

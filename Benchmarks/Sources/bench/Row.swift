@@ -17,6 +17,9 @@ enum Row: String, CaseIterable {
     case idle
     case memory
     case many
+    case wake
+    case kill
+    case flood
 
     static var names: String { allCases.map(\.rawValue).joined(separator: ", ") }
 
@@ -40,14 +43,19 @@ enum Row: String, CaseIterable {
             report.add("route usable again to SYN at the server", toReach: "5 ms", try await DialProbe.measure(daemon))
         case .failover:
             report.add(
-                "first uplink dies, second is there: to accept", toReach: "50 ms",
-                try await FailoverProbe.measure(daemon))
-            report.add("  until what the server sends arrives again", toReach: "50 ms", "not yet (issue 5)")
+                "first uplink dies, second is there: to the server's accept", toReach: "",
+                try await FailoverProbe.measure(daemon, until: .accepted))
+            report.add(
+                "  until what the server sends is read again", toReach: "50 ms",
+                try await FailoverProbe.measure(daemon, until: .read))
         case .roam: report.add(roam: try await RoamProbe.measure(daemon))
         case .keepalive: report.add(keepalive: try KeepaliveWakes.compute())
         case .load: report.add(load: try await LoadProbe.runApart(daemon, in: home))
         case .idle: report.add(idle: try await IdleProbe.measure(daemon))
         case .memory: report.add(memory: try await MemoryProbe.measure(daemon))
+        case .wake: report.add(wakes: try await WakeProbe.measure(daemon))
+        case .kill: report.add(kills: try await KillProbe.measure(daemon))
+        case .flood: report.add(floods: try await FloodProbe.runApart(daemon, in: home))
         case .many: report.add(many: try await ManyProbe.measure(daemon))
         }
     }

@@ -85,3 +85,15 @@ func opened(_ operation: String, _ number: CInt) throws -> OwnedDescriptor {
     guard number >= 0 else { throw SystemError.last(operation) }
     return OwnedDescriptor(number)
 }
+
+/// A socket of the server's, for whoever shares it.
+final class OwnedEnd: Sendable {
+    private let descriptor: OwnedDescriptor
+
+    init(_ descriptor: consuming OwnedDescriptor) { self.descriptor = descriptor }
+
+    var number: CInt { descriptor.number }
+
+    /// The next connection to a listening one.
+    func accept() throws -> OwnedEnd { OwnedEnd(try opened("accepting a connection", bench_accept(number))) }
+}

@@ -4,12 +4,11 @@
 // changes of routes without a process started for them. Functions return -1 with errno set on failure.
 #pragma once
 
+#include <CAsking.h>
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-// Nanoseconds of CLOCK_MONOTONIC, on which all stamps are.
-int64_t bench_now(void);
 
 // What a thread waits for.
 enum bench_source {
@@ -26,6 +25,8 @@ enum bench_source {
     BENCH_CONNECTIONS,
     // The same, secured: the end of the server's handshake. See bench_start_securing.
     BENCH_SESSIONS,
+    // The same, asked a question as soon as it is accepted: the moment when the client had read that.
+    BENCH_ANSWERS,
 };
 
 // A thread that notes times. It lives as long as the process; what is noted beyond its room (65,536) is lost.
@@ -43,7 +44,7 @@ struct bench_identity *bench_make_identity(const char *address, const char *path
 // Starts a thread that secures each connection with TLS before it counts, one after the other.
 struct bench_stamper *bench_start_securing(int descriptor, struct bench_identity *identity);
 
-// Closes the connections that it has accepted; for BENCH_CONNECTIONS and BENCH_SESSIONS, while none arrive.
+// Closes the connections that it has accepted; for those that accept, while none arrive.
 void bench_close_connections(struct bench_stamper *stamper);
 
 // How many times it has noted, and each of them.
@@ -61,6 +62,24 @@ int bench_open_packets(void);
 
 // A socket that listens on all addresses; the kernel completes handshakes on it, with or without accept(2).
 int bench_open_listener(uint16_t port);
+
+// Accepts a connection; ETIMEDOUT where none comes in five seconds.
+int bench_accept(int listener);
+
+// Calls a method without parameters, over a connection of its own, and waits for the first reply.
+int bench_call(const char *path, const char *method);
+
+// A client that calls as fast as it can, over and over, for as long as the process lives. Without `reads` it never
+// looks at an answer.
+struct bench_flood;
+
+struct bench_flood *bench_start_flood(const char *path, const char *call, bool reads);
+
+// How many answers it has read.
+size_t bench_flood_count(const struct bench_flood *flood);
+
+// Ends it, and its connection.
+void bench_end_flood(struct bench_flood *flood);
 
 // A connection to a Unix socket.
 int bench_connect_unix(const char *path);
