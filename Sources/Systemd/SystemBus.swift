@@ -26,6 +26,7 @@ final class SystemBus {
     private let address: String
     private let connected: @AgentQueue () -> Void
     private let lost: @AgentQueue () -> Void
+    private let unreachable: (@AgentQueue (SystemError) -> Void)?
     private var bus: OpaquePointer?
     private var isConnected = false
     private var watch: Watch?
@@ -53,10 +54,16 @@ final class SystemBus {
     ///   - address: where it is, in D-Bus's form.
     ///   - connected: is called at each new connection, to subscribe and to ask.
     ///   - lost: is called when it went, and all subscriptions with it.
-    init(address: String, connected: @escaping @AgentQueue () -> Void, lost: @escaping @AgentQueue () -> Void) {
+    ///   - unreachable: where this is given, no bus is waited for: it is called, with what the kernel says, when there
+    ///     is none to connect to.
+    init(
+        address: String, connected: @escaping @AgentQueue () -> Void, lost: @escaping @AgentQueue () -> Void,
+        unreachable: (@AgentQueue (SystemError) -> Void)? = nil
+    ) {
         self.address = address
         self.connected = connected
         self.lost = lost
+        self.unreachable = unreachable
         connect()
     }
 
@@ -129,10 +136,14 @@ final class SystemBus {
 
     private func connect() {
         timer = nil
-        guard sd_bus_new(&bus) >= 0, sd_bus_set_watch_bind(bus, 1) >= 0, sd_bus_set_bus_client(bus, 1) >= 0,
-            sd_bus_set_address(bus, address) >= 0, sd_bus_start(bus) >= 0
+        guard sd_bus_new(&bus) >= 0, sd_bus_set_watch_bind(bus, unreachable == nil ? 1 : 0) >= 0,
+            sd_bus_set_bus_client(bus, 1) >= 0, sd_bus_set_address(bus, address) >= 0
         else { return drop() }
-        update()
+        let result = sd_bus_start(bus)
+        if result >= 0 { return update() }
+        guard let unreachable else { return drop() }
+        disconnect()
+        unreachable(SystemError("connecting to \(address)", code: -result))
     }
 
     private func process() {

@@ -105,14 +105,16 @@ public final class UnitManager {
             bus?.call(Self.service, Self.root, Self.manager, "Subscribe") { _ in }
             for request in pending { send(request) }
         } lost: { [weak self] in
-            self?.lost()
+            self?.lost("the bus is gone")
+        } unreachable: { [weak self] in
+            self?.lost("there is no bus: \($0)")
         }
     }
 
-    private func lost() {
+    private func lost(_ reason: String) {
         isConnected = false
         // What was asked may have been done, or not: who asked decides anew.
-        for request in pending { finish(request, .failure(Failure(text: "the bus is gone"))) }
+        for request in pending { finish(request, .failure(Failure(text: reason))) }
     }
 
     private func send(_ request: Pending) {
