@@ -8,6 +8,9 @@ extension ConnectionPolicy {
         self.init(remote: try Remote(settings.remote), user: PacketOwner.user(for: owner))
         keepAlive(settings.keepalive)
         opening = settings.opening
+        // A program that reads its standard input knows nothing of flows: it goes on where the one before stopped, as a
+        // server of inetd's does with the next message.
+        keepsAbandonedFlow = settings.keepsAbandonedFlow ?? settings.wake?.usesStandardStreams ?? false
         if let makesBeforeBreak = settings.makesBeforeBreak { movesToBetterPath = makesBeforeBreak }
         if let initial = settings.backoff.initial { backoff.base = initial }
         if let factor = settings.backoff.factor { backoff.multiplier = factor }

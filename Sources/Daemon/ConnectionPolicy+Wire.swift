@@ -7,7 +7,9 @@ internal import Varlink
 
 extension ConnectionPolicy {
     /// The policy that a client asks for, for packets of that client's user.
-    init(_ wire: ConnectionsAPI.Open.Parameters, user: UInt32) throws(VarlinkFailure) {
+    ///
+    /// - Parameter redials: whether there is somewhere to dial; not for a socket that was adopted alone.
+    init(_ wire: ConnectionsAPI.Open.Parameters, user: UInt32, redials: Bool = true) throws(VarlinkFailure) {
         let remote: Remote
         do throws(RemoteError) {
             remote = try Remote(wire.remote)
@@ -15,11 +17,13 @@ extension ConnectionPolicy {
             throw VarlinkFailure(ConnectionsAPI.InvalidRemote(remote: wire.remote, reason: error.description))
         }
         self.init(remote: remote, user: PacketOwner.user(for: user))
+        self.redials = redials
         let isPrivileged = user == 0 || user == geteuid()
         if let keepalive = wire.keepalive {
             keepAlive(try KeepaliveSettings(keepalive, mayWakeMachine: isPrivileged))
         }
         if let steps = wire.opening { opening = try Opening(steps) }
+        if let keepsAbandonedFlow = wire.keepAbandoned { self.keepsAbandonedFlow = keepsAbandonedFlow }
         if let makesBeforeBreak = wire.makeBeforeBreak { movesToBetterPath = makesBeforeBreak }
         if let backoff = wire.backoff {
             if let base = backoff.baseMilliseconds { self.backoff.base = .milliseconds(base) }

@@ -57,11 +57,9 @@ extension ConnectionRegistry {
 
     private static func policy(of kept: KeptConnection, _ configured: ConfiguredConnection?) -> ConnectionPolicy? {
         guard kept.isConfigured else {
-            var policy = try? ConnectionPolicy(
+            return try? ConnectionPolicy(
                 JSONDecoder().decode(ConnectionsAPI.Open.Parameters.self, from: Data(kept.parameters)),
-                user: kept.owner)
-            policy?.redials = kept.redials
-            return policy
+                user: kept.owner, redials: kept.redials)
         }
         guard let remote = try? Remote(kept.remote) else { return nil }
         if let configured, configured.owner == kept.owner, configured.policy.remote == remote,

@@ -3,6 +3,7 @@
 internal import Activation
 internal import Dialer
 internal import DialtoneAPI
+internal import Glibc
 internal import Platform
 internal import Supervisor
 internal import Varlink
@@ -35,9 +36,8 @@ enum HandoverService {
     private static func take(
         _ name: String, from registry: ConnectionRegistry, _ exchange: VarlinkExchange<ConnectionsAPI.Take>
     ) throws(VarlinkFailure) {
-        // One whose process cannot be watched, as one of another PID namespace, gives the flow back by parking alone.
-        let process = try? ProcessHandle(exchange.openPeerProcess())
         do throws(RegistryError) {
+            let process = try caller(of: exchange)
             let flow = try registry.take(name, by: process, for: exchange.peer.uid)
             guard let connection = try registry.wire(of: name, for: exchange.peer.uid) else {
                 throw .noSuchConnection
@@ -52,23 +52,53 @@ enum HandoverService {
         }
     }
 
+    /// The process that a flow is given to; `nil` for one that cannot be watched, as one of another PID namespace: it
+    /// gives the flow back by parking alone.
+    ///
+    /// - Throws: where it has ended. Its end, which gives a flow back, would not be told any more.
+    private static func caller(
+        of exchange: VarlinkExchange<ConnectionsAPI.Take>
+    ) throws(RegistryError) -> ProcessHandle? {
+        let number = exchange.peer.pid
+        // Of another PID namespace it has no number here.
+        guard number > 0 else { return nil }
+        var refusal = SystemError("giving the flow to process \(number), which connected and has ended", code: ESRCH)
+        do throws(SystemError) {
+            let process = try ProcessHandle(exchange.openPeerProcess())
+            if process.isAlive { return process }
+        } catch {
+            switch error.code {
+            // Before Linux 6.16 the kernel has no descriptor for a process that was reaped.
+            case ESRCH, EINVAL: break
+            case EMFILE, ENFILE: refusal = error
+            default: return nil
+            }
+        }
+        throw .system(refusal)
+    }
+
     private static func adopt(
         _ parameters: ConnectionsAPI.Adopt.Parameters, into registry: ConnectionRegistry,
         _ exchange: VarlinkExchange<ConnectionsAPI.Adopt>
     ) throws(VarlinkFailure) -> String {
-        let descriptor = try exchange.takeDescriptor(parameters.fileDescriptor, parameter: "fileDescriptor")
         let user = exchange.peer.uid
+        // What is refused stays the call's, which knows how to close what a client sent without waiting for it.
+        let number = try exchange.descriptor(parameters.fileDescriptor, parameter: "fileDescriptor")
         let socket: AdoptedSocket
         do throws(AdoptedSocket.Unfit) {
-            socket = try AdoptedSocket(descriptor)
+            socket = try AdoptedSocket(number)
         } catch {
             throw VarlinkFailure(ConnectionsAPI.InvalidDescriptor(name: parameters.name, reason: error.reason))
         }
-        let remote = parameters.remote ?? "tcp://\(socket.remote)"
-        let given = parameters.opening(remote)
-        var policy = try ConnectionPolicy(given, user: user)
-        policy.redials = parameters.remote != nil
+        if let remote = parameters.remote, socket.localURL != nil {
+            // Its path would be watched, and the flow has no part in that.
+            let reason = "a socket of this machine ends without another one to take its place: leave the remote out"
+            throw VarlinkFailure(ConnectionsAPI.InvalidRemote(remote: remote, reason: reason))
+        }
+        let given = parameters.opening(parameters.remote ?? socket.localURL ?? "tcp://\(socket.remote)")
+        let policy = try ConnectionPolicy(given, user: user, redials: parameters.remote != nil)
         let adoption = Adoption(local: socket.local, remote: socket.remote)
+        let descriptor = try exchange.takeDescriptor(parameters.fileDescriptor, parameter: "fileDescriptor")
         do throws(RegistryError) {
             return try registry.adopt(parameters.name, descriptor, adoption, policy, owner: user, given: given.encoded)
         } catch {

@@ -29,6 +29,8 @@ final class RegisteredConnection {
     private var subject: RecordedEvent.Subject?
     /// The process that has the flow, as far as it can be watched.
     private var holder: ProcessHandle?
+    /// Whether the agent launched it: then its end is told with how it ended.
+    private var isHolderLaunched = false
     /// The process that is taking the flow in this moment.
     private(set) var taker: ProcessHandle?
     /// Whether a user, or the configuration, has no use for it any more.
@@ -114,8 +116,14 @@ final class RegisteredConnection {
     /// - Parameter process: the client, whose end gives the flow back; `nil` where it cannot be watched.
     func take(by process: ProcessHandle?) throws(RegistryError) -> HandedFlow {
         guard let driver else { throw .notReady(.waiting) }
-        if driver.status.custody?.holder == .client, let holder, holder.number != process?.number, holder.isAlive {
-            throw .heldByClient(holder.number)
+        if driver.status.custody?.holder == .client, let holder {
+            if holder.isAlive || isHolderLaunched {
+                if holder.number != process?.number { throw .heldByClient(holder.number) }
+            } else {
+                // It ended in this moment, and nobody may read on where it stopped.
+                self.holder = nil
+                driver.abandon(driver.status.epoch)
+            }
         }
         taker = process
         defer { taker = nil }
@@ -135,6 +143,7 @@ final class RegisteredConnection {
 
     func hold(_ epoch: UInt64, by process: ProcessHandle?) {
         holder = process
+        isHolderLaunched = false
         try? process?.onEnd { [weak self, weak process] in
             guard let self, let process, holder === process else { return }
             holder = nil
@@ -271,14 +280,17 @@ extension RegisteredConnection: WakeSubject {
     }
 
     // Its end is told with how it ended, and gives the flow back then.
-    func programHas(_ epoch: UInt64, _ process: ProcessHandle) { holder = process }
+    func programHas(_ epoch: UInt64, _ process: ProcessHandle) {
+        holder = process
+        isHolderLaunched = true
+    }
 
     func programGaveBack(_ epoch: UInt64, _ way: ReturnOfFlow) {
         holder = nil
         switch way {
         // One that parked it by itself, or outlived it, has nothing left to give back.
         case .inOrder: try? driver?.park(epoch)
-        case .abandoned: driver?.abandon(epoch)
+        case .abandoned: driver?.abandon(epoch, isAlone: true)
         case .untouched: driver?.takeBack(epoch)
         }
     }

@@ -111,9 +111,15 @@ public final class ConnectionDriver {
     }
 
     /// The client that had the flow is gone, and did not park it.
-    public func abandon(_ epoch: UInt64) {
-        flows[epoch]?.isParked = true
-        process(.abandoned(epoch: epoch))
+    ///
+    /// What it has not read is there for the next one, where it is known to have neither read nor written: then it stood
+    /// between two messages.
+    ///
+    /// - Parameter isAlone: whether nobody else can have a descriptor of the flow from it. Then the flow itself goes on.
+    public func abandon(_ epoch: UInt64, isAlone: Bool = false) {
+        let isUntouched = flows[epoch]?.isUntouched ?? false
+        flows[epoch]?.isParked = isUntouched || policy.keepsAbandonedFlow
+        process(.abandoned(epoch: epoch, isUntouched: isUntouched && isAlone))
     }
 
     /// Makes a new flow in place of whatever there is: now, or as soon as a server that asked to be left alone for a
@@ -242,7 +248,7 @@ public final class ConnectionDriver {
     /// Closes a flow; one with bytes that a client has not read is kept for it.
     private func end(_ flow: Flow, _ reason: CloseReason) {
         switch reason {
-        case .closeRequested, .abandoned:
+        case .closeRequested:
             flow.close(aborting: false)
         case .replaced where flow.wasHandedOver && !flow.isParked:
             // Its client has not heard of the new one yet.
@@ -250,7 +256,7 @@ public final class ConnectionDriver {
                 flow, Timers.shared.schedule(after: Self.lingeringTime) { [weak self] in self?.closeLingering() }
             )
         case .pathLost, .pathMoved, .localAddressRemoved, .dialFailed, .timedOut, .outrun, .unanswered, .replaced,
-            .overslept, .remoteClosed, .failed, .superseded:
+            .overslept, .remoteClosed, .failed, .superseded, .abandoned:
             guard flow.isParked, flow.unreadBytes > 0 else {
                 return flow.close(aborting: reason == .localAddressRemoved)
             }

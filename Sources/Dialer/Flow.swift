@@ -42,8 +42,13 @@ final class Flow {
     private(set) var wasHandedOver = false
     /// Whether what arrives is for a client that sleeps.
     var isParked = false {
-        didSet { relay?.isDelivering = !isParked }
+        didSet {
+            relay?.isDelivering = !isParked
+            if isParked { handedAt = nil }
+        }
     }
+    /// How far the stream was in both directions when the client got it.
+    private var handedAt: Progress?
     /// What the client of a flow with TLS reads and writes, from when one first took it.
     private var relay: Relay?
     /// What it is secured with, from its connect on.
@@ -283,6 +288,8 @@ final class Flow {
     /// Changes what of the socket may change: the keepalive, the user timeout, how its packets are marked.
     func configure(_ options: SocketOptions) throws(SystemError) {
         self.options = options
+        // They are of the Internet's protocols.
+        if remote == .none { return }
         switch descriptor {
         case .some(let descriptor): try options.apply(to: descriptor, of: remote.address.family)
         case .none: break
@@ -314,7 +321,7 @@ final class Flow {
 
     /// What the kernel says of a flow that is connected.
     var information: tcp_info? {
-        guard isConnected, let number = number else { return nil }
+        guard isConnected, remote != .none, let number = number else { return nil }
         var information = tcp_info()
         var length = socklen_t(MemoryLayout<tcp_info>.size)
         guard getsockopt(number, CInt(IPPROTO_TCP), TCP_INFO, &information, &length) == 0 else { return nil }
@@ -346,8 +353,7 @@ final class Flow {
             // Of the open file description, which both share: this process says for each call that it does not wait.
             let flags = fcntl(copy.number, F_GETFL)
             if flags & O_NONBLOCK != 0 { _ = fcntl(copy.number, F_SETFL, flags & ~O_NONBLOCK) }
-            wasHandedOver = true
-            isParked = false
+            noteHandover()
             return copy
         }
         let relay: Relay
@@ -358,8 +364,7 @@ final class Flow {
             self.relay = relay
         }
         let copy = try relay.clientsEnd()
-        wasHandedOver = true
-        isParked = false
+        noteHandover()
         relay.isDelivering = true
         repeat {
             relay.exchange(with: security, over: number)
@@ -368,6 +373,22 @@ final class Flow {
         } while registration == nil && security.unreadBytes > 0 && relay.hasRoom
         registration?.update(security.interest)
         return copy
+    }
+
+    private func noteHandover() {
+        wasHandedOver = true
+        isParked = false
+        handedAt = handedAt ?? progress
+    }
+
+    /// Whether the client that has the flow is known to have neither read nor written yet.
+    var isUntouched: Bool { handedAt.map { $0 == progress } ?? false }
+
+    /// How far the stream is in both directions; `nil` where nobody counts, as with a socket of this machine.
+    private var progress: Progress? {
+        if security != nil { return relay?.progress ?? Progress(read: 0, written: 0) }
+        guard let number, remote != .none else { return nil }
+        return Progress(ofTCP: number)
     }
 
     /// Ends the flow, but for what it has received: that is there for the client to take.

@@ -25,6 +25,9 @@ final class Relay {
     private var hasEnded = false
     /// Whether the client's side took all that was offered to it last.
     private(set) var hasRoom = true
+    /// How many bytes went into the pair in each direction.
+    private var delivered: UInt64 = 0
+    private var taken: UInt64 = 0
     /// Whether plaintext goes to the client. What a parked flow receives stays with the session, where it is watched.
     var isDelivering = false
 
@@ -56,6 +59,13 @@ final class Relay {
     /// Whether the client has written what is not encrypted yet.
     var hasUnsentBytes: Bool { Self.queued(ours.number) > 0 }
 
+    /// What the client has read and written so far.
+    var progress: Progress {
+        Progress(
+            read: delivered - UInt64(unreadBytes),
+            written: taken + UInt64(Self.queued(ours.number)) + (hasEnded ? 1 : 0))
+    }
+
     private static func queued(_ number: CInt) -> Int {
         var count: CInt = 0
         return ioctl(number, UInt(FIONREAD), &count) == 0 ? Int(count) : 0
@@ -78,6 +88,7 @@ final class Relay {
                 security.close(over: socket)
             }
             guard count > 0 else { return }
+            taken += UInt64(count)
             guard security.send(Array(UnsafeRawBufferPointer(rebasing: buffer[..<count])), over: socket) else { return }
         }
     }
@@ -90,6 +101,7 @@ final class Relay {
             guard count > 0 else { return }
             let sent = send(ours.number, buffer.baseAddress, count, CInt(MSG_DONTWAIT) | CInt(MSG_NOSIGNAL))
             guard sent > 0 else { return hasRoom = false }
+            delivered += UInt64(sent)
             _ = security.read(into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<sent]))
         }
     }

@@ -94,6 +94,8 @@ extension ConnectionsAPI {
             public var tls: TLS?
             /// How long bytes may stay without acknowledgement until the connection counts as lost.
             public var userTimeoutMilliseconds: Int?
+            /// Whether a flow is kept whose client is gone without having parked it.
+            public var keepAbandoned: Bool?
             /// Whether a better path is taken while the old one still works.
             public var makeBeforeBreak: Bool?
             /// How its packets are marked for the network.
@@ -108,14 +110,15 @@ extension ConnectionsAPI {
                 /// Named as the properties.
                 case remote, name, keepalive, opening, backoff, tls, userTimeoutMilliseconds, makeBeforeBreak
                 /// Named as the properties.
-                case trafficClass, priority, mark
+                case keepAbandoned, trafficClass, priority, mark
             }
 
             /// A connection; what is left out is the default.
             public init(
                 remote: String, name: String? = nil, keepalive: Keepalive? = nil, opening: [OpeningStep]? = nil,
                 backoff: Backoff? = nil, tls: TLS? = nil, userTimeoutMilliseconds: Int? = nil,
-                makeBeforeBreak: Bool? = nil, trafficClass: String? = nil, priority: Int? = nil, mark: Int? = nil
+                keepAbandoned: Bool? = nil, makeBeforeBreak: Bool? = nil, trafficClass: String? = nil,
+                priority: Int? = nil, mark: Int? = nil
             ) {
                 self.remote = remote
                 self.name = name
@@ -124,6 +127,7 @@ extension ConnectionsAPI {
                 self.backoff = backoff
                 self.tls = tls
                 self.userTimeoutMilliseconds = userTimeoutMilliseconds
+                self.keepAbandoned = keepAbandoned
                 self.makeBeforeBreak = makeBeforeBreak
                 self.trafficClass = trafficClass
                 self.priority = priority
@@ -137,7 +141,9 @@ extension ConnectionsAPI {
                 case .opening: OpeningStep.self
                 case .backoff: Backoff.self
                 case .tls: TLS.self
-                case .remote, .name, .userTimeoutMilliseconds, .makeBeforeBreak, .trafficClass, .priority, .mark: nil
+                case .remote, .name, .userTimeoutMilliseconds, .keepAbandoned, .makeBeforeBreak, .trafficClass,
+                    .priority, .mark:
+                    nil
                 }
             }
         }

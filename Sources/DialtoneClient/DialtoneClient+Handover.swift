@@ -21,7 +21,7 @@ public struct TakenFlow: ~Copyable, Sendable {
 
 extension DialtoneClient {
     /// Takes a connection's flow, to read and write it. The daemon keeps a copy until it is parked; a client that ends
-    /// without parking loses no byte that it has not read.
+    /// without parking loses no byte, unless it has read or written some before.
     public func take(_ name: String) async throws(DialtoneError) -> TakenFlow {
         let answer = try await callWithDescriptors(ConnectionsAPI.Take.self, .init(name: name), nil)
         guard let descriptor = await answer.descriptors.take(answer.reply.fileDescriptor) else {

@@ -186,7 +186,7 @@ public struct ConnectionStateMachine: ~Copyable {
         case .taken(let epoch): taken(epoch, &turn)
         case .parked(let epoch): parked(epoch, &turn)
         case .returned(let epoch): returned(epoch, &turn)
-        case .abandoned(let epoch): abandoned(epoch, &turn)
+        case .abandoned(let epoch, let isUntouched): abandoned(epoch, isUntouched: isUntouched, &turn)
         case .openingLeft(let opening): openingLeft(opening, &turn)
         case .openingAnswered(let epoch, let awaited, let begun): openingAnswered(epoch, awaited, begun, &turn)
         case .sessionOpened(let epoch): sessionOpened(epoch, &turn)

@@ -17,8 +17,10 @@ extension ConnectionStateMachine {
                 policy.livenessFigures, connectedAt: adoption.lastProof ?? turn.now,
                 hasAnsweredKeepalives: hasAnsweredKeepalives),
             custody: adoption.custody)
-        turn.perform(.observePath(policy.target))
-        turn.perform(.configureSocket(epoch: adoption.epoch, policy.socketOptions))
+        if !policy.remote.isOfThisMachine {
+            turn.perform(.observePath(policy.target))
+            turn.perform(.configureSocket(epoch: adoption.epoch, policy.socketOptions))
+        }
         state = .ready(ready)
         if let past = adoption.past {
             since = past.since
@@ -73,11 +75,15 @@ extension ConnectionStateMachine {
     }
 
     /// The client that had the flow is gone, and did not say where in the stream it was.
-    mutating func abandoned(_ epoch: UInt64, _ turn: inout Turn<some RandomNumberGenerator>) {
+    ///
+    /// - Parameter isUntouched: whether it has neither read nor written: then the flow is what it was.
+    mutating func abandoned(_ epoch: UInt64, isUntouched: Bool, _ turn: inout Turn<some RandomNumberGenerator>) {
         guard case .ready(let ready) = state, ready.epoch == epoch, ready.custody.holder == .client else { return }
-        guard policy.keepsAbandonedFlow else { return redial(because: .clientGone, closing: .abandoned, &turn) }
-        hand(epoch, because: .clientGone, kind: .abandoned, &turn) { _ in
-            Custody(holder: .daemon, session: .unknown)
+        guard isUntouched || policy.keepsAbandonedFlow else {
+            return redial(because: .clientGone, closing: .abandoned, &turn)
+        }
+        hand(epoch, because: .clientGone, kind: .abandoned, &turn) { custody in
+            Custody(holder: .daemon, session: isUntouched ? custody.session : .unknown)
         }
     }
 

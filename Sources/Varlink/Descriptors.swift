@@ -49,6 +49,12 @@ public final class VarlinkDescriptors {
         return descriptor
     }
 
+    /// The number of the one at `place`, which stays here; `nil` if there is none, or if it was taken.
+    func number(at place: Int) -> CInt? {
+        guard numbers.indices.contains(place), numbers[place] >= 0 else { return nil }
+        return numbers[place]
+    }
+
     private func remove(_ place: Int) -> OwnedDescriptor? {
         guard numbers.indices.contains(place), numbers[place] >= 0 else { return nil }
         defer { numbers[place] = -1 }

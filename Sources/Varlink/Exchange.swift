@@ -102,6 +102,16 @@ public final class VarlinkExchange<M: VarlinkMethod> {
         set { progress.onCancel = newValue }
     }
 
+    /// The number of a descriptor that rode on the call and stays the call's, to look at it before it is taken.
+    ///
+    /// - Throws: as ``takeDescriptor(_:parameter:)``.
+    public func descriptor(_ place: Int, parameter: String) throws(VarlinkFailure) -> CInt {
+        guard let number = progress.descriptors?.number(at: place) else {
+            throw VarlinkFailure(VarlinkService.InvalidParameter(parameter: parameter))
+        }
+        return number
+    }
+
     /// A descriptor that rode on the call, for the caller of this function to own. Those that nobody took are closed
     /// when the call is answered.
     ///

@@ -24,7 +24,8 @@ struct Open: AsyncParsableCommand {
             .init(
                 remote: remote, name: name, keepalive: policy.keepalive.wire,
                 opening: try policy.opening.wire(), tls: policy.tls.wire,
-                userTimeoutMilliseconds: policy.userTimeoutMilliseconds, makeBeforeBreak: policy.makeBeforeBreak,
+                userTimeoutMilliseconds: policy.userTimeoutMilliseconds, keepAbandoned: policy.keepAbandoned,
+                makeBeforeBreak: policy.makeBeforeBreak,
                 trafficClass: policy.trafficClass, priority: policy.priority, mark: policy.mark))
         Output.write([reply.name])
     }

@@ -11,6 +11,16 @@ struct PolicyOptions: ParsableArguments {
     var mark: Int?
 
     @Flag(
+        name: .customLong("keep-abandoned"),
+        help: """
+            Keep a flow whose client ends without parking it, for the next client to read on. By default it is made \
+            anew, for nobody knows where in the stream that client was.
+            """)
+    var keepsAbandonedFlow = false
+
+    var keepAbandoned: Bool? { keepsAbandonedFlow ? true : nil }
+
+    @Flag(
         inversion: .prefixedNo,
         help: "Whether to move to a better path while the old one still works: dialled first, then left.")
     var makeBeforeBreak: Bool?

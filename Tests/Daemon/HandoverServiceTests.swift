@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Activation
+import Dialer
 import DialtoneAPI
 import Glibc
 import NetworkPath
 import Platform
+import Supervisor
 import Testing
 import Varlink
 
@@ -138,26 +140,6 @@ struct HandoverServiceTests {
         #expect(refusal.name == "brought")
     }
 
-    @Test(arguments: ["/dev/null", "listener"])
-    func `what is no connected socket is refused with the reason`(what: String) async throws {
-        let descriptors = VarlinkDescriptors()
-        let place = descriptors.append(
-            try what == "listener" ? server.duplicate() : OwnedDescriptor(open(what, O_RDONLY | O_CLOEXEC)))
-        let result: Result<VarlinkAnswer<ConnectionsAPI.Adopt>, VarlinkCallError> =
-            try await answer("the refusal") { done in
-                client.callWithDescriptors(
-                    ConnectionsAPI.Adopt.self, .init(name: "brought", fileDescriptor: place), descriptors, done)
-            }
-        guard case .failure(.refused(let failure)) = result,
-            let error = failure.decoded(as: ConnectionsAPI.InvalidDescriptor.self)
-        else {
-            Issue.record("\(result)")
-            return
-        }
-        #expect(error.reason == (what == "listener" ? "it listens, and is connected to nobody" : "it is not a socket"))
-        #expect(bench.registry.count == 0)
-    }
-
     // MARK: - Processes
 
     /// The flow is what a process does with it: it is given back when the process ends without having parked it.
@@ -173,6 +155,57 @@ struct HandoverServiceTests {
         let anew = try await connection { $0.state == .ready && $0.epoch == 2 }
         #expect(anew.holder == .daemon)
         #expect(anew.session == .none)
+    }
+
+    /// Two ask in the same moment, in either order: one has it, and the other is told who.
+    @Test func `of two processes that take, one gets the flow`() async throws {
+        _ = try await ready()
+        let sleepers = [try Sleeper(), try Sleeper()]
+        defer { for sleeper in sleepers { sleeper.end() } }
+        let processes = try sleepers.map { try ProcessHandle($0.process) }
+        #expect(try bench.registry.take("loop", by: processes[0], for: 0).epoch == 1)
+        #expect(throws: RegistryError.heldByClient(sleepers[0].process)) {
+            _ = try bench.registry.take("loop", by: processes[1], for: 0)
+        }
+        // Parked, it is the other one's turn, and who parks what another one has by now is told nothing else.
+        try bench.registry.park("loop", 1, for: 0)
+        #expect(try bench.registry.take("loop", by: processes[1], for: 0).epoch == 1)
+        #expect(throws: RegistryError.heldByClient(sleepers[1].process)) {
+            _ = try bench.registry.take("loop", by: processes[0], for: 0)
+        }
+    }
+
+    /// Before the agent has heard of the end: nobody reads on where the dead one stopped.
+    @Test func `a flow whose holder has just ended is not passed on`() async throws {
+        let peer = try await ready()
+        let holder = try Sleeper()
+        let process = try ProcessHandle(holder.process)
+        let flow = try bench.registry.take("loop", by: process, for: 0)
+        #expect(peer.write("half a message"))
+        var byte: UInt8 = 0
+        #expect(recv(flow.descriptor.number, &byte, 1, 0) == 1)
+        holder.end()
+        #expect(throws: RegistryError.notReady(.connecting)) {
+            _ = try bench.registry.take("loop", by: nil, for: 0)
+        }
+        _ = try await connection { $0.state == .ready && $0.epoch == 2 }
+        #expect(try bench.registry.take("loop", by: nil, for: 0).epoch == 2)
+    }
+
+    @Test func `a client that takes and never parks keeps the flow, and the next one is there without it`()
+        async throws
+    {
+        let peer = try await ready()
+        let holder = try Sleeper()
+        defer { holder.end() }
+        let process = try ProcessHandle(holder.process)
+        _ = try bench.registry.take("loop", by: process, for: 0)
+        #expect(peer.write("for the holder"))
+        peer.hangUp()
+        let next = try await connection { $0.state == .ready && $0.epoch == 2 }
+        #expect((next.holder, next.session) == (.daemon, .none))
+        #expect(throws: RegistryError.staleEpoch(current: 2)) { try bench.registry.park("loop", 1, for: 0) }
+        #expect(try await take().reply.epoch == 2, "whoever asks first")
     }
 }
 

@@ -183,4 +183,21 @@ struct PolicyTests {
         #expect(try !ConnectionPolicy(.init(remote: "sip://h", makeBeforeBreak: false), user: 0).movesToBetterPath)
         #expect(try ConnectionPolicy(.init(remote: "sip://h"), user: 0).movesToBetterPath)
     }
+
+    @Test(arguments: [
+        ("", false), ("keep_abandoned = true", true), ("wake = { exec = ['/bin/cat'] }", false),
+        ("wake = { exec = ['/bin/cat'], stdio = true }", true),
+        ("keep_abandoned = false\nwake = { exec = ['/bin/cat'], stdio = true }", false),
+    ])
+    func `a flow that was left in the middle is kept for programs on standard input, and where the user says so`(
+        text: String, isKept: Bool
+    ) throws {
+        let bench = try ConfigurationBench([
+            "dialtone.toml": "[[connection]]\nname = 'a'\nremote = 'tcp://h:1'\nowner = 'kiosk'\n\(text)"
+        ])
+        let settings = try #require(try bench.load().configuration.connections.first)
+        #expect(try ConnectionPolicy(settings, owner: 0).keepsAbandonedFlow == isKept)
+        let wire = try ConnectionPolicy(.init(remote: "tcp://h:1", keepAbandoned: isKept), user: 0)
+        #expect(wire.keepsAbandonedFlow == isKept)
+    }
 }

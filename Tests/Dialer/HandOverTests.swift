@@ -123,6 +123,87 @@ import Testing
         connection.close()
     }
 
+    @Test func whatAClientNeverTouchedIsThereForTheNextOneAndTheFlowIsMadeAnew() async throws {
+        let server = try LoopbackServer()
+        let (connection, peer) = try await ready(to: server)
+        peer.send("INVITE")
+        _ = await event(.arrived)
+        _ = try take(connection)
+        // Who lost the descriptor takes again.
+        let lost = try take(connection)
+        connection.abandon(1)
+        #expect(try peer.receive() == .closed)
+        _ = await surroundings.entered(.ready)
+        let left = try take(connection)
+        #expect((left.epoch, left.isOver) == (1, true))
+        #expect(left.read(6) == "INVITE")
+        #expect(left.read(1) == "")
+        #expect(lost.read(1) == "", "whoever else has a descriptor has no part in what comes next")
+        #expect(try take(connection).epoch == 2)
+        connection.close()
+    }
+
+    /// What the dead client does on the flow before it goes, and whether the flow goes on for the next one.
+    enum Deed: CaseIterable {
+        case nothing, reads, writes, endsItsStream
+    }
+
+    @Test(arguments: Deed.allCases)
+    func theFlowOfAProgramThatDidNothingGoesOn(deed: Deed) async throws {
+        let server = try LoopbackServer()
+        let (connection, peer) = try await ready(to: server)
+        peer.send("INVITE")
+        _ = await event(.arrived)
+        let program = try take(connection)
+        switch deed {
+        case .nothing: break
+        case .reads:
+            #expect(program.read(1) == "I")
+            // Taken again, it has still been read.
+            _ = try take(connection)
+        case .writes: #expect(program.write("O"))
+        case .endsItsStream: shutdown(program.socket.number, CInt(SHUT_WR))
+        }
+        // Also what comes while it has the flow.
+        peer.send("BYE")
+        #expect(connection.unreadBytes == (deed == .reads ? 8 : 9))
+        connection.abandon(1, isAlone: true)
+        guard deed == .nothing else {
+            #expect(await surroundings.entered(.ready)?.status.epoch == 2)
+            #expect(try take(connection).epoch == 2, "nobody knows what the rest is")
+            return connection.close()
+        }
+        #expect(await event(.abandoned)?.status.epoch == 1)
+        let next = try take(connection)
+        #expect((next.epoch, next.isOver) == (1, false))
+        #expect(next.read(9) == "INVITEBYE")
+        connection.close()
+    }
+
+    @Test(arguments: [true, false])
+    func withTLSTheSameCounts(reads: Bool) async throws {
+        let server = try SecureServer(.init(whenHeard: { session in session.send(Array("re: HELLO".utf8)) }))
+        let connection = try surroundings.connection(to: "tls://localhost:\(server.endpoint.port)") {
+            $0.tls = server.policy
+            $0.tls.serverName = SecureServer.name
+        }
+        _ = await surroundings.entered(.ready)
+        let client = try take(connection)
+        #expect(client.write("HELLO"))
+        try connection.park(1)
+        _ = await event(.arrived)
+        let program = try take(connection)
+        if reads { #expect(try await program.readWhenItComes(3) == "re:") }
+        connection.abandon(1, isAlone: true)
+        if reads {
+            #expect(await surroundings.entered(.ready)?.status.epoch == 2)
+        } else {
+            #expect(connection.unreadBytes == 9)
+            #expect(try take(connection).read(9) == "re: HELLO")
+        }
+        connection.close()
+    }
+
     @Test func orItIsKeptWhereThePolicySaysSo() async throws {
         let server = try LoopbackServer()
         let (connection, peer) = try await ready(to: server) { $0.keepsAbandonedFlow = true }

@@ -53,7 +53,8 @@ extension Checker {
             known.life.probes = []
             answerHiddenAt = now
         case .acknowledged(let epoch, let begun) where epoch == known.standing: known.life.acknowledged(begun, now)
-        case .arrived(let epoch), .taken(let epoch), .parked(let epoch), .returned(let epoch), .abandoned(let epoch):
+        case .arrived(let epoch), .taken(let epoch), .parked(let epoch), .returned(let epoch),
+            .abandoned(let epoch, _):
             if epoch == known.standing, known.custody.session != .opening { noteHands(input, now) }
         case .openingLeft, .openingAnswered, .sessionOpened, .openingFailed: noteOpening(input, now)
         case .opened, .adopted, .reopened, .flowPathChanged, .remoteClosed, .flowFailed, .closeRequested,
@@ -79,8 +80,8 @@ extension Checker {
             known.custody = .parked
         case .returned where isHeld:
             known.custody = Custody(holder: .daemon, session: known.custody.session)
-        case .abandoned where isHeld && known.policy.keepsAbandonedFlow:
-            known.custody = Custody(holder: .daemon, session: .unknown)
+        case .abandoned(_, let isUntouched) where isHeld && (isUntouched || known.policy.keepsAbandonedFlow):
+            known.custody = Custody(holder: .daemon, session: isUntouched ? known.custody.session : .unknown)
         default:
             return
         }

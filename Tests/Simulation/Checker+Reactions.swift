@@ -119,7 +119,8 @@ extension Checker {
             if epoch != before.standing { try require(actions.isEmpty, .silentWithoutNews, "\(actions)") }
         case .serverAsked:
             try require(actions.isEmpty, .silentWithoutNews, "\(actions)")
-        case .arrived(let epoch), .taken(let epoch), .parked(let epoch), .returned(let epoch), .abandoned(let epoch):
+        case .arrived(let epoch), .taken(let epoch), .parked(let epoch), .returned(let epoch),
+            .abandoned(let epoch, _):
             try checkHands(epoch, before, actions, status, now)
         case .openingFailed:
             if before.next != nil, known.next == nil { try checkFailedMove(actions) }

@@ -344,8 +344,8 @@ final class Checker {
             case .sessionOpened(let other): other == before.next && reason == .replaced
             case .timerFired(.opening): reason == .timedOut && before.play.map { $0.deadline <= now } ?? false
             case .timerFired(.proof): reason == .unanswered && before.life.isLost(at: now)
-            case .abandoned(let ended):
-                ended == epoch && reason == .abandoned && before.custody.holder == .client
+            case .abandoned(let ended, let isUntouched):
+                ended == epoch && reason == .abandoned && before.custody.holder == .client && !isUntouched
                     && !before.policy.keepsAbandonedFlow
             case .opened, .adopted, .reopened, .resolved, .resolutionFailed, .handshakeBegan, .dialFailed, .timerFired,
                 .probeSent, .answered, .answerHidden, .acknowledged, .arrived, .taken, .parked, .returned, .resumed,

@@ -96,7 +96,9 @@ extension Simulation {
         case .clientParks:
             let isUntouched = random.chance(10)
             try withFlow { isUntouched ? .returned(epoch: $0) : .parked(epoch: $0) }
-        case .clientGoes: try withFlow { .abandoned(epoch: $0) }
+        case .clientGoes:
+            let isUntouched = random.chance(30)
+            try withFlow { .abandoned(epoch: $0, isUntouched: isUntouched) }
         case .calm: try run(until: now + .seconds(checker.known.policy.heartbeat == nil ? 3600 : 600))
         }
     }
@@ -194,7 +196,7 @@ extension Simulation {
         try tell(.acknowledged(epoch: epoch, begun: now))
         let words = [
             ConnectionInput.arrived, ConnectionInput.taken, ConnectionInput.parked, ConnectionInput.returned,
-            ConnectionInput.abandoned,
+            { ConnectionInput.abandoned(epoch: $0) },
         ]
         for word in words {
             try tell(word(epoch))

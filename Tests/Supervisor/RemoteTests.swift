@@ -92,9 +92,20 @@ import Testing
 
 @Suite struct PolicyValidationTests {
     @Test func theDefaultsAreValid() throws {
-        for scheme in Remote.Scheme.allCases {
+        for scheme in Remote.Scheme.dialled {
             try ConnectionPolicy(remote: Remote("\(scheme.rawValue)://host:1")).validate()
         }
+    }
+
+    @Test func aSocketOfThisMachineIsNotDialled() throws {
+        let remote = try Remote("unix:/run/chat.sock")
+        #expect((remote.description, remote.isOfThisMachine) == ("unix:/run/chat.sock", true))
+        var policy = ConnectionPolicy(remote: remote)
+        #expect(throws: PolicyError.self) { try policy.validate() }
+        policy.redials = false
+        try policy.validate()
+        policy.heartbeat = Heartbeat(.crlf)
+        #expect(throws: PolicyError.self) { try policy.validate() }
     }
 
     @Test func whatTLSCannotBeToldIsNamed() throws {

@@ -33,6 +33,8 @@ public struct ConnectionSettings: Hashable, Sendable {
     public var opening: Opening?
     /// How long to wait between attempts.
     public var backoff = BackoffSettings()
+    /// Whether a flow is kept whose client is gone without having parked it.
+    public var keepsAbandonedFlow: Bool?
     /// Whether a flow over a better path takes the place of one that still stands.
     public var makesBeforeBreak: Bool?
     /// How it is secured.

@@ -84,6 +84,7 @@ struct ConfigurationReader {
         if let backoff = table.table("backoff") { settings.backoff = readBackoff(backoff) }
         if let wake = table.table("wake") { settings.wake = readWake(wake, owner: settings.owner) }
         if let tls = table.table("tls") { settings.tls = readTLS(tls) }
+        settings.keepsAbandonedFlow = table.boolean("keep_abandoned")
         settings.makesBeforeBreak = table.boolean("make_before_break")
         settings.trafficClass = readTrafficClass(&table)
         settings.priority = table.integer("priority", 0...SocketOptions.interactivePriority)
