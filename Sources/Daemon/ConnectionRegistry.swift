@@ -50,12 +50,12 @@ struct RecordedEvent {
 
 /// What an event knows of the wakes of its connection's client.
 final class RecordedWake: Sendable {
-    /// The number of the one that stands.
-    let standing: UInt64?
+    /// The one that stands.
+    let standing: StandingWake?
     /// What happened; `nil` for events of the connection itself.
     let report: WakeReport?
 
-    init(standing: UInt64?, _ report: WakeReport?) {
+    init(standing: StandingWake?, _ report: WakeReport?) {
         self.standing = standing
         self.report = report
     }

@@ -80,7 +80,7 @@ final class RegisteredConnection {
         driver.map { driver in
             .init(
                 name, remote: subject(of: driver).remoteText, driver.status, unreadBytes: driver.unreadBytes,
-                wake: waker?.standing?.number,
+                wake: waker?.standing,
                 at: .now())
         }
     }
@@ -253,7 +253,7 @@ extension RegisteredConnection: ConnectionObserver {
     }
 
     private func record(_ event: ConnectionEvent, of connection: ConnectionDriver, _ report: WakeReport? = nil) {
-        let standing = waker?.standing?.number
+        let standing = waker?.standing
         let wake = report == nil && standing == nil ? nil : RecordedWake(standing: standing, report)
         record(RecordedEvent(clocks: .now(), subject: subject(of: connection), event: event, wake: wake))
     }

@@ -65,7 +65,7 @@ struct ClockReading {
 
 extension ConnectionsAPI.Connection {
     init(
-        _ name: String, remote: String, _ status: ConnectionStatus, unreadBytes: Int?, wake: UInt64?,
+        _ name: String, remote: String, _ status: ConnectionStatus, unreadBytes: Int?, wake: StandingWake?,
         at clocks: ClockReading
     ) {
         self.init(
@@ -77,7 +77,7 @@ extension ConnectionsAPI.Connection {
             interface: status.interface, security: status.security.map { .init($0) }, attempt: status.attempt,
             nextAttemptAt: status.nextAttempt.map(clocks.wall),
             lastProof: status.lastProof.map(clocks.wall), unreadBytes: unreadBytes,
-            wake: wake.map { Int(clamping: $0) })
+            wake: wake.map { Int(clamping: $0.number) }, wakeFailed: wake?.hasFailed == true ? true : nil)
     }
 }
 

@@ -133,13 +133,16 @@ public enum ConnectionsAPI {
         public var unreadBytes: Int?
         /// The number of the wake that stands.
         public var wake: Int?
+        /// Whether that wake was given up.
+        public var wakeFailed: Bool?
 
         /// A connection.
         public init(
             name: String, remote: String, epoch: Int, state: State, reason: String? = nil, holder: Holder,
             session: Session, since: Timestamp, localAddress: String? = nil, remoteAddress: String? = nil,
             interface: String? = nil, security: Security? = nil, attempt: Int, nextAttemptAt: Timestamp? = nil,
-            lastProof: Timestamp? = nil, unreadBytes: Int? = nil, wake: Int? = nil
+            lastProof: Timestamp? = nil, unreadBytes: Int? = nil, wake: Int? = nil,
+            wakeFailed: Bool? = nil
         ) {
             self.name = name
             self.remote = remote
@@ -158,6 +161,7 @@ public enum ConnectionsAPI {
             self.lastProof = lastProof
             self.unreadBytes = unreadBytes
             self.wake = wake
+            self.wakeFailed = wakeFailed
         }
     }
 

@@ -26,6 +26,9 @@ enum ConnectionText {
         var parts: [String] = []
         if connection.state == .ready {
             if let count = connection.unreadBytes, count > 0 { parts.append("\(count) bytes unread") }
+            if connection.wake != nil {
+                parts.append(connection.wakeFailed == true ? "its client could not be woken" : "waking its client")
+            }
             if connection.security?.assurance == .unverified { parts.append("TLS unverified") }
             return parts.joined(separator: ", ")
         }

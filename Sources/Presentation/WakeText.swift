@@ -17,6 +17,8 @@ enum WakeText {
             // Nobody heard an event, and there was no other way; the client came all the same.
             return ("came by itself \(reasons), after \(after)", .good)
         case .acknowledged: return ("woken \(by) \(reasons), acknowledged after \(after)", .good)
+        case .failed where wake.attempts == 0 && wake.means != nil:
+            return ("its program failed time and again: left alone until there is something for it", .bad)
         case .failed where wake.attempts == 0: return ("nobody to wake \(reasons)", .faint)
         case .failed:
             let attempts = wake.attempts == 1 ? "1 attempt" : "\(wake.attempts) attempts"

@@ -9,46 +9,7 @@ import Testing
 /// `dialtone take`, `park` and `adopt`: programs that know nothing of the agent, on connections that it keeps.
 @Suite("Taken by the command line", .lab)
 struct TakeStories {
-    /// A daemon with the connection "office" to a server that the test plays.
-    private struct Office {
-        let machine: Namespace
-        let home: DaemonHome
-        let daemon: LabProcess
-        let listener: TCPSocket
-        let server: TCPSocket
-        let events: EventRecorder
-
-        var connection: ConnectionsAPI.Connection {
-            get async throws { try #require(try await home.client.connections().first { $0.name == "office" }) }
-        }
-
-        func start(_ arguments: [String]) async throws -> LabProcess {
-            try await machine.spawn(
-                [LabAgent.program("dialtone")] + arguments,
-                environment: DaemonHome.quietCrashes.merging(["DIALTONE_SOCKET": home.socket]) { $1 })
-        }
-
-        /// Takes the connection for a shell that runs `script`.
-        func take(_ options: [String] = [], _ script: String) async throws -> LabProcess {
-            try await start(["take", "office"] + options + ["--", "sh", "-c", script])
-        }
-
-        func parked(after count: Int = 0) async throws -> ConnectionsAPI.Connection {
-            try await events.event("parked", after: count) { $0.kind == .parked }.connection
-        }
-    }
-
-    private func office() async throws -> Office {
-        let (machine, home) = (try await Namespace.island(), try DaemonHome())
-        let daemon = try await home.start(on: machine)
-        let listener = try await machine.run { try TCPSocket.listening(on: 0) }
-        let events = try await EventRecorder.start(by: home.client)
-        _ = try await home.client.open(.init(remote: "tcp://127.0.0.1:\(try listener.port())", name: "office"))
-        try await events.state(.ready, of: "office")
-        let server = try await machine.run { try listener.accept() }
-        return Office(
-            machine: machine, home: home, daemon: daemon, listener: listener, server: server, events: events)
-    }
+    private func office() async throws -> Office { try await Office.open() }
 
     @Test func `a program reads and writes the connection as its standard input and output, and leaves it parked`()
         async throws

@@ -84,6 +84,7 @@ import Testing
             launches += 1
         }
         #expect(launches == 3)
+        #expect(harness.machine.standing?.hasFailed == true, "and who looks sees it")
         let deadline = harness.tell(.needed(.data, [])).deadline
         #expect(deadline.map { $0 > harness.now } == true, "with the pause that it has come to")
     }

@@ -39,6 +39,7 @@ struct KeptEvent: Hashable {
         static let unreadBytes = 22
         static let wake = 23
         static let wakeReport = 24
+        static let wakeFailed = 25
     }
 
     /// An event as subscribers are told of it, whatever its number.
@@ -70,6 +71,7 @@ struct KeptEvent: Hashable {
         if let security = connection.security { fields.put(Field.security, security.write) }
         if let unread = connection.unreadBytes { fields.put(Field.unreadBytes, UInt64(unread)) }
         if let wake = connection.wake { fields.put(Field.wake, UInt64(wake)) }
+        if let wakeFailed = connection.wakeFailed { fields.put(Field.wakeFailed, wakeFailed ? 1 : 0) }
         if let report = event.wake { fields.put(Field.wakeReport, report.write) }
         self.owner = owner
         name = connection.name
@@ -145,6 +147,7 @@ extension ConnectionsAPI.Connection {
         case Field.security: security = try .init(value.fields())
         case Field.unreadBytes: unreadBytes = Int(clamping: try value.unsigned())
         case Field.wake: wake = Int(clamping: try value.unsigned())
+        case Field.wakeFailed: wakeFailed = try value.unsigned() != 0
         default: break
         }
     }

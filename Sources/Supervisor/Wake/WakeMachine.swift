@@ -278,10 +278,13 @@ extension WakeMachine {
             case .attempting, .waiting, .pausing: break
             }
         case .idle:
-            // Beyond that many, nothing but another reason has it launched: by itself it has nothing to run for.
-            if end.isFailure, policy.relaunches, policy.means.contains(.exec), crashes <= policy.rounds {
-                need(.clientDied, &turn)
-            }
+            guard end.isFailure, policy.relaunches, policy.means.contains(.exec) else { return }
+            if crashes <= policy.rounds { return need(.clientDied, &turn) }
+            // By itself it has nothing to run for, and nothing but another reason has it launched now.
+            let wake = StandingWake(
+                number: last.number + 1, reasons: [.clientDied], since: turn.now, means: .exec)
+            turn.report(.began, wake)
+            giveUp(wake, &turn)
         case .failed(let wake):
             // It hung while it was waited for, and what it was wanted for still waits.
             guard policy.means.contains(.exec), end.isFailure ? policy.relaunches : true else { return }
