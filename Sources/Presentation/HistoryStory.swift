@@ -24,6 +24,8 @@ public struct HistoryStory: Sendable {
     /// How many runs of the agent were told of so far.
     private var run = 0
     private var outages: [String: OutageTally] = [:]
+    /// When something was last told of.
+    private var last: OutageTally.Instant?
 
     /// A story that has not begun.
     public init(_ localTime: LocalTime) {
@@ -43,15 +45,20 @@ public struct HistoryStory: Sendable {
     private mutating func line(_ entry: ConnectionsAPI.History.Reply) -> WatchLine? {
         if let event = entry.event {
             let instant = instant(event.time, entry.uptimeMilliseconds)
+            last = instant
             let remark = outages[event.connection.name, default: OutageTally()].heard(event, at: instant)
             return WatchLine(event, adding: remark)
         }
-        if let change = entry.network { return WatchLine(change) }
+        if let change = entry.network {
+            last = instant(change.time, entry.uptimeMilliseconds)
+            return WatchLine(change)
+        }
         guard let change = entry.agent else { return nil }
         if change.kind == .started { run += 1 }
         let instant = instant(change.time, entry.uptimeMilliseconds)
+        defer { last = instant }
         switch change.kind {
-        case .started: for name in outages.keys { outages[name]?.agentStarted(at: instant) }
+        case .started: for name in outages.keys { outages[name]?.agentStarted(at: instant, after: last) }
         case .ended: for name in outages.keys { outages[name]?.agentEnded(at: instant) }
         case .resumed: break
         }

@@ -22,17 +22,36 @@ struct OutageTally: Sendable {
         }
     }
 
-    private enum State {
+    fileprivate enum State {
         /// Nothing is known of it, or it is not supervised.
         case unknown
         /// Supervised from a time on, and nothing has failed yet.
         case beginning(since: Instant)
         case flowing(since: Instant)
-        case without(since: Instant)
+        /// Without a flow; before an interruption it had been for `carried` milliseconds already.
+        case without(since: Instant, carried: Int64)
         /// Closed, with an outage before that if it had no flow then.
-        case closed(at: Instant, outageSince: Instant?)
-        /// The agent ended, and the connection with it. Supervised again, it had no flow since then, or since before.
-        case interrupted(since: Instant, at: Instant)
+        case closed(at: Instant, outage: Outage?)
+        /// The agent ended, and the connection with it, or was killed. Whether it goes on shows when the agent is back.
+        case interrupted(Interruption)
+    }
+
+    /// A time without a flow, up to now.
+    fileprivate struct Outage {
+        let since: Instant
+        let carried: Int64
+
+        func lasting(until end: Instant) -> Int64 { carried + end.milliseconds(since: since) }
+    }
+
+    fileprivate struct Interruption {
+        /// What the connection had before it.
+        let flowSince: Instant?
+        let outage: Outage?
+        /// Up to when it is known to have been supervised.
+        let end: Instant
+        /// When the agent was back.
+        var restart: Instant?
     }
 
     private struct Sum {
@@ -40,8 +59,7 @@ struct OutageTally: Sendable {
         var total: Int64 = 0
         var longest: Int64 = 0
 
-        mutating func add(_ since: Instant, _ until: Instant) {
-            let lasting = until.milliseconds(since: since)
+        mutating func add(_ lasting: Int64) {
             count += 1
             total += lasting
             longest = max(longest, lasting)
@@ -50,9 +68,9 @@ struct OutageTally: Sendable {
 
     /// Between the agent's end and its next start, as far as they belong together.
     private static let longestRestart: Int64 = 3_600_000
-    /// Between the end of a connection and that of the agent, where the one is part of the other: ten thousand are
-    /// closed in less.
-    private static let longestEnding: Int64 = 5000
+    /// Between the end of a connection and that of the agent, and between the agent's start and that of a connection,
+    /// where the one is part of the other: ten thousand are closed, and opened, in less.
+    fileprivate static let longestTurn: Int64 = 5000
 
     private var state = State.unknown
     private var sum = Sum()
@@ -61,57 +79,65 @@ struct OutageTally: Sendable {
     ///
     /// - Returns: what there is to add to its line: how long the flow, or the time without, had lasted.
     mutating func heard(_ event: ConnectionsAPI.Event, at time: Instant) -> String? {
+        if case .interrupted(let interruption) = state { state = interruption.ended(by: event, at: time) }
         switch (event.connection.state, state) {
         case (.closed, .flowing(let since)):
-            state = .closed(at: time, outageSince: nil)
+            state = .closed(at: time, outage: nil)
             return "after \(duration(since, time))"
-        case (.closed, .without(let since)):
-            state = .closed(at: time, outageSince: since)
+        case (.closed, .without(let since, let carried)):
+            state = .closed(at: time, outage: Outage(since: since, carried: carried))
         case (.closed, _):
             forget()
         case (.ready, .flowing), (.verifying, .flowing):
             break
-        case (.ready, .without(let since)):
-            sum.add(since, time)
+        case (.ready, .without(let since, let carried)):
+            let lasting = Outage(since: since, carried: carried).lasting(until: time)
+            sum.add(lasting)
             state = .flowing(since: time)
-            return "\(duration(since, time)) without a flow"
+            return "\(DurationText.short(milliseconds: lasting)) without a flow"
         case (.ready, _), (.verifying, _):
             forget()
             state = .flowing(since: time)
         case (_, .flowing(let since)):
-            state = .without(since: time)
+            state = .without(since: time, carried: 0)
             return "after \(duration(since, time))"
-        case (_, .interrupted(let since, _)):
-            state = .without(since: since)
-        case (_, .unknown), (_, .closed):
+        case (_, .unknown), (_, .closed), (_, .interrupted):
             forget()
-            state = event.kind == .opened ? .beginning(since: time) : .without(since: time)
+            state = event.kind == .opened ? .beginning(since: time) : .without(since: time, carried: 0)
         case (_, .without):
             break
         case (_, .beginning(let since)):
-            if event.kind != .opened { state = .without(since: since) }
+            if event.kind != .opened { state = .without(since: since, carried: 0) }
         }
         return nil
     }
 
     /// The agent was told to end, and closed its connections. Which of them come back shows when it starts again.
     mutating func agentEnded(at time: Instant) {
-        guard case .closed(let end, let since) = state, time.milliseconds(since: end) <= Self.longestEnding else {
+        guard case .closed(let end, let outage) = state, time.milliseconds(since: end) <= Self.longestTurn else {
             return
         }
-        state = .interrupted(since: since ?? end, at: end)
+        state = .interrupted(Interruption(flowSince: nil, outage: outage, end: end))
     }
 
-    /// The agent began anew: whatever stood before stands no more.
-    mutating func agentStarted(at time: Instant) {
+    /// The agent began anew.
+    ///
+    /// - Parameter last: when the run before was last heard of. Where it did not say that it ended it was killed, nobody
+    ///   knows when.
+    mutating func agentStarted(at time: Instant, after last: Instant?) {
+        let end = last ?? time
         switch state {
-        case .flowing:
-            // It was killed, nobody knows when.
-            state = .interrupted(since: time, at: time)
-        case .without(let since):
-            state = .interrupted(since: since, at: time)
-        case .interrupted(_, let end):
-            if time.milliseconds(since: end) > Self.longestRestart { forget() }
+        case .flowing(let since):
+            state = .interrupted(Interruption(flowSince: since, outage: nil, end: end, restart: time))
+        case .without(let since, let carried):
+            let outage = Outage(since: since, carried: carried)
+            state = .interrupted(Interruption(flowSince: nil, outage: outage, end: end, restart: time))
+        case .interrupted(var interruption):
+            guard interruption.restart == nil, time.milliseconds(since: interruption.end) <= Self.longestRestart else {
+                return forget()
+            }
+            interruption.restart = time
+            state = .interrupted(interruption)
         case .unknown, .beginning, .closed:
             forget()
         }
@@ -120,7 +146,7 @@ struct OutageTally: Sendable {
     /// `3 outages, 4 m 12 s without a flow, longest 2 m`.
     func text(now: Instant) -> (String, Style.Tone) {
         var sum = sum
-        if let outage = unfinished(now) { sum.add(outage.since, outage.until) }
+        if let lasting = unfinished(now) { sum.add(lasting) }
         guard sum.count > 0 else { return ("no outage", .good) }
         var text = "1 outage"
         if sum.count > 1 { text = "\(sum.count) outages" }
@@ -132,21 +158,40 @@ struct OutageTally: Sendable {
 
     /// Nothing is known from here on; an outage up to here counts.
     private mutating func forget() {
-        if let outage = unfinished(nil) { sum.add(outage.since, outage.until) }
+        if let lasting = unfinished(nil) { sum.add(lasting) }
         state = .unknown
     }
 
-    /// The outage that is not in the sum yet.
-    private func unfinished(_ now: Instant?) -> (since: Instant, until: Instant)? {
+    /// How long the outage has lasted that is not in the sum yet.
+    private func unfinished(_ now: Instant?) -> Int64? {
         switch state {
         case .unknown, .beginning, .flowing: nil
-        case .without(let since): now.map { (since, $0) }
-        case .closed(let end, let since): since.map { ($0, end) }
-        case .interrupted(let since, let end): end.milliseconds(since: since) > 0 ? (since, end) : nil
+        case .without(let since, let carried):
+            now.map { Outage(since: since, carried: carried).lasting(until: $0) }
+        case .closed(let end, let outage): outage?.lasting(until: end)
+        case .interrupted(let interruption): interruption.outage?.lasting(until: interruption.end)
         }
     }
 
     private func duration(_ since: Instant, _ until: Instant) -> String {
         DurationText.short(milliseconds: until.milliseconds(since: since))
+    }
+}
+
+extension OutageTally.Interruption {
+    /// What the first word of the connection makes of it.
+    ///
+    /// Between two runs of the agent nobody supervised it, and that time is no outage, unless the agent says that it went
+    /// on: then it was away for a moment. Of a connection that is opened again at the agent's start, the time since then
+    /// counts. One that is opened later is another life of it, and its outage before ended with the agent.
+    fileprivate func ended(by event: ConnectionsAPI.Event, at time: OutageTally.Instant) -> OutageTally.State {
+        guard let restart, event.connection.state != .closed else { return .interrupted(self) }
+        if event.kind == .continued {
+            if let outage { return .without(since: outage.since, carried: outage.carried) }
+            guard let flowSince, event.connection.state.hasFlow else { return .without(since: restart, carried: 0) }
+            return .flowing(since: flowSince)
+        }
+        guard time.milliseconds(since: restart) <= OutageTally.longestTurn else { return .interrupted(self) }
+        return .without(since: restart, carried: outage?.lasting(until: end) ?? 0)
     }
 }

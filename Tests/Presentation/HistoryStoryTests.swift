@@ -92,7 +92,9 @@ struct HistoryStoryTests {
             agent(.ended, at: 90), agent(.started, at: 100), entry(.waiting, at: 101, .opened),
             entry(.ready, at: 105, from: .connecting),
         ]
-        #expect(tell(ended).summary == ["", "office  1 outage, 15 s without a flow"])
+        #expect(
+            tell(ended).summary == ["", "office  1 outage, 5.0 s without a flow"],
+            "nobody supervised it while there was no agent")
     }
 
     @Test func `a connection that its user closed is without nothing`() {
@@ -109,7 +111,13 @@ struct HistoryStoryTests {
         #expect(tell(start + ended).summary == ["", "office  no outage"], "a client's, and nobody opened it again")
         #expect(tell(start + [agent(.started, at: 60)]).summary == ["", "office  no outage"])
         let lost = [entry(.waiting, at: 30, from: .ready), agent(.started, at: 60)]
-        #expect(tell(start + lost).summary == ["", "office  1 outage, 30 s without a flow"])
+        // Killed nobody knows when; the network was heard of at 50.
+        let heard = ConnectionsAPI.History.Reply(
+            network: .init(
+                time: Sample.noon.advanced(by: 50_000), changes: [], to: Sample.path(), previousStatus: nil,
+                previousDurationMilliseconds: nil), uptimeMilliseconds: 50_000 + Self.boot)
+        #expect(
+            tell(start + [lost[0], heard, lost[1]]).summary == ["", "office  1 outage, 20 s without a flow"])
     }
 
     @Test func `an outage over a restart of the agent is one`() {
@@ -118,10 +126,42 @@ struct HistoryStoryTests {
             entry(.closed, at: 60, from: .waiting, .closed), agent(.ended, at: 60), agent(.started, at: 61),
             entry(.waiting, at: 61, .opened), entry(.ready, at: 90, from: .connecting),
         ]
-        #expect(tell(lost).summary == ["", "office  1 outage, 1 m without a flow"])
+        #expect(tell(lost).summary == ["", "office  1 outage, 59 s without a flow"])
     }
 
-    @Test func `a wall clock that is set changes no duration, and a reboot is told by nothing else`() {
+    @Test func `a connection that is opened again later was not without a flow while it was not there`() {
+        let before = [
+            agent(.started, at: 0), entry(.waiting, at: 0, .opened), entry(.ready, at: 1, from: .connecting),
+        ]
+        let ended = [entry(.closed, at: 60, from: .ready, .closed), agent(.ended, at: 60), agent(.started, at: 70)]
+        let again = [entry(.waiting, at: 2830, .opened), entry(.ready, at: 2831, from: .connecting)]
+        #expect(tell(before + ended + again).summary == ["", "office  no outage"], "46 m later")
+        #expect(tell(before + [agent(.started, at: 70)] + again).summary == ["", "office  no outage"], "killed")
+        let lost = [entry(.backingOff, at: 30, from: .ready), agent(.started, at: 2800)]
+        #expect(
+            tell(before + lost + again).summary == ["", "office  1 outage, 0 ms without a flow"],
+            "lost, and the agent killed some time after")
+    }
+
+    @Test func `a connection that goes on over a restart was never away`() {
+        let before = [agent(.started, at: 0), entry(.ready, at: 1, from: .connecting)]
+        let kept = [agent(.started, at: 70), entry(.ready, at: 70, from: .ready, .continued)]
+        #expect(tell(before + kept).summary == ["", "office  no outage"])
+        let end = [entry(.backingOff, at: 121, from: .ready), entry(.ready, at: 122, from: .connecting)]
+        #expect(tell(before + kept + end).lines.contains { $0.contains("after 2 m") })
+        let lost = [
+            entry(.backingOff, at: 31, from: .ready), agent(.started, at: 70),
+            entry(.backingOff, at: 70, from: .backingOff, .continued), entry(.ready, at: 91, from: .connecting),
+        ]
+        #expect(tell(before + lost).summary == ["", "office  1 outage, 1 m without a flow"])
+        let cut = [
+            agent(.started, at: 70), entry(.waiting, at: 70, from: .ready, .continued),
+            entry(.ready, at: 75, from: .connecting),
+        ]
+        #expect(tell(before + cut).summary == ["", "office  1 outage, 5.0 s without a flow"])
+    }
+
+    @Test func `a wall clock that is set changes no duration, and a machine that was off is no outage`() {
         var night = [
             agent(.started, at: 0), entry(.ready, at: 0, from: .connecting), entry(.waiting, at: 10, from: .ready),
         ]
@@ -135,7 +175,7 @@ struct HistoryStoryTests {
             entry(.waiting, at: 3000, .opened), entry(.ready, at: 3010, from: .connecting),
         ]
         for index in night.indices.suffix(3) { night[index].uptimeMilliseconds = 51_000 + 1000 * index }
-        #expect(tell(night).summary == ["", "office  1 outage, 50 m without a flow"])
+        #expect(tell(night).summary == ["", "office  1 outage, 2.0 s without a flow"])
     }
 
     @Test func `nothing kept is said`() {
