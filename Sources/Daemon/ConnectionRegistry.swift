@@ -208,13 +208,15 @@ final class ConnectionRegistry {
     }
 
     /// Supervises a flow that a client brought, and returns its name.
+    ///
+    /// - Parameter process: the client; `nil` where it cannot be watched.
     func adopt(
         _ name: String?, _ descriptor: consuming OwnedDescriptor, _ adoption: Adoption, _ policy: ConnectionPolicy,
-        owner: UInt32, given parameters: [UInt8] = []
+        by process: ProcessHandle? = nil, owner: UInt32, given parameters: [UInt8] = []
     ) throws(RegistryError) -> String {
         let connection = try enroll(name, policy, owner: owner, origin: .client, given: parameters)
         do throws(SystemError) {
-            try connection.adopt(descriptor, adoption, policy, in: context)
+            try connection.adopt(descriptor, adoption, policy, by: process, in: context)
         } catch {
             remove(connection)
             throw .system(error)

@@ -28,6 +28,17 @@ enum HandoverService {
             }
             return VarlinkEmpty()
         }
+        service.handle(ConnectionsAPI.Acknowledge.self) { parameters, peer throws(VarlinkFailure) in
+            guard let wake = UInt64(exactly: parameters.wake) else {
+                throw VarlinkFailure(VarlinkService.InvalidParameter(parameter: "wake"))
+            }
+            do throws(RegistryError) {
+                try registry.acknowledge(parameters.name, wake: wake, for: peer.uid)
+            } catch {
+                throw VarlinkFailure(error, about: parameters.name)
+            }
+            return VarlinkEmpty()
+        }
         service.handleLater(ConnectionsAPI.Adopt.self) { parameters, exchange throws(VarlinkFailure) in
             exchange.reply(.init(name: try adopt(parameters, into: registry, exchange)))
         }
@@ -99,8 +110,11 @@ enum HandoverService {
         let policy = try ConnectionPolicy(given, user: user, redials: parameters.remote != nil)
         let adoption = Adoption(local: socket.local, remote: socket.remote)
         let descriptor = try exchange.takeDescriptor(parameters.fileDescriptor, parameter: "fileDescriptor")
+        // Whose end is nothing to the flow: it is the agent's from now on.
+        let process = try? ProcessHandle(exchange.openPeerProcess())
         do throws(RegistryError) {
-            return try registry.adopt(parameters.name, descriptor, adoption, policy, owner: user, given: given.encoded)
+            return try registry.adopt(
+                parameters.name, descriptor, adoption, policy, by: process, owner: user, given: given.encoded)
         } catch {
             throw VarlinkFailure(error, about: parameters.name)
         }

@@ -100,11 +100,13 @@ final class RegisteredConnection {
     /// Begins with a flow that a client brought.
     func adopt(
         _ descriptor: consuming OwnedDescriptor, _ adoption: Adoption, _ policy: ConnectionPolicy,
-        in context: DialerContext
+        by process: ProcessHandle?, in context: DialerContext
     ) throws(SystemError) {
         prepareCalls(policy, context)
         let driver = ConnectionDriver(policy: policy, context: context, observer: self)
         self.driver = driver
+        // Before the first event, with which all that is known is written down.
+        clientCame(process)
         try driver.adopt(descriptor, adoption)
     }
 
@@ -132,6 +134,8 @@ final class RegisteredConnection {
             if let leftover = waker?.takeLeftover() { flow = leftover } else { flow = try driver.take() }
             if !flow.isOver { hold(flow.epoch, by: process) }
             clientCame(process)
+            // No other flow follows by whose taking the wake would be acknowledged.
+            if flow.isOver, driver.status.state == .closed { waker?.lastFlowTaken() }
             return flow
         } catch {
             switch error {
@@ -183,7 +187,7 @@ final class RegisteredConnection {
     /// Its client's keepalive is due.
     func callClient() {
         expectClient()
-        waker?.callForKeepalive()
+        waker?.callForKeepalive(isCalled: caller != nil)
         if let wake = waker?.standing { caller?.called(wake.number) }
     }
 
@@ -272,6 +276,14 @@ extension RegisteredConnection: WakeSubject {
     var status: ConnectionStatus? { driver?.status }
 
     func isWatched(by process: ProcessHandle?) -> Bool { wakes.isWatched(self, process) }
+
+    var unreadBytes: Int { driver?.unreadBytes ?? 0 }
+
+    var hasUnreadEnd: Bool { !isBeingClosed && driver?.hasRemnants ?? false }
+
+    func awaitBytes(beyond count: Int, _ handler: @escaping @AgentQueue () -> Void) {
+        driver?.awaitBytes(beyond: count, handler)
+    }
 
     func takeForProgram() -> HandedFlow? {
         // A client that has the flow keeps it.

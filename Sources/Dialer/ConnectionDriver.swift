@@ -176,6 +176,12 @@ public final class ConnectionDriver {
         return status.lastProof == nil ? nil : flows[status.epoch]?.unreadBytes
     }
 
+    /// Calls `handler` once, when more than `count` bytes wait on the flow that the agent has, unless somebody takes it
+    /// before. Of a flow with TLS only the first bytes are known to wait: what is behind them is not decrypted.
+    public func awaitBytes(beyond count: Int, _ handler: @escaping @AgentQueue () -> Void) {
+        if let flow = flows[machine.status.epoch], flow.isParked { keeper.awaitBytes(on: flow, beyond: count, handler) }
+    }
+
     // MARK: - The run loop
 
     func process(_ input: ConnectionInput) {

@@ -41,6 +41,8 @@ final class FlowKeeper {
         var probe: KernelProbe?
         /// Whether the owner is to be told when bytes for the client wait.
         var isWatched = false
+        /// Who wants to hear when more bytes than so many wait.
+        var further: (count: Int, handler: @AgentQueue () -> Void)?
     }
 
     /// What the server's kernel is to acknowledge.
@@ -95,9 +97,17 @@ final class FlowKeeper {
     func watchInput(of flow: Flow, _ isWatched: Bool) {
         let epoch = flow.epoch
         kept[epoch, default: Kept(flow: flow)].isWatched = isWatched
+        kept[epoch]?.further = nil
         awaitInput(on: epoch)
         // The edge of what came before this was asked for is past.
         if isWatched, flow.unreadBytes > 0 { inputArrived(on: epoch) }
+    }
+
+    /// Calls `handler` once, when more than `count` bytes wait.
+    func awaitBytes(on flow: Flow, beyond count: Int, _ handler: @escaping @AgentQueue () -> Void) {
+        kept[flow.epoch, default: Kept(flow: flow)].further = (count, handler)
+        awaitInput(on: flow.epoch)
+        if flow.unreadBytes > count { inputArrived(on: flow.epoch) }
     }
 
     /// Finds out at once whether the other end is there.
@@ -244,7 +254,7 @@ final class FlowKeeper {
     /// Has the flow tell of bytes as long as somebody wants to know.
     private func awaitInput(on epoch: UInt64) {
         guard let kept = kept[epoch] else { return }
-        if kept.isWatched || kept.dialogue?.isAwaitingAnswer == true {
+        if kept.isWatched || kept.further != nil || kept.dialogue?.isAwaitingAnswer == true {
             kept.flow.awaitInput { [weak self] in self?.inputArrived(on: epoch) }
         } else {
             kept.flow.stopAwaitingInput()
@@ -261,6 +271,10 @@ final class FlowKeeper {
         if !isUndecided, let kept = kept[epoch], kept.isWatched, kept.flow.unreadBytes > 0 {
             self.kept[epoch]?.isWatched = false
             owner.flowKeeper(heard: .arrived(epoch: epoch))
+        }
+        if !isUndecided, let kept = kept[epoch], let further = kept.further, kept.flow.unreadBytes > further.count {
+            self.kept[epoch]?.further = nil
+            further.handler()
         }
         awaitInput(on: epoch)
     }

@@ -85,6 +85,15 @@ public final class VarlinkService {
         }
     }
 
+    /// Methods that an interface declares and nobody answers: a service that is whole has none.
+    public var unansweredMethods: [String] {
+        names.flatMap { name -> [String] in
+            guard let interface = interfaces[name] else { return [] }
+            return interface.description.declaredMethods.filter { interface.handlers[$0] == nil }
+                .map { "\(name).\($0)" }
+        }
+    }
+
     private func register<M: VarlinkMethod>(
         _ method: M.Type,
         _ handler: @escaping @AgentQueue (VarlinkCall, CallInProgress) throws(VarlinkFailure) -> Void
@@ -114,7 +123,7 @@ public final class VarlinkService {
             throw VarlinkFailure(InterfaceNotFound(interface: name.interface))
         }
         guard let handler = interface.handlers[name.member] else {
-            if interface.description.declaresMethod(name.member) {
+            if interface.description.declaredMethods.contains(name.member) {
                 throw VarlinkFailure(MethodNotImplemented(method: call.method))
             }
             throw VarlinkFailure(MethodNotFound(method: call.method))
@@ -126,11 +135,11 @@ public final class VarlinkService {
 }
 
 extension String {
-    /// Whether this definition of an interface has a method of that name. Definitions write one declaration a line.
-    fileprivate func declaresMethod(_ name: String) -> Bool {
-        split(separator: "\n").contains { line in
+    /// The methods of this definition of an interface. Definitions write one declaration a line.
+    fileprivate var declaredMethods: [String] {
+        split(separator: "\n").compactMap { line in
             let words = line.split(maxSplits: 2, whereSeparator: { " \t(".contains($0) })
-            return words.count >= 2 && words[0] == "method" && words[1] == name
+            return words.count >= 2 && words[0] == "method" ? String(words[1]) : nil
         }
     }
 }

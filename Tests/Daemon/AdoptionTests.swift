@@ -206,6 +206,41 @@ struct AdoptionTests {
         #expect(try await client.takes("brought").read(3) == "BYE")
     }
 
+    @Test func `whoever brought it is woken for what comes, and to log in again`() async throws {
+        let listener = try LoopbackListener()
+        let events = try bench.client().monitor()
+        let socket = try listener.connect()
+        let server = Peer(try listener.accept())
+        _ = try await adopt(socket, remote: "tcp://127.0.0.1:\(listener.port)").get()
+        func wake() async throws -> ConnectionsAPI.Wake {
+            while true {
+                if let wake = try await events.one().event?.wake, wake.stage == .began { return wake }
+            }
+        }
+        server.write("INVITE")
+        #expect(try await wake().reasons == ["data"])
+        #expect(try await client.takes("brought").read(6) == "INVITE")
+        _ = try await client.ask(ConnectionsAPI.Park.self, .init(name: "brought", epoch: 1))
+        server.hangUp()
+        let next = try await wake()
+        #expect(next.reasons == ["reconnected"])
+        _ = try await client.ask(ConnectionsAPI.Acknowledge.self, .init(name: "brought", wake: next.number))
+        #expect(try await client.ask(ConnectionsAPI.List.self, .init()).connections.first?.wake == nil)
+    }
+
+    @Test func `what the last flow leaves wakes its client until it is taken`() async throws {
+        let events = try bench.client().monitor()
+        let pair = try Self.pair()
+        let peer = Peer(OwnedDescriptor(pair.1))
+        _ = try await adopt(OwnedDescriptor(pair.0)).get()
+        peer.write("BYE")
+        peer.hangUp()
+        while try await events.one().connections.first?.state != .closed {}
+        #expect(try await client.ask(ConnectionsAPI.List.self, .init()).connections.first?.wake != nil)
+        #expect(try await client.takes("brought").read(3) == "BYE")
+        while try await events.one().event?.wake?.stage != .acknowledged {}
+    }
+
     @Test(arguments: [("dialtone-adopted", "unix:@dialtone-adopted"), ("a b%", "unix:@a%20b%25")])
     func `its remote is the name that it is connected to`(name: String, url: String) async throws {
         var address = sockaddr_un()

@@ -10,6 +10,10 @@ import Varlink
 
 @Suite("org.dialtone.Connections", .timeLimit(.minutes(2))) @AgentQueue
 struct ConnectionsServiceTests {
+    @Test func `every method that is declared is answered`() {
+        #expect(ServiceBench().service.unansweredMethods == [])
+    }
+
     @Test func `a connection is opened, listed, dialled and closed`() async throws {
         let bench = ServiceBench()
         let client = try bench.client()

@@ -65,6 +65,11 @@ struct KeepAliveTests {
         loop.callClient()
         let call = try await calls.one()
         #expect(call.wake.map { UInt64($0) } == loop.standingWake)
+        // Whoever is called need not watch anything beside.
+        #expect(loop.wire?.wakeFailed == nil)
+        _ = try await client.ask(
+            ConnectionsAPI.Acknowledge.self, .init(name: "loop", wake: try #require(call.wake)))
+        #expect(loop.standingWake == nil)
         withExtendedLifetime(peer.number) {}
     }
 

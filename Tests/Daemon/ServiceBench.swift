@@ -63,6 +63,8 @@ final class ServiceBench {
     let connections: ConnectionsService
     let paths: NetworkService
     let server: VarlinkServer
+    /// All that the daemon answers.
+    let service = VarlinkService(vendor: "Dialtone", product: "test", version: "0", url: "https://example.org")
     let history: History
     private let past: HistoryService
 
@@ -74,7 +76,6 @@ final class ServiceBench {
         history = History(state, Logger(label: "test"))
         past = HistoryService(history, subscriptionsPerUser: subscriptionsPerUser)
         registry.onEvent { [history, unowned registry] in history.heard($0, sequence: registry.journal.latest) }
-        let service = VarlinkService(vendor: "Dialtone", product: "test", version: "0", url: "https://example.org")
         connections.register(in: service)
         paths.register(in: service)
         past.register(in: service)

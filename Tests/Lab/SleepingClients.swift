@@ -53,6 +53,11 @@ final class SleepingClients: Sendable {
             #expect(name == "client-\(index)")
             peers.append(try await network.run { try listener.accept() })
         }
+        // What the agent does not know yet to stand, it makes anew when it is killed.
+        for try await _ in client.connectionEvents() {
+            let connections = try await client.connections()
+            if connections.count == count, connections.allSatisfy({ $0.state == .ready }) { break }
+        }
         let clients = SleepingClients(client, network, listener, peers)
         clients.follow()
         for name in clients.names { clients.serve(name) }

@@ -12,6 +12,12 @@ protocol WakeSubject: AnyObject {
     var status: ConnectionStatus? { get }
     /// Whether somebody watches it who may be the client, which is this process where it is known.
     func isWatched(by process: ProcessHandle?) -> Bool
+    /// How many bytes wait for the client.
+    var unreadBytes: Int { get }
+    /// Whether the last flow has ended, and left bytes that its client has not read.
+    var hasUnreadEnd: Bool { get }
+    /// Calls `handler` once, when more than `count` bytes wait, unless somebody takes the flow before.
+    func awaitBytes(beyond count: Int, _ handler: @escaping @AgentQueue () -> Void)
     /// The flow for a program that is about to be launched; `nil` where none stands.
     func takeForProgram() -> HandedFlow?
     /// The program runs, and has the flow until it ends.
@@ -53,6 +59,8 @@ final class ConnectionWaker {
     private var programEpoch: UInt64?
     /// A flow that ended before its client had read it all, taken for a program that then did not run.
     private var leftover: Leftover?
+    /// Whether the client hears of the keepalive that is due, though it may watch nothing.
+    private var isListening = false
     /// Whether what happens to the flow is this one's own doing.
     private var isHandling = false
     /// Whether a client has ever had the flow: who has none is not told of a new one.
@@ -64,6 +72,12 @@ final class ConnectionWaker {
     private var budget: Timers.Timer?
     /// The wake that was acknowledged last, and when.
     private var acknowledged: (wake: StandingWake, at: Duration)?
+    /// Rings when what waits is looked at again: after a wake that was given up, or acknowledged and not seen to.
+    private var review: Timers.Timer?
+    /// When bytes that came after a wake was given up may begin another one.
+    private var reviewableAt = Duration.zero
+    /// How often in a row a client acknowledged, and left the bytes where they were.
+    private var idleAcknowledgements = 0
 
     /// A flow to be passed on.
     private final class Leftover {
@@ -97,6 +111,7 @@ final class ConnectionWaker {
     isolated deinit {
         timer?.cancel()
         budget?.cancel()
+        review?.cancel()
     }
 
     /// The wake that has not been acknowledged.
@@ -122,18 +137,54 @@ final class ConnectionWaker {
     /// Continues a wake of an earlier run.
     func restore(_ wake: StandingWake) {
         (hasStarted, hasHadClient) = (true, true)
-        tell(.clientChanged(presence))
+        tell(.clientChanged(presence(with: nil)))
         tell(.restored(wake))
     }
 
     /// The client acknowledged a wake.
     func acknowledge(_ wake: UInt64) {
-        noteAcknowledgement { $0.number == wake }
+        guard machine.standing?.number == wake else { return }
+        noteAcknowledgement()
         tell(.acknowledged(wake: wake))
+        // It may have meant to take the flow, and died.
+        guard subject.unreadBytes > 0 else { return }
+        let pause = settings.policy.pauses.delay(afterFailures: idleAcknowledgements, using: &random)
+        idleAcknowledgements += 1
+        review = Timers.shared.schedule(after: pause) { [weak self] in self?.needForBytes() }
     }
 
-    private func noteAcknowledgement(of isMeant: (StandingWake) -> Bool = { _ in true }) {
-        if let wake = machine.standing, isMeant(wake) { acknowledged = (wake, BootClock.now()) }
+    /// Wakes the client for bytes that are there, where nothing is being done about them.
+    private func needForBytes() {
+        endReview()
+        guard machine.standing == nil, subject.status?.custody?.holder == .daemon, subject.unreadBytes > 0 else {
+            return
+        }
+        need(.data)
+    }
+
+    /// Has bytes that come after a wake was given up begin another one: at once, and then no more often than the longest
+    /// pause between two rounds.
+    private func awaitFurtherBytes() {
+        let (now, count) = (BootClock.now(), subject.unreadBytes)
+        let due = max(now, reviewableAt)
+        reviewableAt = due + settings.policy.pauses.ceiling
+        guard due > now else { return awaitBytes(beyond: count) }
+        review = Timers.shared.schedule(at: due) { [weak self] in self?.awaitBytes(beyond: count) }
+    }
+
+    private func awaitBytes(beyond count: Int) {
+        endReview()
+        guard machine.standing?.hasFailed == true else { return }
+        subject.awaitBytes(beyond: count) { [weak self] in self?.need(.data) }
+    }
+
+    private func endReview() {
+        review?.cancel()
+        review = nil
+    }
+
+    private func noteAcknowledgement() {
+        if let wake = machine.standing { acknowledged = (wake, BootClock.now()) }
     }
 
     /// Counts from now how long the client has the flow that it was woken for.
@@ -151,7 +202,12 @@ final class ConnectionWaker {
     }
 
     /// The client's own keepalive is due. Whoever asked for it wants it, whatever else the settings say.
-    func callForKeepalive() { tell(.needed(.keepAlive, presence)) }
+    ///
+    /// - Parameter isCalled: whether the client is called for it on a stream of its own, and hears of it in any case.
+    func callForKeepalive(isCalled: Bool) {
+        isListening = isCalled
+        tell(.needed(.keepAlive, presence(with: .keepAlive)))
+    }
 
     /// This process is the client from now on: it took the flow, or brought it.
     func clientCame(_ process: ProcessHandle?, of status: ConnectionStatus?) {
@@ -161,14 +217,18 @@ final class ConnectionWaker {
         try? process?.onEnd { [weak self, weak process] in
             guard let self, let process, client === process else { return }
             presenceChanged()
+            if review != nil, machine.standing == nil { needForBytes() }
         }
         presenceChanged()
     }
 
+    /// A client took what the last flow left; there is nothing more to wake it for.
+    func lastFlowTaken() { tell(.taken) }
+
     /// Whoever watched the connection does not any more, or somebody new does.
     func presenceChanged() {
         // Where no wake stands, it is looked at when one begins.
-        if let wake = machine.standing, !wake.hasFailed { tell(.clientChanged(presence)) }
+        if let wake = machine.standing, !wake.hasFailed { tell(.clientChanged(presence(with: nil))) }
     }
 
     /// What a client is to read first: a flow that ended, and was meant for a program that did not run.
@@ -181,7 +241,7 @@ final class ConnectionWaker {
     /// The client wants something to be done, or is to do something, for which it must run.
     func need(_ reason: WakeReason) {
         guard isTended, settings.wantedReasons.contains(reason) else { return }
-        tell(.needed(reason, presence))
+        tell(.needed(reason, presence(with: reason)))
     }
 
     /// Something happened to the connection.
@@ -199,6 +259,8 @@ final class ConnectionWaker {
             }
             // It is somebody else's now.
             programEpoch = nil
+            idleAcknowledgements = 0
+            endReview()
             tell(.taken)
         case .abandoned:
             endBudget()
@@ -229,7 +291,10 @@ final class ConnectionWaker {
     private func stateChanged(_ event: ConnectionEvent) {
         let status = event.status
         if status.custody?.holder != .client { endBudget() }
-        if status.state == .closed { return tell(.closed) }
+        if status.state == .closed {
+            // What it left is there to be taken.
+            return subject.hasUnreadEnd ? need(.data) : tell(.closed)
+        }
         guard status.state.hasFlow, let custody = status.custody else {
             // Of a program that was launched, its end says more.
             if event.reason == .clientGone, !isHandling { need(.clientDied) }
@@ -249,9 +314,12 @@ final class ConnectionWaker {
     /// Whether there is, or could be, a client.
     private var isTended: Bool { hasHadClient || machine.policy.steps != [.event] }
 
-    private var presence: ClientPresence {
+    /// How the client can be reached, with another reason to.
+    private func presence(with reason: WakeReason?) -> ClientPresence {
         var presence = client?.presence ?? []
-        if subject.isWatched(by: client) { presence.insert(.subscribed) }
+        let standing = machine.standing.flatMap { $0.hasFailed ? nil : $0.reasons } ?? []
+        let isCalled = isListening && Set(standing + [reason].compactMap(\.self)) == [.keepAlive]
+        if isCalled || subject.isWatched(by: client) { presence.insert(.subscribed) }
         return presence
     }
 
@@ -277,7 +345,17 @@ final class ConnectionWaker {
         case .cancelTimer:
             timer?.cancel()
             timer = nil
-        case .report(let report): subject.wake(did: report)
+        case .report(let report):
+            subject.wake(did: report)
+            follow(report)
+        }
+    }
+
+    private func follow(_ report: WakeReport) {
+        switch report.kind {
+        case .failed: awaitFurtherBytes()
+        case .began, .acknowledged: endReview()
+        case .joined, .attempted, .attemptFailed, .programEnded, .overran: break
         }
     }
 

@@ -255,9 +255,14 @@ extension WakeMachine {
         to policy: WakePolicy, _ turn: inout WakeTurn<some RandomNumberGenerator>
     ) {
         self.policy = policy
-        guard case .standing(let standing) = state, let means = standing.phase.means, !policy.steps.contains(means)
-        else { return }
-        proceed(&turn)
+        switch state {
+        case .standing(let standing):
+            if let means = standing.phase.means, !policy.steps.contains(means) { proceed(&turn) }
+        case .failed(let wake):
+            // By what is said now it may be possible.
+            again(wake, &turn)
+        case .idle, .closed: break
+        }
     }
 
     private mutating func programEnded(_ end: ProgramEnd, _ turn: inout WakeTurn<some RandomNumberGenerator>) {
@@ -288,13 +293,18 @@ extension WakeMachine {
         case .failed(let wake):
             // It hung while it was waited for, and what it was wanted for still waits.
             guard policy.means.contains(.exec), end.isFailure ? policy.relaunches : true else { return }
-            let next = StandingWake(number: last.number + 1, reasons: wake.reasons, since: turn.now)
-            begin(next, &turn)
-            turn.report(.began, next)
-            proceed(&turn)
+            again(wake, &turn)
         case .closed:
             break
         }
+    }
+
+    /// Begins a wake for the reasons of one that was given up.
+    private mutating func again(_ wake: StandingWake, _ turn: inout WakeTurn<some RandomNumberGenerator>) {
+        let next = StandingWake(number: last.number + 1, reasons: wake.reasons, since: turn.now)
+        begin(next, &turn)
+        turn.report(.began, next)
+        proceed(&turn)
     }
 
     private mutating func close(_ turn: inout WakeTurn<some RandomNumberGenerator>) {
