@@ -239,7 +239,7 @@ final class FlowKeeper {
         settle(epoch)
         let silence = kept.flow.silence
         var random = SystemRandomNumberGenerator()
-        guard let bytes = try? dialogue.ping(.parked, isVerification: isVerification, using: &random),
+        guard let bytes = try? dialogue.ping(isVerification: isVerification, using: &random),
             kept.flow.send(bytes)
         else { return false }
         self.kept[epoch]?.dialogue = dialogue

@@ -13,7 +13,7 @@ import Testing
         for keepalive in Self.protocols {
             for _ in 0..<100 {
                 var dialogue = KeepaliveDialogue(keepalive)
-                let answer = Speech.answer(to: try dialogue.ping(.parked, using: &random), keepalive)
+                let answer = Speech.answer(to: try dialogue.ping(using: &random), keepalive)
                 var stream: [UInt8] = []
                 var messages: [UInt8] = []
                 let place = random.below(6)
@@ -44,11 +44,11 @@ import Testing
                 // Where the daemon may write: before the first byte, and behind the last.
                 for (index, byte) in message.enumerated() {
                     var copy = dialogue
-                    let isFree = (try? copy.ping(.parked, using: &random)) != nil
+                    let isFree = (try? copy.ping(using: &random)) != nil
                     #expect(isFree == (index == 0), "\(keepalive): \(message) at \(index)")
                     dialogue.sent([byte])
                 }
-                _ = try dialogue.ping(.parked, using: &random)
+                _ = try dialogue.ping(using: &random)
             }
         }
     }
@@ -58,7 +58,7 @@ import Testing
         for round in 0..<200 {
             let keepalive = Self.protocols[round % Self.protocols.count]
             var dialogue = KeepaliveDialogue(keepalive)
-            let answer = (try? dialogue.ping(.parked, using: &random)).map { Speech.answer(to: $0, keepalive) } ?? []
+            let answer = (try? dialogue.ping(using: &random)).map { Speech.answer(to: $0, keepalive) } ?? []
             let noise = Speech.noise(keepalive, answer, &random)
             var whole = dialogue
             var (forClient, isAnswered, longestHeld, fed): ([UInt8], Bool, Int, Int) = ([], false, 0, 0)

@@ -31,6 +31,14 @@ import Testing
         #expect(harness.status.custody == Custody(holder: .client, session: .open))
     }
 
+    @Test(arguments: Custody.Holder.allCases, Custody.Session.allCases)
+    func aKeepaliveIsSentInTheAgentsHandsAndSomeOnASessionAlone(holder: Custody.Holder, session: Custody.Session) {
+        let custody = Custody(holder: holder, session: session)
+        let isTheAgents = holder == .daemon && session != .opening
+        #expect(custody.permits(.crlf) == isTheAgents)
+        #expect(custody.permits(.mqtt) == (isTheAgents && session == .open))
+    }
+
     @Test func whoNeverCameToReadLeavesNoSession() {
         var harness = Harness.ready(Self.session)
         harness.tell(.taken(epoch: 1))

@@ -14,21 +14,21 @@ import Testing
 
     @Test mutating func eachProtocolSaysWhatItsDocumentSays() throws {
         var crlf = KeepaliveDialogue(.crlf)
-        #expect(try crlf.ping(.parked, using: &random) == Array("\r\n\r\n".utf8))
+        #expect(try crlf.ping(using: &random) == Array("\r\n\r\n".utf8))
         var mqtt = KeepaliveDialogue(.mqtt)
-        #expect(try mqtt.ping(.parked, using: &random) == [0xC0, 0])
+        #expect(try mqtt.ping(using: &random) == [0xC0, 0])
         var blank = KeepaliveDialogue(.whitespace)
-        #expect(try blank.ping(.parked, using: &random) == Array(" ".utf8))
+        #expect(try blank.ping(using: &random) == Array(" ".utf8))
         #expect(!blank.isAwaitingAnswer)
         var own = KeepaliveDialogue(.custom(send: [1], expect: [2, 3]))
-        #expect(try own.ping(.parked, using: &random) == [1])
+        #expect(try own.ping(using: &random) == [1])
         #expect(own.isAwaitingAnswer)
         #expect(own.received([2, 3, 4]) == .init(forClient: [4], answers: 1))
     }
 
     @Test mutating func aWebSocketPingIsMaskedAndItsPongRepeatsThePayload() throws {
         var dialogue = KeepaliveDialogue(.websocket)
-        let ping = try dialogue.ping(.parked, using: &random)
+        let ping = try dialogue.ping(using: &random)
         #expect(ping.prefix(2) == [0x89, 0x88] && ping.count == 14)
         let payload = ping[6...].enumerated().map { $1 ^ ping[2 + $0 % 4] }
         #expect(payload != Array(ping[6...]))
@@ -47,7 +47,7 @@ import Testing
         ]
         for form in forms {
             var dialogue = KeepaliveDialogue(.xmppPing)
-            let ping = String(decoding: try dialogue.ping(.parked, using: &random), as: UTF8.self)
+            let ping = String(decoding: try dialogue.ping(using: &random), as: UTF8.self)
             let id = ping.split(separator: "'")[3]
             #expect(ping == "<iq type='get' id='\(id)'><ping xmlns='urn:xmpp:ping'/></iq>")
             let answer = Array((form.split(separator: "ID").joined(separator: String(id))).utf8)
@@ -62,7 +62,7 @@ import Testing
     ])
     mutating func whatOnlyLooksLikeTheAnswerIsTheClients(form: String) throws {
         var dialogue = KeepaliveDialogue(.xmppPing)
-        let ping = String(decoding: try dialogue.ping(.parked, using: &random), as: UTF8.self)
+        let ping = String(decoding: try dialogue.ping(using: &random), as: UTF8.self)
         let id = ping.split(separator: "'")[3]
         let bytes = Array(
             (form.split(separator: "ID", omittingEmptySubsequences: false).joined(separator: String(id))).utf8)
@@ -71,7 +71,7 @@ import Testing
 
     @Test mutating func anAnswerInTwoSegmentsIsOneAnswer() throws {
         var dialogue = KeepaliveDialogue(.crlf)
-        _ = try dialogue.ping(.parked, using: &random)
+        _ = try dialogue.ping(using: &random)
         #expect(dialogue.received([0x0D]) == .init())
         #expect(dialogue.received([0x0A]) == .init(answers: 1))
         // The next one nobody has asked for.
@@ -80,7 +80,7 @@ import Testing
 
     @Test mutating func theBytesOfAMessageBeforeOrAfterItAreTheClients() throws {
         var dialogue = KeepaliveDialogue(.crlf)
-        _ = try dialogue.ping(.parked, using: &random)
+        _ = try dialogue.ping(using: &random)
         // The body holds what the answer looks like, and the empty line as well.
         let message = Array("OPTIONS sip:a SIP/2.0\r\nl: 4\r\n\r\n\r\n\r\n".utf8)
         #expect(
@@ -98,19 +98,19 @@ import Testing
         ] {
             var dialogue = KeepaliveDialogue(keepalive)
             dialogue.sent(Array(half.utf8))
-            #expect(throws: (any Error).self) { try dialogue.ping(.parked, using: &random) }
+            #expect(throws: (any Error).self) { try dialogue.ping(using: &random) }
             guard !rest.isEmpty else { continue }
             dialogue.sent(Array(rest.utf8))
-            _ = try dialogue.ping(.parked, using: &random)
+            _ = try dialogue.ping(using: &random)
         }
     }
 
     @Test mutating func aControlFrameMayStandBetweenFragmentsAndNotWithinOne() throws {
         var dialogue = KeepaliveDialogue(.websocket)
         dialogue.sent([0x01, 0x82, 1, 2, 3, 4, 5])
-        #expect(throws: KeepaliveDialogue.Obstacle.insideMessage) { try dialogue.ping(.parked, using: &random) }
+        #expect(throws: KeepaliveDialogue.Obstacle.insideMessage) { try dialogue.ping(using: &random) }
         dialogue.sent([6])
-        let ping = try dialogue.ping(.parked, using: &random)
+        let ping = try dialogue.ping(using: &random)
         dialogue.sent([0x80, 0x80, 1, 2, 3, 4])
         // The same inbound: the pong comes between two fragments of a message.
         let payload = ping[6...].enumerated().map { $1 ^ ping[2 + $0 % 4] }
@@ -121,27 +121,23 @@ import Testing
                     forClient: first + last, answers: 1))
     }
 
-    @Test(arguments: all) func onlyAParkedFlowWithASessionIsPinged(keepalive: KeepaliveProtocol) throws {
+    @Test(arguments: all) func oneIsAwaitedAtATime(keepalive: KeepaliveProtocol) throws {
         var (dialogue, random) = (KeepaliveDialogue(keepalive), SplitMix64(seed: 1))
-        #expect(throws: KeepaliveDialogue.Obstacle.clientHoldsFlow) { try dialogue.ping(.client, using: &random) }
-        #expect(throws: KeepaliveDialogue.Obstacle.noSession) {
-            try dialogue.ping(.agentWithoutSession, using: &random)
-        }
-        _ = try dialogue.ping(.parked, using: &random)
+        _ = try dialogue.ping(using: &random)
         guard keepalive.figures.answer == .message else { return }
-        #expect(throws: KeepaliveDialogue.Obstacle.unanswered) { try dialogue.ping(.parked, using: &random) }
+        #expect(throws: KeepaliveDialogue.Obstacle.unanswered) { try dialogue.ping(using: &random) }
         #expect(dialogue.giveUp().isEmpty)
-        _ = try dialogue.ping(.parked, using: &random)
+        _ = try dialogue.ping(using: &random)
     }
 
     @Test mutating func theKernelsKeepaliveIsNobodyElsesBusiness() {
         var dialogue = KeepaliveDialogue(.kernel)
-        #expect(throws: KeepaliveDialogue.Obstacle.kernelsOwn) { try dialogue.ping(.parked, using: &random) }
+        #expect(throws: KeepaliveDialogue.Obstacle.kernelsOwn) { try dialogue.ping(using: &random) }
     }
 
     @Test mutating func whatWasHeldBackIsTheClientsWhenTheAnswerDoesNotCome() throws {
         var dialogue = KeepaliveDialogue(.custom(send: [1], expect: [7, 7, 7]))
-        _ = try dialogue.ping(.parked, using: &random)
+        _ = try dialogue.ping(using: &random)
         #expect(dialogue.received([7, 7]) == .init())
         #expect(dialogue.giveUp() == [7, 7])
         #expect(dialogue.received([7]) == .init(forClient: [7]))
@@ -150,11 +146,11 @@ import Testing
     @Test mutating func aParkedSocketIsJudgedWithoutReadingIt() throws {
         var dialogue = KeepaliveDialogue(.mqtt)
         #expect(dialogue.peeked([0xD0, 0]) == .forClient)
-        _ = try dialogue.ping(.parked, using: &random)
+        _ = try dialogue.ping(using: &random)
         #expect(dialogue.peeked([0xD0]) == .undecided)
         #expect(dialogue.peeked([0xD0, 0, 0x30]) == .answer(length: 2, answers: 1))
         #expect(dialogue.peeked([0x30]) == .forClient)
-        _ = try dialogue.ping(.parked, using: &random)
+        _ = try dialogue.ping(using: &random)
         #expect(dialogue.peeked([0x30, 1, 0xD0, 0xD0, 0]) == .forClient)
         #expect(dialogue.isAwaitingAnswer)
     }
@@ -170,14 +166,14 @@ import Testing
     func whatAProtocolForbidsEndsTheKeepalivesOfTheFlow(keepalive: KeepaliveProtocol, sent: String) {
         var (dialogue, random) = (KeepaliveDialogue(keepalive), SplitMix64(seed: 1))
         dialogue.sent(Array(sent.utf8))
-        #expect(throws: KeepaliveDialogue.Obstacle.framingLost) { try dialogue.ping(.parked, using: &random) }
+        #expect(throws: KeepaliveDialogue.Obstacle.framingLost) { try dialogue.ping(using: &random) }
     }
 
     @Test mutating func anXMPPStreamBeginsAnewAfterItsLogin() throws {
         var dialogue = KeepaliveDialogue(.xmppPing)
         dialogue.sent(Array("<auth mechanism='PLAIN'>AA==</auth><?xml version='1.0'?>".utf8))
         dialogue.sent(Array("<stream:stream to='example.com' xmlns='jabber:client'><iq id='1'/>\n".utf8))
-        _ = try dialogue.ping(.parked, using: &random)
+        _ = try dialogue.ping(using: &random)
     }
 
     @Test func theFiguresAreThoseOfTheDocuments() {
@@ -198,10 +194,10 @@ import Testing
 extension KeepaliveDialogueTests {
     @Test mutating func afterAChangeOfThePathASecondKeepaliveMayGoBehindTheFirst() throws {
         var dialogue = KeepaliveDialogue(.crlf)
-        _ = try dialogue.ping(.parked, using: &random)
-        _ = try dialogue.ping(.parked, isVerification: true, using: &random)
+        _ = try dialogue.ping(using: &random)
+        _ = try dialogue.ping(isVerification: true, using: &random)
         #expect(throws: KeepaliveDialogue.Obstacle.unanswered) {
-            try dialogue.ping(.parked, isVerification: true, using: &random)
+            try dialogue.ping(isVerification: true, using: &random)
         }
         #expect(dialogue.received([0x0D, 0x0A]) == .init(answers: 1))
         #expect(dialogue.received([0x0D, 0x0A, 0x0D, 0x0A]) == .init(forClient: [0x0D, 0x0A], answers: 1))
@@ -209,8 +205,8 @@ extension KeepaliveDialogueTests {
 
     @Test mutating func theAnswerToTheLaterOfTwoPingsStandsForBoth() throws {
         var dialogue = KeepaliveDialogue(.websocket)
-        _ = try dialogue.ping(.parked, using: &random)
-        let later = try dialogue.ping(.parked, isVerification: true, using: &random)
+        _ = try dialogue.ping(using: &random)
+        let later = try dialogue.ping(isVerification: true, using: &random)
         let pong = [0x8A, 0x08] + later[6...].enumerated().map { $1 ^ later[2 + $0 % 4] }
         #expect(dialogue.received(pong) == .init(answers: 2))
         #expect(!dialogue.isAwaitingAnswer)

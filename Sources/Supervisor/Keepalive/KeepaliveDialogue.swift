@@ -9,7 +9,7 @@
 /// the flow is. Where it only watches a parked socket, a new one for each time the flow is parked, which is between two
 /// messages by the client's word; then ``peeked(_:)`` judges what is unread, and nobody else's bytes are ever read.
 ///
-/// 1. ``ping(_:using:)`` gives the bytes of a keepalive, or says why none may be sent now. What it gives must be sent
+/// 1. ``ping(isVerification:using:)`` gives the bytes of a keepalive, or says why none may be sent now. What it gives must be sent
 ///    whole before anything else.
 /// 2. The answer is found by ``received(_:)`` or ``peeked(_:)``. A byte is consumed only as part of an answer that was
 ///    awaited, that begins at a boundary between messages, and that is exactly the answer. All others are the client's
@@ -20,22 +20,8 @@
 ///
 /// Memory is bounded by the longest answer, 2 KiB, whatever the peer sends.
 public struct KeepaliveDialogue: Sendable {
-    /// In whose hands a flow is.
-    public enum Custody: Hashable, Sendable {
-        /// A client reads and writes it.
-        case client
-        /// The agent has it, and the server waits for a login: a new flow is not yet a session.
-        case agentWithoutSession
-        /// The agent has it, with a session on it.
-        case parked
-    }
-
     /// Why no keepalive may be sent now.
     public enum Obstacle: Error, Hashable, Sendable {
-        /// Only its holder writes to a flow.
-        case clientHoldsFlow
-        /// A server that waits for a login would take a keepalive for an error.
-        case noSession
         /// The last bytes that were sent are not the end of a message.
         case insideMessage
         /// It is not known any more where messages begin: the client has sent what the protocol forbids.
@@ -85,19 +71,15 @@ public struct KeepaliveDialogue: Sendable {
 
     // MARK: Sending
 
-    /// The bytes of a keepalive.
+    /// The bytes of a keepalive. Whether one may be sent in the hands that the flow is in is not its business
+    /// (``Custody``).
     ///
     /// - Parameter isVerification: after a change of the path or a resume, when the answer to an earlier one that is
     ///   still awaited will prove nothing (``Liveness``).
     /// - Throws: what stands in the way.
     public mutating func ping(
-        _ custody: Custody, isVerification: Bool = false, using random: inout some RandomNumberGenerator
+        isVerification: Bool = false, using random: inout some RandomNumberGenerator
     ) throws(Obstacle) -> [UInt8] {
-        switch custody {
-        case .client: throw .clientHoldsFlow
-        case .agentWithoutSession: throw .noSession
-        case .parked: break
-        }
         guard awaited.count < (isVerification ? Liveness.mostProbes : 1) else { throw .unanswered }
         guard !outbound.isLost else { throw .framingLost }
         guard outbound.isBetweenMessages else { throw .insideMessage }
