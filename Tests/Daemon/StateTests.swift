@@ -8,6 +8,8 @@ import Logging
 import NetworkPath
 import Platform
 import Supervisor
+import Synchronization
+import TestSupport
 import Testing
 
 @testable import Daemon
@@ -31,6 +33,29 @@ final class Scratch: Sendable {
     func put(_ text: String, _ name: String) throws {
         try Data(text.utf8).write(to: URL(filePath: "\(path)/\(name)"))
     }
+}
+
+/// What was logged.
+private final class Notes: Sendable {
+    private struct Handler: LogHandler {
+        let notes: Notes
+        var metadata = Logger.Metadata()
+        var logLevel = Logger.Level.info
+
+        init(_ notes: Notes) { self.notes = notes }
+
+        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+            get { metadata[key] }
+            set { metadata[key] = newValue }
+        }
+
+        func log(event: LogEvent) { notes.texts.withLock { $0.append("\(event.message)") } }
+    }
+
+    private let texts = Mutex<[String]>([])
+
+    var all: [String] { texts.withLock { $0 } }
+    var logger: Logger { Logger(label: "test") { _ in Handler(self) } }
 }
 
 @Suite("State on disk", .timeLimit(.minutes(1))) @AgentQueue
@@ -132,6 +157,24 @@ struct StateTests {
             #expect(KeptIntervals(state, logger).learner.text == text)
         }
         #expect(scratch.text("state/keepalive-intervals.damaged") == nil)
+    }
+
+    @Test func `what keepalives taught is written as soon as there is room, and that there is none is told once`()
+        async throws
+    {
+        let notes = Notes()
+        let kept = KeptIntervals(state, notes.logger, pause: .milliseconds(10))
+        // Nothing can be written where a directory stands.
+        let obstacle = "\(scratch.path)/state/keepalive-intervals.new"
+        try FileManager.default.createDirectory(atPath: obstacle, withIntermediateDirectories: true)
+        kept.learner.onLesson?()
+        try await eventually("it is told") { !notes.all.isEmpty }
+        for _ in 1...3 { kept.save() }
+        #expect(notes.all == ["what is learned of keepalives is not kept for now"])
+        try FileManager.default.removeItem(atPath: obstacle)
+        try await eventually("it is kept again") { notes.all.count == 2 }
+        #expect(notes.all.last == "what is learned of keepalives is kept again")
+        #expect(scratch.text("state/keepalive-intervals") == kept.learner.text)
     }
 
     @Test func `a damaged file is left aside, and its rest used`() throws {

@@ -2,6 +2,7 @@
 
 import DialtoneAPI
 import DialtoneClient
+import Foundation
 import Glibc
 import LabSupport
 import Platform
@@ -99,6 +100,34 @@ struct HandoverFaultStories {
         #expect(try await holder.winner.exit() == .status(0))
         #expect(try await office.parked().epoch == 1)
         #expect(office.events.events.count { $0.kind == .taken } == 1)
+    }
+
+    // MARK: - A disk that is full
+
+    @Test func `with a disk that is full the agent goes on, says so once, and writes again when there is room`()
+        async throws
+    {
+        let (machine, home) = (try await Namespace.island(), try DaemonHome())
+        try await machine.command(["mkdir", "-p", home.state])
+        try await machine.command(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", home.state])
+        let daemon = try await home.start(on: machine)
+        _ = try await home.client.open(.init(remote: "tcp://192.0.2.1:1", name: "before"))
+        let ballast = "\(home.state)/ballast"
+        try await machine.command(["sh", "-c", "dd if=/dev/zero of=\(ballast) bs=4096 2>&1 || true"])
+        // What is left of the last page takes some lines.
+        for number in 0..<20 {
+            _ = try await home.client.open(.init(remote: "tcp://192.0.2.1:1", name: "full-\(number)"))
+        }
+        _ = try await daemon.line(containing: "the history is not kept for now")
+        #expect(try await home.client.connections().count == 21)
+        try await machine.command(["rm", ballast])
+        _ = try await home.client.open(.init(remote: "tcp://192.0.2.1:1", name: "after"))
+        _ = try await daemon.line(containing: "the history is kept again")
+        let complaints = daemon.text(of: .error).components(separatedBy: "the history is not kept").count - 1
+        #expect(complaints == 1)
+        let history = try await home.dialtone("history", on: machine)
+        #expect(history.output.contains("before") && history.output.contains("after"), "\(history)")
+        #expect(!history.output.contains("full-19"), "it could not be kept")
     }
 
     // MARK: - Wakes that fail

@@ -40,6 +40,8 @@ final class History {
     private var pending: Deque<(happening: Happening, clocks: ClockReading)> = []
     private var isWriting = false
     private var hasFailed = false
+    /// How many happenings could not be written since it failed.
+    private var lost = 0
     private var observation: PathObservation?
     private var network: (status: NetworkAPI.Path.Status, since: Duration)?
 
@@ -130,8 +132,11 @@ final class History {
         else { return }
         do throws(SystemError) {
             try lines.append(Array(data))
-            hasFailed = false
+            guard hasFailed else { return }
+            logger.notice("the history is kept again", metadata: ["lost": "\(lost)"])
+            (hasFailed, lost) = (false, 0)
         } catch {
+            lost += 1
             report(error)
         }
     }

@@ -12,17 +12,22 @@ final class KeptIntervals {
     private static let file = "keepalive-intervals"
     private static let longestFile = 65_536
     /// The least time between two writes. What is learned in between is kept with the next one, or at the end.
-    private static let pause = Duration.seconds(300)
+    private let pause: Duration
 
     /// What the connections learn with.
     let learner: IntervalLearner
     private let state: KeptState
+    private let logger: Logger
+    /// Whether what was learned last could not be written.
+    private var hasFailed = false
     private var earliest = Duration.zero
     private var timer: Timers.Timer?
 
     /// Knows what stands in the file. One that is damaged is left aside, and what can be read of it is used.
-    init(_ state: KeptState, _ logger: Logger) {
+    init(_ state: KeptState, _ logger: Logger, pause: Duration = .seconds(300)) {
         self.state = state
+        self.logger = logger
+        self.pause = pause
         var text = ""
         do throws(SystemError) {
             let bytes = try state.read(Self.file, atMost: Self.longestFile)
@@ -45,13 +50,23 @@ final class KeptIntervals {
         timer = Timers.shared.schedule(at: max(earliest, BootClock.now())) { [weak self] in self?.save() }
     }
 
-    /// Writes the file if there is something new. A disk that is full keeps the old one, and the next lesson tries
-    /// again.
+    /// Writes the file if there is something new. On a disk that is full the old one stays; that is told once, and tried
+    /// again until there is room.
     func save() {
         guard let due = timer else { return }
         due.cancel()
         timer = nil
-        earliest = BootClock.now() + Self.pause
-        try? state.replace(Self.file, with: Array(learner.text.utf8))
+        earliest = BootClock.now() + pause
+        do throws(SystemError) {
+            try state.replace(Self.file, with: Array(learner.text.utf8))
+            if hasFailed { logger.notice("what is learned of keepalives is kept again") }
+            hasFailed = false
+        } catch {
+            if !hasFailed {
+                logger.warning("what is learned of keepalives is not kept for now", metadata: ["error": "\(error)"])
+            }
+            hasFailed = true
+            saveSoon()
+        }
     }
 }
