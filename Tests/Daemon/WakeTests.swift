@@ -201,6 +201,33 @@ struct WakeTests {
         try await bench.tells("began clientDied")
     }
 
+    @Test func `a client that was woken and keeps the flow for too long is reported, and the flow stays watched`()
+        async throws
+    {
+        let bench = try WakeBench(nil)
+        bench.wakes.isWatched = { _, _ in true }
+        bench.wakes.budget = .milliseconds(50)
+        try await bench.ready()
+        try bench.takeAndPark()
+        // In time: its time has run out by the end of another one that began later.
+        bench.server.send("one\n")
+        try await bench.tells("began data", "attempted event")
+        try bench.takeAndPark()
+        let witness: Bool = try await answer("the end of its time") { done in
+            _ = Timers.shared.schedule(after: .milliseconds(60)) { done(true) }
+        }
+        #expect(witness && !bench.story.contains("overran "))
+        // The bytes are still there, and wake again.
+        try await bench.tells("began data", "attempted event", "acknowledged data", "began data", "attempted event")
+        _ = try bench.bench.registry.take("office", by: nil, for: 0)
+        try await bench.tells(
+            "began data", "attempted event", "acknowledged data", "began data", "attempted event", "acknowledged data",
+            "overran ")
+        #expect(bench.connection?.holder == .client)
+        bench.server.hangUp()
+        try await eventually("its end is seen") { bench.connection?.holder == .daemon }
+    }
+
     @Test func `a reload changes how the client is woken`() async throws {
         let bench = try WakeBench(.script("exit 1"))
         try await bench.ready()

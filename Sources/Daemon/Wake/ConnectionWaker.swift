@@ -189,7 +189,7 @@ final class ConnectionWaker {
 
     /// Counts from now how long the client has the flow that it was woken for.
     private func beginBudget() {
-        let limit = ClientHandler.budget
+        let limit = context.budget
         guard let (wake, instant) = acknowledged.take(), BootClock.now() - instant < limit else { return }
         budget = Timers.shared.schedule(after: limit) { [weak self] in
             self?.subject.wake(did: WakeReport(.overran(limit: limit), wake))

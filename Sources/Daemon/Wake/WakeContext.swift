@@ -11,6 +11,8 @@ internal import Supervisor
 final class WakeContext {
     private let activator: Activator
     private let deputy: DeputyClient?
+    /// How long a client that was woken may have the flow.
+    var budget = ClientHandler.budget
     /// Where the agent serves, for programs that are launched.
     var socketPath = ""
     /// Whether somebody watches a connection who may be its client, which is this process where it is known.
