@@ -11,6 +11,8 @@ internal import Varlink
 protocol KeepaliveCaller: AnyObject {
     /// The client is to act, and acknowledges this wake.
     func called(_ wake: UInt64)
+    /// Somebody else is called from now on.
+    func superseded()
 }
 
 /// Answers `KeepAlive` of `org.dialtone.Connections`.
@@ -40,12 +42,13 @@ enum KeepAliveService {
 }
 
 /// The calls of one client: the first reply says that they are agreed, each further one is a call. A client that does
-/// not read gets the newest one alone.
+/// not read gets the newest one alone. A reply that announces no other says that somebody else is called from now on.
 @AgentQueue
 private final class KeepaliveStream: VarlinkSubscription, KeepaliveCaller {
     private let stream: VarlinkStream
     private var isAgreed = false
     private var wake: UInt64?
+    private var isOver = false
     var onEnd: @AgentQueue (KeepaliveStream) -> Void = { _ in }
 
     init(_ stream: VarlinkStream) { self.stream = stream }
@@ -55,14 +58,19 @@ private final class KeepaliveStream: VarlinkSubscription, KeepaliveCaller {
         stream.wake()
     }
 
+    func superseded() {
+        isOver = true
+        stream.wake()
+    }
+
     func next() -> VarlinkMessage? {
         let wake = isAgreed ? wake.take() : nil
-        guard !isAgreed || wake != nil else { return nil }
+        guard !isAgreed || wake != nil || isOver else { return nil }
         isAgreed = true
         let limit = Int(clamping: ClientHandler.budget.milliseconds)
         return .reply(
             ConnectionsAPI.KeepAlive.Reply(wake: wake.map { Int(clamping: $0) }, limitMilliseconds: limit),
-            continues: true)
+            continues: !isOver)
     }
 
     func ended() { onEnd(self) }

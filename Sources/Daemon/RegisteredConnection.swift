@@ -197,7 +197,9 @@ final class RegisteredConnection {
         if let problem = ClientHandler.problem(with: handler.timeout, for: driver.policy.remote) {
             throw .invalidTimeout(problem)
         }
+        let before = self.caller
         self.caller = caller
+        before?.superseded()
         calls.handler = handler
         calls.custodyChanged(to: driver.status.custody)
     }

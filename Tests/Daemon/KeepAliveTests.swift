@@ -73,6 +73,23 @@ struct KeepAliveTests {
         withExtendedLifetime(peer.number) {}
     }
 
+    @Test func `one is called for a connection, and whoever was before is told`() async throws {
+        let bench = ServiceBench()
+        let name = try await bench.open("office")
+        func call() throws -> VarlinkReplies<ConnectionsAPI.KeepAlive> {
+            try bench.client().stream(ConnectionsAPI.KeepAlive.self, .init(name: name, timeoutMilliseconds: 60_000))
+        }
+        let first = try call()
+        _ = try await first.one()
+        let second = try call()
+        _ = try await second.one()
+        #expect(try await first.one().wake == nil)
+        await #expect(throws: NothingCame.self, "the stream has ended") { _ = try await first.one() }
+        let office = try #require(bench.registry.visible(to: 0).first)
+        office.callClient()
+        #expect(try await second.one().wake.map { UInt64($0) } == office.standingWake)
+    }
+
     @Test(arguments: [(1, "does not sleep"), (100_000_000, "the most")])
     func `a timeout that makes no sense is refused with the reason`(milliseconds: Int, words: String) async throws {
         let bench = ServiceBench()
