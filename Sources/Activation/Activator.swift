@@ -173,8 +173,24 @@ public final class Activator {
         guard owner != 0 else { return }
         guard let users = process.users else { throw SystemError("looking at process \(process.number)", code: ESRCH) }
         guard users.real == owner || users.saved == owner else {
-            throw SystemError("sending a signal to process \(process.number), another user's", code: EPERM)
+            throw SystemError("waking process \(process.number), another user's", code: EPERM)
         }
+    }
+
+    /// Why a group is not thawed for a user; `nil` if it is. It was frozen by its manager: the user's own, or root's, whose
+    /// file has it thawed. What another user manages is not for this one to wake.
+    private static func refusal(
+        to group: ControlGroup, of process: ProcessHandle, for owner: UInt32
+    ) -> String? {
+        guard owner != 0 else { return nil }
+        do throws(SystemError) {
+            try check(process, belongsTo: owner)
+        } catch {
+            return "\(error)"
+        }
+        guard let manager = group.owner else { return "the process's control group is gone" }
+        return manager == 0 || manager == owner
+            ? nil : "the control group of process \(process.number) is another user's"
     }
 
     private static func attempting(_ body: () throws(SystemError) -> Void) -> Outcome {
@@ -207,6 +223,7 @@ public final class Activator {
         case .ownGroup?:
             guard let process else { return finish(.failed("no process has parked it")) }
             guard let group = process.group else { return finish(.failed("the process has no control group")) }
+            if let refusal = Self.refusal(to: group, of: process, for: order.owner) { return finish(.failed(refusal)) }
             Thaw.begin(group, finish)
         }
     }

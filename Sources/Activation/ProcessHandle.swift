@@ -85,10 +85,17 @@ public final class ProcessHandle {
     /// What keeps it from running.
     public var presence: ClientPresence {
         var presence: ClientPresence = .alive
+        // No descriptor of a process tells whether it is stopped: PIDFD_GET_INFO (Linux 6.13) knows its users and its
+        // group, and not its state.
+        if !isSeen { presence.insert(.hidden) }
         if isStopped { presence.insert(.stopped) }
         if group?.isFrozen == true { presence.insert(.frozen) }
         return isAlive ? presence : []
     }
+
+    /// Whether /proc shows it: not of another user where that is mounted with `hidepid=` (proc(5)), as in a service with
+    /// `ProtectProc=invisible`.
+    private var isSeen: Bool { access("/proc/\(number)/stat", R_OK) == 0 }
 
     /// Whether a signal has stopped it.
     var isStopped: Bool {

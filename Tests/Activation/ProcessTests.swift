@@ -114,6 +114,27 @@ struct ThawTests {
         #expect(missing.contains("No such file"), "\(missing)")
     }
 
+    @Test func nothingIsThawedForAnotherUserThanItsOwn() async throws {
+        guard try canBeAnother() else {
+            print("skipped: becoming another user takes root, and more than one user")
+            return
+        }
+        let (sleeper, tree) = (try await Sleeper(as: nobody), try GroupTree())
+        let group = try tree.make("client")
+        try tree.put(sleeper.handle.number, in: group)
+        try await tree.freeze(group)
+        let targets = WakeTargets(thaw: .ownGroup)
+        #expect(try await sleeper.wake(.thaw, targets, owner: 4711).contains("another user's"), "whose process it is")
+        try #require(chown(group, 4711, 0) == 0)
+        #expect(try await sleeper.wake(.thaw, targets, owner: nobody.user).contains("another user's"), "whose group")
+        #expect(await sleeper.handle.presence == [.alive, .frozen])
+        for manager in [0, nobody.user] {
+            try #require(chown(group, manager, 0) == 0)
+            #expect(try await sleeper.wake(.thaw, targets, owner: nobody.user) == "done")
+            try await tree.freeze(group)
+        }
+    }
+
     @Test func whatWasFrozenAboveItStaysFrozen() async throws {
         let (sleeper, tree) = (try await Sleeper(), try GroupTree())
         let above = try tree.make("session")
@@ -141,8 +162,8 @@ final class Sleeper {
     private let pair = Pair()
     private let activator = Activator(bus: "unix:path=/nowhere")
 
-    init(_ script: String = "echo ready; read -r line") async throws {
-        launch = try Launch(.script(script, .standard), socket: pair.program)
+    init(_ script: String = "echo ready; read -r line", as user: ProgramIdentity = thisUser) async throws {
+        launch = try Launch(.script(script, .standard, as: user), socket: pair.program)
         handle = try #require(launch.program).process
         try await eventually("it is there") { [pair] in
             var bytes = [UInt8](repeating: 0, count: 16)

@@ -12,6 +12,17 @@ import Testing
 let thisUser = ProgramIdentity(
     user: geteuid(), group: getegid(), groups: [getegid()], name: "tester", home: "/tmp", shell: "/bin/sh")
 
+/// Another user, whom no file of the tests' belongs to.
+let nobody = ProgramIdentity(
+    user: 65534, group: 65534, groups: [65534, 1234], name: "nobody", home: "/", shell: "/bin/sh")
+
+/// Whether programs can be another user's: not in a namespace with one.
+func canBeAnother() throws -> Bool {
+    let map = try String(contentsOfFile: "/proc/self/uid_map", encoding: .utf8)
+    let count = map.split(separator: " ").last.flatMap { Int($0.trimmingCharacters(in: .whitespacesAndNewlines)) } ?? 0
+    return geteuid() == 0 && count > 65534
+}
+
 /// A socket pair: one end for the program, one for the test.
 final class Pair: Sendable {
     let program: CInt
