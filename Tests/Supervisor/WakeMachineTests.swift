@@ -120,6 +120,13 @@ extension [WakeAction] {
         #expect(harness.means(.needed(.data, client)) == [first])
     }
 
+    @Test(arguments: [([.signal], 0.25), ([.thaw], 0.25), ([], 3), ([.unit], 3)] as [(Set<WakeMeans>, Double)])
+    func oneThatMayBeStoppedIsNotWaitedForAsIfItRan(means: Set<WakeMeans>, seconds: Double) {
+        var harness = WakeHarness(means)
+        #expect(harness.means(.needed(.data, [.subscribed, .alive, .hidden])) == [.event])
+        #expect(harness.done().deadline == harness.now + .seconds(seconds))
+    }
+
     @Test func anAttemptThatFailsIsFollowedByTheNextAtOnce() {
         var harness = WakeHarness([.signal, .unit])
         harness.tell(.needed(.data, running))

@@ -218,7 +218,7 @@ extension WakeMachine {
         else { return }
         switch outcome {
         case .done:
-            standing.phase = .waiting(means, until: turn.now + policy.time(for: means))
+            standing.phase = .waiting(means, until: turn.now + policy.patience(after: means, with: client))
             state = .standing(standing)
             turn.actions.append(.scheduleTimer(standing.phase.deadline))
         case .failed(let reason):

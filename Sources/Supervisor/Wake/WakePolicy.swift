@@ -53,6 +53,18 @@ public struct WakePolicy: Hashable, Sendable {
     /// No wake makes more attempts than this.
     public var mostAttempts: Int { rounds * steps.count }
 
+    /// How long a client has to answer an event of which it is not known whether it can: one that runs does so in
+    /// milliseconds, and one that is stopped is not to lie there for seconds before it gets its signal.
+    static let hiddenAnswerTime = Duration.milliseconds(250)
+
+    /// How long to wait for what comes of an attempt.
+    func patience(after attempt: WakeMeans, with client: ClientPresence) -> Duration {
+        guard attempt == .event, client.contains(.hidden), !means.isDisjoint(with: [.signal, .thaw]) else {
+            return time(for: attempt)
+        }
+        return min(answerTime, Self.hiddenAnswerTime)
+    }
+
     /// How long an attempt, or the wait for what came of it, may take.
     func time(for means: WakeMeans) -> Duration { means.startsProgram ? startTime : answerTime }
 }

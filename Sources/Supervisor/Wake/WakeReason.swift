@@ -70,4 +70,6 @@ public struct ClientPresence: OptionSet, Hashable, Sendable {
     public static let stopped = ClientPresence(rawValue: 4)
     /// Its control group is frozen: neither an event nor a signal reaches it until it is thawed.
     public static let frozen = ClientPresence(rawValue: 8)
+    /// Neither is known of it: the agent may not look.
+    public static let hidden = ClientPresence(rawValue: 16)
 }
