@@ -65,7 +65,8 @@ extension DialtoneClient {
     /// protocol the daemon does not know; earlier where the call can share a wake-up with others. The handler takes the
     /// flow, does what it must and parks it, in ten seconds; one that takes longer is reported.
     ///
-    /// It goes on, across restarts of the daemon, until the task is cancelled or the daemon refuses.
+    /// It goes on, across restarts of the daemon, until the task is cancelled or the daemon refuses. It returns when
+    /// another caller has taken its place.
     ///
     /// - Parameter wakeMachine: whether to wake a sleeping machine for it, which not every user may.
     public func keepAlive(
@@ -83,6 +84,7 @@ extension DialtoneClient {
                     try await acknowledge(name, wake: wake)
                     await handler()
                 }
+                return
             } catch {
                 guard error.isPassing else { throw error }
             }

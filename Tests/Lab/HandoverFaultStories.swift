@@ -9,7 +9,7 @@ import Platform
 import Testing
 
 /// Clients that do it wrong, die in between, or cannot be woken.
-@Suite("Clients that fail", .lab)
+@Suite("Clients that fail", .lab, .timeLimit(.minutes(5)))
 struct HandoverFaultStories {
     /// `ask` sends Take, and waits until the answer is there, with its descriptor.
     private static let asks = """
@@ -100,6 +100,20 @@ struct HandoverFaultStories {
         #expect(try await holder.winner.exit() == .status(0))
         #expect(try await office.parked().epoch == 1)
         #expect(office.events.events.count { $0.kind == .taken } == 1)
+    }
+
+    @Test func `of two that keep a connection alive the later one does, and the other is let go`() async throws {
+        let office = try await Office.open()
+        let client = office.home.client
+        try await withThrowingTaskGroup(of: Void.self) { callers in
+            for _ in 1...2 {
+                callers.addTask { try await client.keepAlive("office", timeout: .seconds(60)) {} }
+            }
+            try await callers.next()
+            callers.cancelAll()
+            // The one that was called until now.
+            await #expect(throws: DialtoneError.self) { try await callers.next() }
+        }
     }
 
     // MARK: - A disk that is full
