@@ -177,8 +177,8 @@ public final class Activator {
         }
     }
 
-    /// Why a group is not thawed for a user; `nil` if it is. It was frozen by its manager: the user's own, or root's, whose
-    /// file has it thawed. What another user manages is not for this one to wake.
+    /// Why a group is not thawed for a user; `nil` if it is. It was frozen by its manager: the user's own, or root's,
+    /// whose file has it thawed. What another user manages is not for this one to wake.
     private static func refusal(
         to group: ControlGroup, of process: ProcessHandle, for owner: UInt32
     ) -> String? {

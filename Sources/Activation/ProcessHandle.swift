@@ -93,8 +93,8 @@ public final class ProcessHandle {
         return isAlive ? presence : []
     }
 
-    /// Whether /proc shows it: not of another user where that is mounted with `hidepid=` (proc(5)), as in a service with
-    /// `ProtectProc=invisible`.
+    /// Whether /proc shows it: not of another user where that is mounted with `hidepid=` (proc(5)), as in a service
+    /// with `ProtectProc=invisible`.
     private var isSeen: Bool { access("/proc/\(number)/stat", R_OK) == 0 }
 
     /// Whether a signal has stopped it.

@@ -112,10 +112,10 @@ public final class ConnectionDriver {
 
     /// The client that had the flow is gone, and did not park it.
     ///
-    /// What it has not read is there for the next one, where it is known to have neither read nor written: then it stood
-    /// between two messages.
+    /// What it has not read is there for the next one, where it is known to have neither read nor written: then it
+    /// stood between two messages.
     ///
-    /// - Parameter isAlone: whether nobody else can have a descriptor of the flow from it. Then the flow itself goes on.
+    /// - Parameter isAlone: whether nobody else can have a descriptor of the flow from it. Then the flow goes on.
     public func abandon(_ epoch: UInt64, isAlone: Bool = false) {
         let isUntouched = flows[epoch]?.isUntouched ?? false
         flows[epoch]?.isParked = isUntouched || policy.keepsAbandonedFlow

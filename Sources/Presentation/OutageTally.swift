@@ -122,8 +122,8 @@ struct OutageTally: Sendable {
 
     /// The agent began anew.
     ///
-    /// - Parameter last: when the run before was last heard of. Where it did not say that it ended it was killed, nobody
-    ///   knows when.
+    /// - Parameter last: when the run before was last heard of. Where it did not say that it ended it was killed,
+    ///   nobody knows when.
     mutating func agentStarted(at time: Instant, after last: Instant?) {
         let end = last ?? time
         switch state {
@@ -181,9 +181,9 @@ struct OutageTally: Sendable {
 extension OutageTally.Interruption {
     /// What the first word of the connection makes of it.
     ///
-    /// Between two runs of the agent nobody supervised it, and that time is no outage, unless the agent says that it went
-    /// on: then it was away for a moment. Of a connection that is opened again at the agent's start, the time since then
-    /// counts. One that is opened later is another life of it, and its outage before ended with the agent.
+    /// Between two runs of the agent nobody supervised it, and that time is no outage, unless the agent says that it
+    /// went on: then it was away for a moment. Of a connection that is opened again at the agent's start, the time since
+    /// then counts. One that is opened later is another life of it, and its outage before ended with the agent.
     fileprivate func ended(by event: ConnectionsAPI.Event, at time: OutageTally.Instant) -> OutageTally.State {
         guard let restart, event.connection.state != .closed else { return .interrupted(self) }
         if event.kind == .continued {

@@ -50,8 +50,8 @@ final class KeptIntervals {
         timer = Timers.shared.schedule(at: max(earliest, BootClock.now())) { [weak self] in self?.save() }
     }
 
-    /// Writes the file if there is something new. On a disk that is full the old one stays; that is told once, and tried
-    /// again until there is room.
+    /// Writes the file if there is something new. On a disk that is full the old one stays; that is told once, and
+    /// tried again until there is room.
     func save() {
         guard let due = timer else { return }
         due.cancel()

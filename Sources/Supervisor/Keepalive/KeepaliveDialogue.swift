@@ -9,8 +9,8 @@
 /// the flow is. Where it only watches a parked socket, a new one for each time the flow is parked, which is between two
 /// messages by the client's word; then ``peeked(_:)`` judges what is unread, and nobody else's bytes are ever read.
 ///
-/// 1. ``ping(isVerification:using:)`` gives the bytes of a keepalive, or says why none may be sent now. What it gives must be sent
-///    whole before anything else.
+/// 1. ``ping(isVerification:using:)`` gives the bytes of a keepalive, or says why none may be sent now. What it gives
+///    must be sent whole before anything else.
 /// 2. The answer is found by ``received(_:)`` or ``peeked(_:)``. A byte is consumed only as part of an answer that was
 ///    awaited, that begins at a boundary between messages, and that is exactly the answer. All others are the client's
 ///    and stay in their order.
