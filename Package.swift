@@ -162,7 +162,7 @@ let package = Package(
                 "Platform", "Reachability", "Resolver", "Supervisor", "Systemd", "TLSTestSupport", "TestSupport",
                 "Varlink", "dialtone", "dialtoned", "lab-launch", "lab-logind", "lab-network-manager", "lab-systemd",
             ],
-            resources: [.copy("agent.py")]),
+            resources: [.copy("agent.py"), .copy("mqtt_sleeper.py")]),
         tests("Soak", ["LabSupport", "Netlink", "NetworkPath", "Platform", "Reachability", "Resolver", "TestSupport"]),
         .executableTarget(name: "lab-launch", path: "Tests/LabLaunch"),
         .executableTarget(name: "lab-logind", dependencies: ["CSystemd"], path: "Tests/LabLogind"),

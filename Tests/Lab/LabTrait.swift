@@ -16,8 +16,10 @@ enum AnotherUser {
     /// Becomes that user and then the command that follows. The change of user takes the signal away that ends the
     /// Lab's processes with their machine: it is asked for anew.
     static let command = [
-        "setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--pdeathsig", "KILL",
+        "setpriv", "--reuid", "\(number)", "--regid", "\(number)", "--clear-groups", "--pdeathsig", "KILL",
     ]
+
+    static let number: UInt32 = 65_534
 
     /// Why there is none here; `nil` if there is one.
     static let obstacle: Comment? = {
