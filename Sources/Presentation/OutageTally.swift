@@ -182,8 +182,8 @@ extension OutageTally.Interruption {
     /// What the first word of the connection makes of it.
     ///
     /// Between two runs of the agent nobody supervised it, and that time is no outage, unless the agent says that it
-    /// went on: then it was away for a moment. Of a connection that is opened again at the agent's start, the time since
-    /// then counts. One that is opened later is another life of it, and its outage before ended with the agent.
+    /// went on: then it was away for a moment. Of a connection that is opened again at the agent's start, the time
+    /// since then counts. One that is opened later is another life of it, and its outage before ended with the agent.
     fileprivate func ended(by event: ConnectionsAPI.Event, at time: OutageTally.Instant) -> OutageTally.State {
         guard let restart, event.connection.state != .closed else { return .interrupted(self) }
         if event.kind == .continued {

@@ -162,8 +162,8 @@ final class ConnectionWaker {
         need(.data)
     }
 
-    /// Has bytes that come after a wake was given up begin another one: at once, and then no more often than the longest
-    /// pause between two rounds.
+    /// Has bytes that come after a wake was given up begin another one: at once, and then no more often than the
+    /// longest pause between two rounds.
     private func awaitFurtherBytes() {
         let (now, count) = (BootClock.now(), subject.unreadBytes)
         let due = max(now, reviewableAt)
