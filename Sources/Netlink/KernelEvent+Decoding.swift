@@ -109,8 +109,10 @@ extension KernelEvent {
             self = .neighbourChanged(neighbour, isFailed: true)
         } else if message.type == RTM_NEWNEIGH, state & Self.answering != 0 {
             self = .neighbourChanged(neighbour, isFailed: false)
+        } else if message.type == RTM_NEWNEIGH, state & NUD_INCOMPLETE != 0 {
+            self = .neighbourAwaited(neighbour)
         } else {
-            // Of a deleted entry nothing is known any more, of one that is being asked for nothing yet.
+            // Of a deleted entry nothing is known any more.
             self = .neighbourForgotten(neighbour)
         }
     }

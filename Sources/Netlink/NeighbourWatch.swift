@@ -53,7 +53,8 @@ final class NeighbourWatch {
     /// Whether `event` is about a watched gateway. The filter matches addresses, which two links may share.
     func concerns(_ event: KernelEvent) -> Bool {
         switch event {
-        case .neighbourChanged(let neighbour, _), .neighbourForgotten(let neighbour): watched.contains(neighbour)
+        case .neighbourChanged(let neighbour, _), .neighbourAwaited(let neighbour), .neighbourForgotten(let neighbour):
+            watched.contains(neighbour)
         case .interfacePresent, .interfaceRemoved, .addressPresent, .addressRemoved, .routeChanged,
             .routeSelectionChanged, .ruleChanged, .nextHopChanged:
             false

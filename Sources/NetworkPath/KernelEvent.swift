@@ -26,6 +26,9 @@ public enum KernelEvent: Hashable, Sendable {
     case routeSelectionChanged
     /// A neighbour answers or does not (`RTM_NEWNEIGH`).
     case neighbourChanged(NetworkSnapshot.Neighbour, isFailed: Bool)
+    /// The kernel asks for a neighbour, and has no answer yet (`RTM_NEWNEIGH` with `NUD_INCOMPLETE`). What held before
+    /// holds on: one that failed and that somebody has a packet for is asked for again at once, and again in vain.
+    case neighbourAwaited(NetworkSnapshot.Neighbour)
     /// The kernel holds nothing of a neighbour any more (`RTM_DELNEIGH`): not that it answers, nor that it does not.
     case neighbourForgotten(NetworkSnapshot.Neighbour)
 

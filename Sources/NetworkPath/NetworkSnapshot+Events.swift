@@ -21,6 +21,7 @@ extension NetworkSnapshot {
         case .nextHopChanged: updateNextHops()
         case .routeSelectionChanged: KernelChange(.routes, routes: .all)
         case .neighbourChanged(let neighbour, let isFailed): update(neighbour, isFailed: isFailed)
+        case .neighbourAwaited: KernelChange()
         case .neighbourForgotten(let neighbour): forget(neighbour)
         }
     }

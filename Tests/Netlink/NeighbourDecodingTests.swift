@@ -19,10 +19,14 @@ struct NeighbourDecodingTests {
         #expect(events(neighbourMessage(Self.gateway.address, state: state)) == [expected])
     }
 
+    @Test func ofAnEntryThatIsNewNothingIsKnown() {
+        #expect(events(neighbourMessage(Self.gateway.address, state: NUD_NONE)) == [.neighbourForgotten(Self.gateway)])
+    }
+
     /// That it is being asked for says nothing of whether it will answer.
-    @Test(arguments: [NUD_INCOMPLETE, NUD_NONE])
-    func ofAnEntryWithoutAnAnswerNothingIsKnown(state: CInt) {
-        #expect(events(neighbourMessage(Self.gateway.address, state: state)) == [.neighbourForgotten(Self.gateway)])
+    @Test func anEntryWithoutAnAnswerLeavesWhatIsKnown() {
+        let awaited = neighbourMessage(Self.gateway.address, state: NUD_INCOMPLETE)
+        #expect(events(awaited) == [.neighbourAwaited(Self.gateway)])
     }
 
     /// A table that has grown is swept, and failures go first: no sign of life.

@@ -254,6 +254,8 @@ struct NetworkSnapshotTests {
         #expect(snapshot.apply(.neighbourForgotten(Self.deadGateway)) == KernelChange())
         _ = snapshot.apply(.neighbourChanged(Self.deadGateway, isFailed: true))
         let generation = snapshot.generation
+        #expect(snapshot.apply(.neighbourAwaited(Self.deadGateway)) == KernelChange())
+        #expect(snapshot.failedNeighbours == [Self.deadGateway])
         let change = snapshot.apply(.neighbourForgotten(Self.deadGateway))
         #expect(change.subjects.isEmpty && !change.isEmpty)
         #expect(change.forgotten == [Self.deadGateway])
