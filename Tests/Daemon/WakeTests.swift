@@ -290,6 +290,24 @@ struct WakeTests {
         #expect(bench.connection?.wake == nil)
     }
 
+    @Test func `a client that nobody said anything of is continued when it was stopped`() async throws {
+        let bench = try WakeBench(nil)
+        bench.wakes.isWatched = { _, _ in true }
+        try await bench.ready()
+        let client = try LaunchedProgram(
+            ProgramRequest(
+                command: ["/bin/sleep", "1000"], identity: thisUser, streams: .passed, connection: "office"),
+            socket: nil, output: STDERR_FILENO, started: { _ in }, ended: { _ in })
+        defer { try? client.process.signal(SIGKILL) }
+        let flow = try bench.bench.registry.take("office", by: client.process, for: 0)
+        try bench.bench.registry.park("office", flow.epoch, for: 0)
+        try client.process.signal(SIGSTOP)
+        try await eventually("it is stopped") { client.process.presence.contains(.stopped) }
+        bench.server.send("hello\n")
+        try await bench.tells("began data", "attempted signal")
+        try await eventually("it runs") { !client.process.presence.contains(.stopped) }
+    }
+
     @Test func `a client that says that it comes, and dies, is woken again at once`() async throws {
         let bench = try WakeBench(WakeSettings())
         bench.wakes.isWatched = { _, _ in true }

@@ -161,7 +161,7 @@ public struct WakeSettings: Hashable, Sendable {
     /// The longest such wait.
     public var longestPause: Duration?
 
-    /// Nothing but the event.
+    /// Nothing beside the event.
     public init() {}
 }
 

@@ -46,6 +46,8 @@ final class ConnectionWaker {
     private let context: WakeContext
     private unowned let subject: any WakeSubject
     private var settings: WakeSettings
+    /// Whether they name a client, which may not have come yet.
+    private var isTended: Bool
     private var machine: WakeMachine
     private var random = SystemRandomNumberGenerator()
     private var timer: Timers.Timer?
@@ -101,7 +103,8 @@ final class ConnectionWaker {
         self.owner = owner
         self.context = context
         self.subject = subject
-        self.settings = settings ?? WakeSettings()
+        isTended = settings.map { $0.policy.steps != [.event] } ?? false
+        self.settings = settings ?? context.settings(for: owner)
         let now = BootClock.now()
         // Above every number of a daemon that ran before on this boot, as those of events are: an acknowledgement that
         // comes late is not taken for that of another wake.
@@ -121,7 +124,8 @@ final class ConnectionWaker {
 
     /// Goes on under other settings.
     func change(to settings: WakeSettings?) {
-        let settings = settings ?? WakeSettings()
+        isTended = settings.map { $0.policy.steps != [.event] } ?? false
+        let settings = settings ?? context.settings(for: owner)
         guard settings != self.settings else { return }
         self.settings = settings
         tell(.policyChanged(settings.policy))
@@ -240,7 +244,7 @@ final class ConnectionWaker {
 
     /// The client wants something to be done, or is to do something, for which it must run.
     func need(_ reason: WakeReason) {
-        guard isTended, settings.wantedReasons.contains(reason) else { return }
+        guard isTended || hasHadClient, settings.wantedReasons.contains(reason) else { return }
         tell(.needed(reason, presence(with: reason)))
     }
 
@@ -310,9 +314,6 @@ final class ConnectionWaker {
         // A client that has not come yet has no session to make anew.
         if hasHadClient, custody.session == .none { need(.reconnected) }
     }
-
-    /// Whether there is, or could be, a client.
-    private var isTended: Bool { hasHadClient || machine.policy.steps != [.event] }
 
     /// How the client can be reached, with another reason to.
     private func presence(with reason: WakeReason?) -> ClientPresence {

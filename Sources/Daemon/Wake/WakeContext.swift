@@ -24,6 +24,14 @@ final class WakeContext {
         self.deputy = deputy
     }
 
+    /// By what the clients of `owner` are woken where no file says it: by an event, and one that is stopped is
+    /// continued where this process may do that without anybody's help.
+    func settings(for owner: UInt32) -> WakeSettings {
+        var settings = WakeSettings()
+        if geteuid() == 0 || geteuid() == owner { settings.signal = SIGCONT }
+        return settings
+    }
+
     /// Attempts to wake a client, as ``Activator`` does: by the deputy where there is one and it takes its rights.
     func perform(
         _ order: WakeOrder, process: ProcessHandle?, socket: CInt?,
