@@ -115,11 +115,16 @@ public final class Activator {
     }
 
     private let units: UnitManager
+    private let user: UInt32
 
-    /// - Parameter bus: where the bus of the service manager is that starts units, in D-Bus's form; `nil` for the
-    ///   system's, or the session's in the agent of a user.
-    public init(bus: String? = nil) {
-        units = UnitManager(address: bus ?? (geteuid() == 0 ? nil : UnitManager.sessionAddress))
+    /// - Parameters:
+    ///   - bus: where the bus of the service manager is that starts units, in D-Bus's form; `nil` for the system's, or
+    ///     the session's in the agent of a user.
+    ///   - user: whose rights this process has, if not its own user's.
+    public init(bus: String? = nil, user: UInt32? = nil) {
+        let user = user ?? geteuid()
+        self.user = user
+        units = UnitManager(address: bus ?? (user == 0 ? nil : UnitManager.sessionAddress))
     }
 
     /// Attempts to wake a client.
@@ -127,10 +132,11 @@ public final class Activator {
     /// - Parameters:
     ///   - process: the process that parked the flow, or was launched for it.
     ///   - socket: the connection's socket, for a program that is launched; stays the caller's.
+    ///   - began: is called with a program's process before it is known whether it runs, which is told later.
     ///   - ended: is called when a program that was launched has ended.
     public func perform(
         _ order: WakeOrder, process: ProcessHandle?, socket: CInt?,
-        ended: @escaping @AgentQueue (ProgramEnd) -> Void, _ completion: @escaping @AgentQueue (Outcome) -> Void
+        began: @AgentQueue (ProcessHandle) -> Void = { _ in }, ended: @escaping @AgentQueue (ProgramEnd) -> Void, _ completion: @escaping @AgentQueue (Outcome) -> Void
     ) {
         switch order.attempt.means {
         case .event: completion(.done)
@@ -139,13 +145,12 @@ public final class Activator {
         case .unit:
             guard let unit = order.targets.unit else { return completion(.failed("there is no unit")) }
             units.start(unit) { completion($0.activation) }
-        case .exec: launch(order, socket, ended, completion)
+        case .exec: launch(order, socket, began, ended, completion)
         }
     }
 
     /// Whether an attempt takes rights that this process has not got: those of root, or of the owner.
     public func lacksRights(for order: WakeOrder) -> Bool {
-        let user = geteuid()
         guard user != 0 else { return false }
         return switch order.attempt.means {
         case .event: false
@@ -231,11 +236,11 @@ public final class Activator {
     // MARK: - Programs
 
     private func launch(
-        _ order: WakeOrder, _ socket: CInt?, _ ended: @escaping @AgentQueue (ProgramEnd) -> Void,
-        _ completion: @escaping @AgentQueue (Outcome) -> Void
+        _ order: WakeOrder, _ socket: CInt?, _ began: @AgentQueue (ProcessHandle) -> Void,
+        _ ended: @escaping @AgentQueue (ProgramEnd) -> Void, _ completion: @escaping @AgentQueue (Outcome) -> Void
     ) {
         guard let program = order.targets.program else { return completion(.failed("there is no program")) }
-        guard program.identity.user == geteuid() || geteuid() == 0 else {
+        guard program.identity.user == user || user == 0 else {
             return completion(.failed("only root can launch a program of user \(program.identity.user)"))
         }
         let request = ProgramRequest(
@@ -245,7 +250,7 @@ public final class Activator {
             let output = try Self.output(of: request)
             // Known only when it runs, which is told later.
             let launched = LaunchBox()
-            launched.program = try LaunchedProgram(request, socket: socket, output: output.number) { failure in
+            let new = try LaunchedProgram(request, socket: socket, output: output.number) { failure in
                 let program = launched.program
                 launched.program = nil
                 if let failure { return completion(.failed("\(failure)")) }
@@ -253,6 +258,8 @@ public final class Activator {
             } ended: { end in
                 ended(end)
             }
+            launched.program = new
+            began(new.process)
         } catch {
             completion(.failed("\(error)"))
         }

@@ -189,7 +189,11 @@ final class ConnectionRegistry {
     ) -> RegisteredConnection {
         let connection = RegisteredConnection(
             name: name, owner: owner, origin: origin, given: parameters, wake: wake, wakes, store: continuity?.store
-        ) { [weak self] in self?.record($0) }
+        ) { [weak self] in
+            self?.record($0)
+        } writeDown: { [weak self] in
+            self?.writeDown($0)
+        }
         connections[name] = connection
         resizeJournal()
         return connection

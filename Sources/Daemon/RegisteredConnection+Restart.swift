@@ -31,6 +31,7 @@ extension RegisteredConnection {
         kept.flows = driver.keptFlows
         kept.client = legacy.client?.number
         kept.hasClient = waker?.hasHadClient ?? false
+        kept.isLaunching = waker?.isLaunching ?? false
         kept.wake = legacy.wake ?? waker?.standing
         return kept
     }
@@ -83,7 +84,13 @@ extension RegisteredConnection {
         let process = claimClient(kept)
         driver.resume(kept.flows, leaving: leftOpening?.opening) { [store] in store?.claim($0) }
         resumeWake()
-        guard driver.status.custody?.holder == .client, kept.client != nil else { return }
+        guard driver.status.custody?.holder == .client else { return }
+        if kept.isLaunching {
+            expectClient()
+            waker?.launchWasCut(driver.status.epoch)
+            return
+        }
+        guard kept.client != nil else { return }
         if let process {
             hold(driver.status.epoch, by: process)
         } else {

@@ -22,6 +22,8 @@ final class RegisteredConnection {
     nonisolated let owner: UInt32
     nonisolated let origin: Origin
     private let record: @AgentQueue (RecordedEvent) -> Void
+    /// Writes down what changed without an event.
+    private let writeDown: @AgentQueue (RegisteredConnection) -> Void
     /// The parameters that a client gave, in JSON.
     let parameters: [UInt8]
     let store: DescriptorStore?
@@ -56,7 +58,8 @@ final class RegisteredConnection {
     ///   - store: where what belongs to it outlives this process; `nil` for nowhere.
     init(
         name: String, owner: UInt32, origin: Origin, given parameters: [UInt8], wake: WakeSettings?,
-        _ wakes: WakeContext, store: DescriptorStore?, record: @escaping @AgentQueue (RecordedEvent) -> Void
+        _ wakes: WakeContext, store: DescriptorStore?, record: @escaping @AgentQueue (RecordedEvent) -> Void,
+        writeDown: @escaping @AgentQueue (RegisteredConnection) -> Void
     ) {
         self.name = name
         self.owner = owner
@@ -66,6 +69,7 @@ final class RegisteredConnection {
         self.wake = wake
         self.wakes = wakes
         self.record = record
+        self.writeDown = writeDown
         if wake != nil { waker = makeWaker() }
     }
 
@@ -316,4 +320,5 @@ extension RegisteredConnection: WakeSubject {
             kind: .wake, status: status, previousState: status.state, previousDuration: .zero, reason: status.reason)
         record(event, of: driver, report)
     }
+    func needsWritingDown() { writeDown(self) }
 }

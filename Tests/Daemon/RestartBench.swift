@@ -59,26 +59,33 @@ final class RestartBench {
     private(set) var resumption = ConnectionRegistry.Resumption()
     private(set) var events: [RecordedEvent] = []
     let limit: Int
+    private let makeWakes: @AgentQueue () -> WakeContext
 
-    init(limit: Int = 64) throws {
+    /// - Parameter wakes: what wakes the clients, for each process anew; by default each client watches its connection.
+    init(limit: Int = 64, wakes: @escaping @AgentQueue () -> WakeContext = RestartBench.watched) throws {
         self.limit = limit
+        makeWakes = wakes
         network.becomeReachable()
-        let (continuity, registry) = try Self.process(store, store.inheritance(), network, limit)
+        let (continuity, registry) = try Self.process(store, store.inheritance(), network, limit, wakes())
         (self.continuity, self.registry) = (continuity, registry)
         follow()
     }
 
     isolated deinit { registry.closeAll() }
 
+    private static func watched() -> WakeContext {
+        let wakes = WakeContext()
+        wakes.isWatched = { _, _ in true }
+        return wakes
+    }
+
     private static func process(
-        _ store: StoreStub, _ inheritance: Inheritance, _ network: FakeNetwork, _ limit: Int
+        _ store: StoreStub, _ inheritance: Inheritance, _ network: FakeNetwork, _ limit: Int, _ wakes: WakeContext
     ) throws -> (Continuity, ConnectionRegistry) {
         let continuity = try Continuity(
             inheritance, limit: limit, manager: store.manager, settlingAfter: .seconds(86_400),
             Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         let context = DialerContext(paths: network, names: network, store: continuity.store)
-        let wakes = WakeContext()
-        wakes.isWatched = { _, _ in true }
         return (continuity, ConnectionRegistry(context, wakes, connectionsPerUser: 100, continuity: continuity))
     }
 
@@ -90,7 +97,7 @@ final class RestartBench {
     func kill(configured: [ConfiguredConnection] = []) throws {
         // What its flows would do from here on, no process does.
         _ = registry.stepDown()
-        let (continuity, registry) = try Self.process(store, store.inheritance(), network, limit)
+        let (continuity, registry) = try Self.process(store, store.inheritance(), network, limit, makeWakes())
         (self.continuity, self.registry) = (continuity, registry)
         events = []
         follow()

@@ -145,7 +145,7 @@ struct WakeTests {
         let bench = try WakeBench(.script("echo $DIALTONE_REASON; read line") { $0.launch = .always })
         try await bench.ready()
         #expect(try await bench.server.line() == "start")
-        #expect(bench.story == ["began start", "attempted exec", "acknowledged start"])
+        try await bench.tells("began start", "attempted exec", "acknowledged start")
     }
 
     @Test func `a client that watches is sent the event, and says when it has it`() async throws {

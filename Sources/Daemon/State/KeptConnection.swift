@@ -31,6 +31,8 @@ struct KeptConnection: Hashable {
     var client: UInt64?
     /// Whether it has, or had, a client, who is to hear of what happens to it.
     var hasClient = false
+    /// Whether the flow was taken for a program that was to be launched, of which no process was known yet.
+    var isLaunching = false
     /// The wake that has not been acknowledged.
     var wake: StandingWake?
 
@@ -48,8 +50,9 @@ struct KeptConnection: Hashable {
         static let client = 11
         static let wake = 12
         static let endsWithItsFlow = 13
-        static let hasClient = 15
         static let opening = 14
+        static let hasClient = 15
+        static let isLaunching = 16
     }
 
     /// A connection without a flow.
@@ -80,6 +83,7 @@ struct KeptConnection: Hashable {
         if let standing = flows.standing { fields.put(Field.standing, standing.write) }
         for ended in flows.ended { fields.put(Field.ended, ended.write) }
         if hasClient { fields.put(Field.hasClient, 1) }
+        if isLaunching { fields.put(Field.isLaunching, 1) }
         if let client { fields.put(Field.client, client) }
         if let wake { fields.put(Field.wake, wake.write) }
     }
@@ -104,6 +108,7 @@ struct KeptConnection: Hashable {
             case Field.standing: flows.standing = try .init(value.fields())
             case Field.ended: flows.ended.append(try .init(value.fields()))
             case Field.hasClient: hasClient = try value.unsigned() != 0
+            case Field.isLaunching: isLaunching = try value.unsigned() != 0
             case Field.client: client = try value.unsigned()
             case Field.wake: wake = try .init(value.fields())
             default: break

@@ -26,6 +26,8 @@ protocol WakeSubject: AnyObject {
     func programGaveBack(_ epoch: UInt64, _ way: ReturnOfFlow)
     /// Something happened to a wake.
     func wake(did report: WakeReport)
+    /// Something that the next process is to know changed, and no event tells of it.
+    func needsWritingDown()
 }
 
 /// How a program's flow comes back.
@@ -57,6 +59,8 @@ final class ConnectionWaker {
 
     /// The process that parked the flow, or was launched for it.
     private(set) var client: ProcessHandle?
+    /// Whether the flow was taken for a program of which no process is known yet.
+    private(set) var isLaunching = false
     /// The flow that a launched program has.
     private var programEpoch: UInt64?
     /// A flow that ended before its client had read it all, taken for a program that then did not run.
@@ -395,12 +399,27 @@ final class ConnectionWaker {
         guard let wake = machine.standing, wake.number == attempt.wake, wake.attempts == attempt.attempt else { return }
         isHandling = true
         defer { isHandling = false }
+        let former = client
+        // Before the flow is taken, which is written down.
+        isLaunching = true
         let flow = takeFlow()
         var order = order
         if let flow { order.epoch = flow.epoch }
         context.perform(
-            order, process: nil, socket: flow?.number, ended: { [weak self] in self?.programEnded($0) },
-            { [weak self] outcome in self?.launched(attempt, flow, outcome) })
+            order, process: nil, socket: flow?.number,
+            began: { [weak self] in self?.began($0, flow) }, ended: { [weak self] in self?.programEnded($0) },
+            { [weak self] outcome in
+                if case .failed = outcome { self?.client = former }
+                self?.launched(attempt, flow, outcome)
+            })
+    }
+
+    /// There is a process that is to become the program. Should this one end now, the next one holds on to that.
+    private func began(_ process: ProcessHandle, _ flow: Leftover?) {
+        isLaunching = false
+        client = process
+        if let flow, !flow.isOver { subject.programHas(flow.epoch, process) }
+        subject.needsWritingDown()
     }
 
     private func takeFlow() -> Leftover? {
@@ -410,6 +429,9 @@ final class ConnectionWaker {
     }
 
     private func launched(_ attempt: WakeAttempt, _ flow: Leftover?, _ outcome: Activator.Outcome) {
+        isLaunching = false
+        // Whether a wake still stands, whose end is told, or not.
+        defer { subject.needsWritingDown() }
         switch outcome {
         case .launched(let process):
             clientCame(process, of: subject.status)
@@ -436,6 +458,9 @@ final class ConnectionWaker {
         tell(.programEnded(end))
         if let epoch { giveBack(epoch, end.isFailure ? .abandoned : .inOrder) }
     }
+
+    /// An earlier process took the flow for a program, and ended before there was one.
+    func launchWasCut(_ epoch: UInt64) { giveBack(epoch, .untouched) }
 
     private func giveBack(_ epoch: UInt64, _ way: ReturnOfFlow) {
         isHandling = true

@@ -32,16 +32,18 @@ final class WakeContext {
         return settings
     }
 
-    /// Attempts to wake a client, as ``Activator`` does: by the deputy where there is one and it takes its rights.
+    /// Attempts to wake a client, as ``Activator`` does: by the deputy where there is one and it takes its rights. Of a
+    /// program that the deputy launches, there is no process to be known before it runs.
     func perform(
         _ order: WakeOrder, process: ProcessHandle?, socket: CInt?,
+        began: @escaping @AgentQueue (ProcessHandle) -> Void = { _ in },
         ended: @escaping @AgentQueue (ProgramEnd) -> Void,
         _ completion: @escaping @AgentQueue (Activator.Outcome) -> Void
     ) {
         if activator.lacksRights(for: order), let deputy, deputy.isThere {
             deputy.perform(order, process: process, socket: socket, ended: ended, completion)
         } else {
-            activator.perform(order, process: process, socket: socket, ended: ended, completion)
+            activator.perform(order, process: process, socket: socket, began: began, ended: ended, completion)
         }
     }
 

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Activation
+import Dialer
+import DialtoneAPI
+import Foundation
+import Glibc
+import Platform
+import Supervisor
+import TestSupport
+import Testing
+import Varlink
+
+@testable import Daemon
+
+/// The agent is killed while it launches a program, or while one runs.
+@Suite("Launched programs over a restart", .timeLimit(.minutes(2))) @AgentQueue
+struct LaunchRestartTests {
+    @Test func `a flow that was taken for a program that never began is there for the next attempt`() async throws {
+        let deputy = try SilentDeputy()
+        let bench = try LaunchBench(.script("read line; echo \"got $line\"; read rest"), deputy: deputy)
+        try await bench.ready()
+        bench.send("hello\n")
+        try await eventually("the deputy is asked") { deputy.hasBeenAsked }
+        #expect(bench.connection?.holder == .client)
+        bench.deputy = nil
+        try bench.kill()
+        #expect(try await bench.line() == "got hello")
+        #expect((bench.connection?.holder, bench.connection?.epoch) == (.client, 1))
+    }
+
+    @Test func `a program of which nobody has heard yet whether it runs has the flow, and no other beside it`()
+        async throws
+    {
+        let bench = try LaunchBench(.script("read line; echo \"got $line\"; read rest; echo \"got $rest\"; read rest"))
+        try await bench.ready()
+        try await bench.kill(at: .taken) { bench.send("hello\n") }
+        #expect(bench.agent.store.names.count == 4, "the state's two files, the flow and the program")
+        #expect((bench.connection?.holder, bench.connection?.epoch) == (.client, 1))
+        #expect(try await bench.line() == "got hello")
+        bench.send("again\n")
+        #expect(try await bench.line() == "got again", "the same one reads on")
+    }
+}
+
+/// Takes every call, and answers none.
+@AgentQueue
+private final class SilentDeputy {
+    let path = NSTemporaryDirectory() + "silent.\(UUID().uuidString.prefix(8))"
+    private let server: VarlinkServer
+    private var exchanges: [VarlinkExchange<DeputyAPI.Wake>] = []
+
+    var hasBeenAsked: Bool { !exchanges.isEmpty }
+
+    init() throws {
+        let service = VarlinkService(vendor: "", product: "", version: "", url: "")
+        service.add(interface: DeputyAPI.name, description: DeputyAPI.description)
+        server = VarlinkServer(service)
+        try server.listen(at: path, mode: 0o600)
+        service.handleLater(DeputyAPI.Wake.self) { [unowned self] _, exchange in exchanges.append(exchange) }
+    }
+
+    isolated deinit {
+        server.close()
+        unlink("\(path).lock")
+    }
+}
+
+/// One process of the agent after the other, with a connection of the configuration whose client is a program.
+@AgentQueue
+final class LaunchBench {
+    private(set) var agent: RestartBench
+    private let listener: LoopbackListener
+    private let configured: ConfiguredConnection
+    private var server: Connected?
+
+    /// Launches for processes that have not got the rights themselves; `nil` for those that have.
+    fileprivate var deputy: SilentDeputy? {
+        get { choice.deputy }
+        set { choice.deputy = newValue }
+    }
+    private let choice: Choice
+
+    @AgentQueue
+    private final class Choice {
+        var deputy: SilentDeputy?
+
+        init(_ deputy: SilentDeputy?) { self.deputy = deputy }
+
+        func wakes() -> WakeContext {
+            guard let deputy else { return WakeContext() }
+            return WakeContext(
+                Activator(bus: "unix:path=/nowhere", user: geteuid() + 1), deputy: DeputyClient(path: deputy.path))
+        }
+    }
+
+    fileprivate init(_ settings: WakeSettings, deputy: SilentDeputy? = nil) throws {
+        let choice = Choice(deputy)
+        self.choice = choice
+        listener = try LoopbackListener()
+        agent = try RestartBench { choice.wakes() }
+        configured = ConfiguredConnection(
+            name: "office", policy: ConnectionPolicy(remote: try Remote("tcp://127.0.0.1:\(listener.port)")),
+            owner: geteuid(), wake: settings)
+        _ = agent.registry.reconcile(with: [configured])
+    }
+
+    var connection: ConnectionsAPI.Connection? { agent.connection("office") }
+
+    /// Waits until a flow stands, which its server has accepted.
+    func ready() async throws {
+        try await agent.ready("office")
+        server = Connected(try listener.accept())
+    }
+
+    func kill() throws { try agent.kill(configured: [configured]) }
+
+    /// Begins something, and kills the process right behind the turn in which its event comes.
+    func kill(at kind: ConnectionEvent.Kind, _ begin: () -> Void) async throws {
+        begin()
+        let failure: (any Error)? = try await answer("\(kind)") { done in
+            var isOver = false
+            agent.registry.onEvent { event in
+                guard event.event.kind == kind, !isOver else { return }
+                isOver = true
+                // Whatever is heard of what begins in this turn comes later.
+                AgentQueue.async {
+                    do {
+                        try self.kill()
+                        done(nil)
+                    } catch {
+                        done(error)
+                    }
+                }
+            }
+        }
+        if let failure { throw failure }
+    }
+
+    func send(_ text: String) { server?.send(text) }
+
+    /// The next line that the client sent.
+    func line() async throws -> String { try await #require(server).line() }
+
+    @AgentQueue
+    private final class Connected {
+        private let peer: OwnedDescriptor
+        private var received: [UInt8] = []
+
+        init(_ peer: consuming OwnedDescriptor) { self.peer = peer }
+
+        func send(_ text: String) { _ = Glibc.send(peer.number, text, text.utf8.count, CInt(MSG_NOSIGNAL)) }
+
+        func line() async throws -> String {
+            try await eventually("a line from the client") {
+                var chunk = [UInt8](repeating: 0, count: 1024)
+                let count = recv(peer.number, &chunk, chunk.count, CInt(MSG_DONTWAIT))
+                if count > 0 { received += chunk[..<count] }
+                return received.contains(UInt8(ascii: "\n"))
+            }
+            let line = received.prefix { $0 != UInt8(ascii: "\n") }
+            received.removeFirst(line.count + 1)
+            return String(decoding: line, as: UTF8.self)
+        }
+    }
+}
+
+extension WakeSettings {
+    fileprivate static func script(_ script: String) -> WakeSettings {
+        var settings = WakeSettings()
+        settings.command = ["/bin/sh", "-c", script]
+        settings.usesStandardStreams = true
+        settings.identity = ProgramIdentity(
+            user: geteuid(), group: getegid(), groups: [getegid()], name: "tester", home: "/tmp", shell: "/bin/sh")
+        settings.pause = .milliseconds(20)
+        return settings
+    }
+}
