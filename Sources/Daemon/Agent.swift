@@ -175,6 +175,8 @@ final class Agent {
     /// Where a service manager keeps the connections, they are left to it: it closes them when the service is stopped,
     /// and gives them to the next process when it is restarted, and this process cannot know which.
     func stop(_ completion: @escaping @AgentQueue () -> Void) {
+        // What the next process goes by is written: nobody may be given anything more, nor have it taken back.
+        server.stopAnswering()
         if !registry.stepDown() { registry.closeAll() }
         history.end()
         intervals.save()

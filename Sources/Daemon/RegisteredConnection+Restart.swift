@@ -120,5 +120,9 @@ extension RegisteredConnection {
     var hasFlow: Bool { driver?.status.state.hasFlow ?? false }
 
     /// Ends this process's part in it.
-    func stepDown() { driver?.stepDown() }
+    func stepDown() {
+        driver?.stepDown()
+        waker?.stepDown()
+        endCalls()
+    }
 }

@@ -185,6 +185,9 @@ final class RegisteredConnection {
         calls?.handler = policy.handler
     }
 
+    /// Nobody is called any more to keep it alive.
+    func endCalls() { calls = nil }
+
     /// The wake that its client has not acknowledged.
     var standingWake: UInt64? { waker?.standing?.number }
 

@@ -142,6 +142,14 @@ public final class VarlinkServer {
         for connection in connections.values { connection.discard() }
     }
 
+    /// Stops listening and answers no call any more; streams go on until ``close()``. Whoever waits for an answer is hung
+    /// up on, and can ask whoever serves next.
+    public func stopAnswering() {
+        for listener in listeners { listener.close() }
+        listeners = []
+        for connection in Array(connections.values) { connection.stopAnswering() }
+    }
+
     /// Stops listening, removes the paths it made and ends all connections.
     public func close() {
         for listener in listeners { listener.close() }

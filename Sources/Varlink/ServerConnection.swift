@@ -35,6 +35,7 @@ final class ServerConnection {
     private var onClose: (@AgentQueue (ServerConnection, Channel.Ending?) -> Void)?
     private var channel: Channel?
     private var activity = Activity.idle
+    private var answersCalls = true
     private var isOneway = false
     private var inputEnded = false
     private var isTurnScheduled = false
@@ -67,6 +68,15 @@ final class ServerConnection {
         case .streaming(let subscription): subscription.ended()
         }
         onClose?(self, reason)
+    }
+
+    /// Answers no call any more. A stream goes on to its end; without one the connection ends now.
+    func stopAnswering() {
+        answersCalls = false
+        switch activity {
+        case .idle, .answering: close(nil)
+        case .streaming, .closed: break
+        }
     }
 
     /// Ends the connection for an owner that is going away and must not be told.
@@ -128,6 +138,7 @@ final class ServerConnection {
         defer { isAnswering = false }
         for _ in 0..<Self.stepsPerTurn {
             guard case .idle = activity, let channel, channel.isDrained else { return }
+            guard answersCalls else { throw .hungUp }
             guard let message = try channel.next() else {
                 if inputEnded { throw .hungUp }
                 channel.wantsInput = true

@@ -17,9 +17,10 @@ final class RegistryBench {
     let registry: ConnectionRegistry
     private(set) var events: [RecordedEvent] = []
 
-    init(connectionsPerUser: Int = 100) {
+    init(connectionsPerUser: Int = 100, continuity: Continuity? = nil) {
         registry = ConnectionRegistry(
-            DialerContext(paths: network, names: network), wakes, connectionsPerUser: connectionsPerUser)
+            DialerContext(paths: network, names: network), wakes, connectionsPerUser: connectionsPerUser,
+            continuity: continuity)
         registry.onEvent { [weak self] in self?.events.append($0) }
     }
 

@@ -17,11 +17,15 @@ import Testing
 /// A connection to a server of the test's, whose client is woken as the test says.
 @AgentQueue
 private final class WakeBench {
-    let bench = RegistryBench()
+    let bench: RegistryBench
     let server: Server
     let wakes: WakeContext
 
-    init(_ settings: WakeSettings?, _ change: (inout ConnectionPolicy) -> Void = { _ in }) throws {
+    init(
+        _ settings: WakeSettings?, continuity: Continuity? = nil,
+        _ change: (inout ConnectionPolicy) -> Void = { _ in }
+    ) throws {
+        bench = RegistryBench(continuity: continuity)
         wakes = bench.wakes
         server = try Server()
         bench.network.path = Path(
@@ -226,6 +230,23 @@ struct WakeTests {
         #expect(bench.connection?.holder == .client)
         bench.server.hangUp()
         try await eventually("its end is seen") { bench.connection?.holder == .daemon }
+    }
+
+    @Test func `an agent that is about to end wakes nobody any more, whatever was planned`() async throws {
+        let agent = try RestartBench()
+        defer { withExtendedLifetime(agent) {} }
+        let bench = try WakeBench(.script("") { $0.command = ["/does/not/exist"] }, continuity: agent.continuity)
+        try await bench.ready()
+        bench.server.send("hello\n")
+        try await eventually("the first attempt failed") { bench.story.last?.hasPrefix("attemptFailed") == true }
+        let story = bench.story
+        #expect(bench.bench.registry.stepDown())
+        let pause = try #require(WakeSettings.script("").pause)
+        // Timers ring in their order.
+        try await answer("what comes later") { done in
+            _ = Timers.shared.schedule(after: pause * 3) { done(()) }
+        }
+        #expect(bench.story == story)
     }
 
     @Test func `a reload changes how the client is woken`() async throws {

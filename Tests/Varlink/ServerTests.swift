@@ -253,6 +253,29 @@ import Testing
         #expect(await first.receive() == pong("alone"))
     }
 
+    @Test func aServerThatStopsAnsweringGoesOnWithItsStreamsAlone() async throws {
+        let test = await TestService()
+        let (idle, waiting) = (try await test.client(), try await test.client())
+        let (streaming, ending) = (try await test.client(), try await test.client())
+        waiting.send(call("Later"))
+        streaming.send(call("Count", #","more":true"#))
+        // More than the socket takes before somebody reads.
+        let count = 5000
+        ending.send(call("Count", #","more":true,"parameters":{"to":\#(count)}"#), ping("too late"))
+        try await eventually("called") { test.counters.count == 2 && test.exchanges.count == 1 }
+        await onQueue {
+            idle.send(ping("too late"))
+            test.server.stopAnswering()
+            for counter in test.counters where counter.end == nil { counter.available = 1 }
+        }
+        #expect(await idle.receive() == nil)
+        #expect(await waiting.receive() == nil)
+        #expect(await streaming.receive()?.contains(#""number":1"#) == true)
+        for number in 1...count { #expect(await ending.receive()?.contains(#""number":\#(number)"#) == true) }
+        #expect(await ending.receive() == nil)
+        await onQueue { #expect(test.pings == []) }
+    }
+
     @Test func closingTheServerEndsEverything() async throws {
         let test = await TestService()
         let idle = try await test.client()

@@ -56,6 +56,7 @@ final class ConnectionWaker {
     /// What happened while the actions of an earlier input ran.
     private var backlog: [WakeInput] = []
     private var isProcessing = false
+    private var hasSteppedDown = false
 
     /// The process that parked the flow, or was launched for it.
     private(set) var client: ProcessHandle?
@@ -119,6 +120,13 @@ final class ConnectionWaker {
         timer?.cancel()
         budget?.cancel()
         review?.cancel()
+    }
+
+    /// Another process goes on from here: nobody is woken by this one any more.
+    func stepDown() {
+        hasSteppedDown = true
+        timer?.cancel()
+        budget?.cancel()
     }
 
     /// The wake that has not been acknowledged.
@@ -331,6 +339,7 @@ final class ConnectionWaker {
     // MARK: - The machine
 
     private func tell(_ input: WakeInput) {
+        if hasSteppedDown { return }
         backlog.append(input)
         guard !isProcessing else { return }
         isProcessing = true
@@ -396,7 +405,9 @@ final class ConnectionWaker {
 
     private func launch(_ attempt: WakeAttempt, _ order: WakeOrder) {
         // The client may have come by itself meanwhile.
-        guard let wake = machine.standing, wake.number == attempt.wake, wake.attempts == attempt.attempt else { return }
+        guard !hasSteppedDown, let wake = machine.standing, wake.number == attempt.wake,
+            wake.attempts == attempt.attempt
+        else { return }
         isHandling = true
         defer { isHandling = false }
         let former = client
