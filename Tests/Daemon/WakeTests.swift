@@ -169,6 +169,55 @@ struct WakeTests {
         #expect(bench.story.last == "acknowledged data")
     }
 
+    @Test func `a program that read what ended flows had left is launched again for the flow of now`() async throws {
+        let file = NSTemporaryDirectory() + "wake.\(UUID().uuidString.prefix(8))"
+        defer { unlink(file) }
+        let bench = try WakeBench(
+            .script("read line; echo $line $DIALTONE_EPOCH >> \(file); exit 0") { $0.answerTime = .seconds(60) }
+        ) { policy in
+            let answer = ExpectedAnswer(BytePattern(Array("+".utf8)))
+            policy.opening = Opening([.init(send: Array("LOGIN".utf8), answer: answer)])
+        }
+        bench.wakes.isWatched = { _, _ in true }
+        for epoch in 1...3 {
+            try await bench.ready(epoch)
+            bench.server.send("+flow\(epoch)\n")
+            try await eventually("it came") { bench.connection?.epoch == epoch && bench.connection?.unreadBytes == 6 }
+            if epoch < 3 { bench.server.hangUp() }
+        }
+        #expect(bench.story == ["began data", "attempted event"])
+        // Whoever watched was not the client.
+        bench.wakes.isWatched = { _, _ in false }
+        bench.bench.registry.subscriptionsChanged()
+        try await eventually("all of it is read") {
+            (try? String(contentsOfFile: file, encoding: .utf8)) == "flow1 1\nflow2 2\nflow3 3\n"
+        }
+        try await eventually("the flow is back") { bench.connection?.holder == .daemon }
+        #expect(bench.connection?.epoch == 3 && bench.connection?.wake == nil)
+    }
+
+    @Test func `and to log in on the flow of now, where nobody has`() async throws {
+        let bench = try WakeBench(
+            .script("read line; test $line = old || echo $line $DIALTONE_REASON; exit 0") {
+                $0.answerTime = .seconds(60)
+            })
+        bench.wakes.isWatched = { _, _ in true }
+        try await bench.ready()
+        try bench.takeAndPark()
+        bench.server.send("old\n")
+        try await eventually("it came") { bench.connection?.unreadBytes == 4 }
+        bench.server.hangUp()
+        try await bench.ready(2)
+        try await bench.tells("began data", "attempted event", "joined data,reconnected")
+        bench.wakes.isWatched = { _, _ in false }
+        bench.bench.registry.subscriptionsChanged()
+        try await eventually("it is launched for the new flow, with nothing on it") {
+            bench.story.suffix(3) == ["began reconnected", "attempted exec", "acknowledged reconnected"]
+        }
+        bench.server.send("login?\n")
+        #expect(try await bench.server.line() == "login? reconnected")
+    }
+
     @Test func `a new flow wakes the client that had a session on the old one`() async throws {
         let bench = try WakeBench(.script("echo $DIALTONE_REASON; read line; exit 0"))
         try await bench.ready()

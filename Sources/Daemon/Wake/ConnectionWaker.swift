@@ -64,6 +64,8 @@ final class ConnectionWaker {
     private(set) var isLaunching = false
     /// The flow that a launched program has.
     private var programEpoch: UInt64?
+    /// Whether the program that runs was given a flow that is over. What came after that is not its to read.
+    private var isReadingRemnant = false
     /// A flow that ended before its client had read it all, taken for a program that then did not run.
     private var leftover: Leftover?
     /// Whether the client hears of the keepalive that is due, though it may watch nothing.
@@ -449,6 +451,7 @@ final class ConnectionWaker {
             tell(.programStarted)
             answer(attempt, outcome)
             guard let flow else { return }
+            isReadingRemnant = flow.isOver
             if !flow.isOver {
                 programEpoch = flow.epoch
                 subject.programHas(flow.epoch, process)
@@ -468,6 +471,15 @@ final class ConnectionWaker {
         // First the machine, so that what the flow's return brings with it finds no program.
         tell(.programEnded(end))
         if let epoch { giveBack(epoch, end.isFailure ? .abandoned : .inOrder) }
+        if isReadingRemnant { goOn() }
+    }
+
+    /// Wakes the client for what came after the flow that its program has read, and was told while its wake stood.
+    private func goOn() {
+        isReadingRemnant = false
+        if subject.hasUnreadEnd { return need(.data) }
+        needForBytes()
+        if hasHadClient, subject.status?.custody == .new { need(.reconnected) }
     }
 
     /// An earlier process took the flow for a program, and ended before there was one.
