@@ -79,7 +79,7 @@ struct SleepingSubscriber {
 
     /// What the client would leave, for the file.
     private static var opening: String {
-        MQTT.opening("door", topic: "bell", keepAlive: 2).map { step in
+        MQTT.opening("door", topic: "bell", keepAlive: 3).map { step in
             """
             [[connection.opening]]
             send = '\(step.send ?? "")'

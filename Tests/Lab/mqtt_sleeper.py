@@ -16,7 +16,7 @@ import sys
 
 CLIENT = "door"
 # In seconds. A broker hangs up after half as long again.
-KEEP_ALIVE = 2
+KEEP_ALIVE = 3
 
 
 def packet(kind, content):
