@@ -136,7 +136,8 @@ public final class Activator {
     ///   - ended: is called when a program that was launched has ended.
     public func perform(
         _ order: WakeOrder, process: ProcessHandle?, socket: CInt?,
-        began: @AgentQueue (ProcessHandle) -> Void = { _ in }, ended: @escaping @AgentQueue (ProgramEnd) -> Void, _ completion: @escaping @AgentQueue (Outcome) -> Void
+        began: @AgentQueue (ProcessHandle) -> Void = { _ in }, ended: @escaping @AgentQueue (ProgramEnd) -> Void,
+        _ completion: @escaping @AgentQueue (Outcome) -> Void
     ) {
         switch order.attempt.means {
         case .event: completion(.done)

@@ -142,8 +142,8 @@ public final class VarlinkServer {
         for connection in connections.values { connection.discard() }
     }
 
-    /// Stops listening and answers no call any more; streams go on until ``close()``. Whoever waits for an answer is hung
-    /// up on, and can ask whoever serves next.
+    /// Stops listening and answers no call any more; streams go on until ``close()``. Whoever waits for an answer is
+    /// hung up on, and can ask whoever serves next.
     public func stopAnswering() {
         for listener in listeners { listener.close() }
         listeners = []
