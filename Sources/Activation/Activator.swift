@@ -173,12 +173,12 @@ public final class Activator {
         }
     }
 
-    /// A client can have its own processes signalled, and those alone: not what one of them became by running a
-    /// set-user-ID program.
+    /// A client can have its own processes woken, and those alone: not what one of them became by running a set-user-ID
+    /// program. Which process it is, is the word of the agent, which may be less than root is.
     private static func check(_ process: ProcessHandle, belongsTo owner: UInt32) throws(SystemError) {
-        guard owner != 0 else { return }
         guard let users = process.users else { throw SystemError("looking at process \(process.number)", code: ESRCH) }
-        guard users.real == owner || users.saved == owner else {
+        // What acts as root is root's only where root began it.
+        guard users.real == owner || owner != 0 && users.saved == owner else {
             throw SystemError("waking process \(process.number), another user's", code: EPERM)
         }
     }
@@ -188,7 +188,6 @@ public final class Activator {
     private static func refusal(
         to group: ControlGroup, of process: ProcessHandle, for owner: UInt32
     ) -> String? {
-        guard owner != 0 else { return nil }
         do throws(SystemError) {
             try check(process, belongsTo: owner)
         } catch {

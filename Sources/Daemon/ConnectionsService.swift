@@ -112,10 +112,11 @@ final class ConnectionsService {
 
     /// Whether somebody of its owner's watches a connection who may be its client.
     ///
-    /// - Parameter process: the client, where it is known: then nobody else is, and a `dialtone watch` beside it is not
-    ///   waited for.
+    /// - Parameter process: the client, where it is known: while it lives nobody else is, and a `dialtone watch` beside it
+    ///   is not waited for.
     func isWatched(_ connection: RegisteredConnection, by process: ProcessHandle?) -> Bool {
-        subscribers.values.contains { $0.may(be: process, of: connection) }
+        let client = process.flatMap { $0.isAlive ? $0 : nil }
+        return subscribers.values.contains { $0.may(be: client, of: connection) }
     }
 
     // MARK: What subscriptions are made of

@@ -41,6 +41,25 @@ import Testing
         #expect(await sleeper.handle.isAlive)
     }
 
+    @Test func nobodysGroupIsThawedForAnotherUser() async throws {
+        let sleeper = try await Sleeper()
+        let outcome = try await sleeper.wake(.thaw, WakeTargets(thaw: .ownGroup), owner: 4711)
+        #expect(outcome.contains("another user's"), "\(outcome)")
+    }
+
+    @Test(.enabled(if: hasManyUsers, "only root can have another user's process"))
+    func rootsConnectionWakesRootsProcessesAlone() async throws {
+        let nobody = ProgramIdentity(
+            user: 65534, group: 65534, groups: [], name: "nobody", home: "/", shell: "/bin/sh")
+        let sleeper = try await Sleeper(as: nobody)
+        let targets = WakeTargets(signal: SIGHUP, thaw: .ownGroup)
+        for means in [WakeMeans.signal, .thaw] {
+            let outcome = try await sleeper.wake(means, targets, owner: 0)
+            #expect(outcome.contains("another user's"), "\(outcome)")
+        }
+        #expect(await sleeper.handle.isAlive)
+    }
+
     @Test func theEndOfAProcessIsToldOnce() async throws {
         let sleeper = try await Sleeper()
         let count = Counter()
@@ -115,7 +134,7 @@ struct ThawTests {
     }
 
     @Test func nothingIsThawedForAnotherUserThanItsOwn() async throws {
-        guard try canBeAnother() else {
+        guard hasManyUsers else {
             print("skipped: becoming another user takes root, and more than one user")
             return
         }
@@ -179,7 +198,7 @@ final class Sleeper {
     }
 
     /// What came of an attempt, in words.
-    func wake(_ means: WakeMeans, _ targets: WakeTargets, owner: UInt32 = 0) async throws -> String {
+    func wake(_ means: WakeMeans, _ targets: WakeTargets, owner: UInt32 = thisUser.user) async throws -> String {
         let order = WakeOrder(
             WakeAttempt(wake: 1, attempt: 1, means: means, reasons: [.data]), targets, connection: "office",
             owner: owner, epoch: 1, socketPath: "/nowhere")

@@ -20,6 +20,7 @@ private final class DeputyBench {
     private let server: VarlinkServer
     private let directory: String
     private(set) var ends: [ProgramEnd] = []
+    private(set) var programs: [ProcessHandle] = []
     private(set) var isIdle = false
 
     init(_ connections: [ConnectionSettings]) throws {
@@ -55,7 +56,9 @@ private final class DeputyBench {
             client.perform(order, process: process, socket: socket, ended: { [weak self] in self?.ends.append($0) }) {
                 switch $0 {
                 case .done: completion("done")
-                case .launched(let process): completion(process.number > 1 ? "launched" : "launched nothing")
+                case .launched(let process):
+                    programs.append(process)
+                    completion(process.number > 1 ? "launched" : "launched nothing")
                 case .failed(let reason): completion(reason)
                 }
             }
@@ -121,6 +124,15 @@ struct DeputyTests {
         for end in ends { close(end) }
         try await eventually("both have ended") { bench.ends.count == 2 }
         #expect(try await bench.wake("office", by: .exec) == "launched")
+    }
+
+    @Test func `a program that is being launched is one that runs`() async throws {
+        let bench = try DeputyBench([connection("office", script("exec sleep 1000"))])
+        async let first = bench.wake("office", by: .exec)
+        async let second = bench.wake("office", by: .exec)
+        let answers = try await [first, second]
+        #expect(answers.filter { $0 == "launched" }.count == 1, "\(answers)")
+        try bench.programs.first?.signal(SIGKILL)
     }
 
     @Test func `a program is not launched again and again without a pause`() async throws {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Activation
 import DialtoneAPI
 import Platform
 import Testing
@@ -165,6 +166,19 @@ struct MonitorTests {
         #expect(seen.count < 1000)
         bench.network.change()
         expectConsecutive([try await sleeper.one()], after: gap.sequence)
+    }
+
+    @Test func `whoever watches may be the client, once the one that is known has ended`() async throws {
+        let bench = ServiceBench()
+        try await bench.open("a")
+        let connection = try #require(bench.registry.visible(to: 0).first)
+        let monitor = try bench.client().monitor()
+        _ = try await monitor.one()
+        let sleeper = try Sleeper()
+        let client = try ProcessHandle(sleeper.process)
+        #expect(!bench.connections.isWatched(connection, by: client))
+        sleeper.end()
+        #expect(bench.connections.isWatched(connection, by: client))
     }
 
     @Test func `a gap is for those alone who asked, with their connections`() async throws {

@@ -77,6 +77,8 @@ final class Deputy {
     private let socketPath: String
     private let logger: Logger
     private var running: [String: ProcessHandle] = [:]
+    /// For which connections a program is being launched.
+    private var launching: Set<String> = []
     private var budgets: [String: TokenBucket] = [:]
     private var ends: [Int32: ProgramEnd] = [:]
     private var waiting: [Int32: VarlinkExchange<DeputyAPI.Await>] = [:]
@@ -138,17 +140,23 @@ final class Deputy {
             wake.targets.means.contains(means)
         else { return finish(request, .failed("root's configuration names no \(means.rawValue) for \(name)")) }
         if means == .exec, let refusal = refusal(to: name) { return finish(request, .failed(refusal)) }
+        if means == .exec { launching.insert(name) }
         let order = WakeOrder(
             request.attempt, wake.targets, connection: name, owner: settings.owner ?? request.exchange.peer.uid,
             epoch: request.epoch, socketPath: socketPath)
         activator.perform(
             order, process: request.process, socket: request.socketNumber,
-            ended: { [self] in ended(name, $0) }, { [self] in finish(request, $0) })
+            ended: { [self] in ended(name, $0) },
+            { [self] outcome in
+                if means == .exec { launching.remove(name) }
+                finish(request, outcome)
+            })
     }
 
     /// Why another program is not launched for a connection.
     private func refusal(to name: String) -> String? {
         if running[name] != nil { return "the program that was launched before still runs" }
+        if launching.contains(name) { return "a program is being launched" }
         let now = BootClock.now()
         var budget = budgets[name] ?? TokenBucket(burst: Self.burst, refill: Self.refill, now: now)
         defer { budgets[name] = budget }
