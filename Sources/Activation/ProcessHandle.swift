@@ -70,6 +70,11 @@ public final class ProcessHandle {
         return Glibc.poll(&poll, 1, 0) == 0
     }
 
+    /// Whether another handle is one of the same process. A number alone says so only while the process lives.
+    public func isSame(as other: ProcessHandle) -> Bool {
+        self === other || number == other.number && isAlive && other.isAlive
+    }
+
     /// Sends it a signal.
     ///
     /// - Throws: `ESRCH` where it has ended, `EPERM` where this process may not.

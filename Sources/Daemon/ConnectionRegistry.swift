@@ -368,6 +368,7 @@ final class ConnectionRegistry {
                 }
             }
             continuity.write(entries)
+            connections[recorded.name]?.changesAreWritten()
         }
         _ = journal.append(event)
         for observer in observers { observer(recorded) }
@@ -388,6 +389,7 @@ final class ConnectionRegistry {
             return
         }
         continuity.write([.connection(kept)])
+        connection.changesAreWritten()
     }
 
     private func resizeJournal() {

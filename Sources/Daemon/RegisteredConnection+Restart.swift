@@ -11,8 +11,10 @@ extension RegisteredConnection {
     struct Legacy {
         /// What was last written down.
         fileprivate var written: KeptConnection?
-        /// The client's process, and under which number the store has a descriptor of it.
-        fileprivate var client: (process: ProcessHandle, number: UInt64?)?
+        /// Processes, and under which numbers the store has a descriptor of each.
+        fileprivate var processes: [(process: ProcessHandle, number: UInt64?)] = []
+        /// What the store need not have any more, once that is written down.
+        fileprivate var obsolete: [UInt64] = []
         /// The wake that an earlier process began, until this one goes on with it.
         fileprivate var wake: StandingWake?
     }
@@ -29,7 +31,7 @@ extension RegisteredConnection {
         kept.parameters = parameters
         kept.opening = leftOpening?.given ?? []
         kept.flows = driver.keptFlows
-        kept.client = legacy.client?.number
+        kept.client = number(of: clientProcess)
         kept.hasClient = waker?.hasHadClient ?? false
         kept.isLaunching = waker?.isLaunching ?? false
         kept.wake = legacy.wake ?? waker?.standing
@@ -41,7 +43,7 @@ extension RegisteredConnection {
     /// Without what changes all the time and is found out by other means: the kernel knows of acknowledgements, and the
     /// events of the numbers of flows.
     func changes() -> KeptConnection? {
-        storeClient()
+        storeProcesses()
         guard let kept else { return nil }
         var comparable = kept
         comparable.flows.epoch = 0
@@ -51,20 +53,43 @@ extension RegisteredConnection {
         return kept
     }
 
-    /// Has the store have a descriptor of the client's process, and of no other.
-    private func storeClient() {
-        let process = taker ?? waker?.client
-        guard let store, legacy.client?.process !== process else { return }
-        if let number = legacy.client?.number { store.discard(number) }
-        legacy.client = process.map { process in
-            guard let copy = try? process.duplicateDescriptor() else { return (process, nil) }
-            return (process, store.keep(copy))
+    /// What ``changes()`` gave is written down: nothing refers any more to what it left out.
+    func changesAreWritten() {
+        for number in legacy.obsolete { store?.discard(number) }
+        legacy.obsolete = []
+    }
+
+    /// Who has the flow, or had it last.
+    private var clientProcess: ProcessHandle? { taker ?? waker?.client }
+
+    private func number(of process: ProcessHandle?) -> UInt64? {
+        guard let process else { return nil }
+        return legacy.processes.first { $0.process.isSame(as: process) }?.number
+    }
+
+    /// Has the store have a descriptor of each process that matters, and of no other.
+    private func storeProcesses() {
+        guard let store else { return }
+        var processes: [(process: ProcessHandle, number: UInt64?)] = []
+        for process in [clientProcess].compactMap(\.self) {
+            if processes.contains(where: { $0.process.isSame(as: process) }) { continue }
+            if let known = legacy.processes.first(where: { $0.process.isSame(as: process) }) {
+                processes.append(known)
+            } else if let copy = try? process.duplicateDescriptor() {
+                processes.append((process, store.keep(copy)))
+            } else {
+                processes.append((process, nil))
+            }
         }
+        let numbers = Set(processes.compactMap(\.number))
+        // What was written down last still refers to them.
+        legacy.obsolete += legacy.processes.compactMap(\.number).filter { !numbers.contains($0) }
+        legacy.processes = processes
     }
 
     /// Nothing of it is needed any more.
     func forgetLegacy() {
-        if let number = legacy.client?.number { store?.discard(number) }
+        for number in legacy.processes.compactMap(\.number) + legacy.obsolete { store?.discard(number) }
         legacy = Legacy()
     }
 
@@ -105,7 +130,7 @@ extension RegisteredConnection {
             store?.discard(number)
             return nil
         }
-        legacy.client = (process, number)
+        legacy.processes = [(process, number)]
         clientCame(process)
         return process
     }

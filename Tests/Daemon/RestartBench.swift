@@ -17,6 +17,8 @@ final class StoreStub {
     /// Copies of what is stored, by name, in the order in which it came.
     private(set) var stored: [(name: String, descriptor: CInt)] = []
     var refuses = false
+    /// Called with the name of what is to be removed.
+    var onRemove: @AgentQueue (String) -> Void = { _ in }
 
     var manager: DescriptorStore.Manager {
         .init(
@@ -25,6 +27,7 @@ final class StoreStub {
                 stored.append((name, try descriptor.duplicate().release()))
             },
             remove: { [unowned self] (name) throws(SystemError) in
+                onRemove(name)
                 for entry in stored where entry.name == name { close(entry.descriptor) }
                 stored.removeAll { $0.name == name }
             })

@@ -152,6 +152,29 @@ struct RestartTests {
         #expect(bench.events.map(\.event.reason).contains(.clientGone))
     }
 
+    @Test func `whenever it is killed, the store has the process that the state names`() async throws {
+        let (bench, _) = try await ready()
+        let clients = [try Sleeper(), try Sleeper()]
+        defer { for client in clients { client.end() } }
+        var gone: [String] = []
+        bench.store.onRemove = { name in gone.append(name) }
+        _ = try take(bench, by: clients[0].process)
+        let first = try #require(bench.kept("office")?.client)
+        // A descriptor may get lost on its way: the same process takes again.
+        _ = try take(bench, by: clients[0].process)
+        #expect(bench.kept("office")?.client == first && gone.isEmpty)
+        try bench.registry.park("office", 1, for: 1000)
+        bench.store.onRemove = { name in
+            gone.append(name)
+            #expect(bench.written("office")?.client.map(DescriptorStore.name(of:)) != name, "it is in the state still")
+        }
+        _ = try take(bench, by: clients[1].process)
+        #expect(gone == [DescriptorStore.name(of: first)])
+        try bench.kill()
+        #expect(bench.connection("office")?.holder == .client)
+        #expect(throws: RegistryError.heldByClient(clients[1].process)) { _ = try take(bench) }
+    }
+
     @Test func `a client that ended in between is found out`() async throws {
         let (bench, server) = try await ready()
         let client = try Sleeper()
@@ -308,6 +331,21 @@ struct RestartTests {
 }
 
 extension RestartBench {
+    /// What this process would write down of a connection.
+    fileprivate func kept(_ name: String) -> KeptConnection? {
+        registry.visible(to: 0).first { $0.name == name }?.kept
+    }
+
+    /// What is written down of it.
+    fileprivate func written(_ name: String) -> KeptConnection? {
+        let readings = store.stored.filter { $0.name == Inheritance.stateName }.compactMap { entry in
+            var bytes = [UInt8](repeating: 0, count: 1 << 20)
+            let count = pread(entry.descriptor, &bytes, bytes.count, 0)
+            return try? StateLog.read(Array(bytes.prefix(max(count, 0))))
+        }
+        return readings.max { $0.generation < $1.generation }?.state.connections[name]
+    }
+
     /// What happened in this process: `office opened`.
     fileprivate var story: [String] { events.map { "\($0.name) \($0.event.wireKind.rawValue)" } }
 }
