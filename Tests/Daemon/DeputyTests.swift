@@ -57,7 +57,7 @@ private final class DeputyBench {
                 switch $0 {
                 case .done: completion("done")
                 case .launched(let process):
-                    programs.append(process)
+                    self.programs.append(process)
                     completion(process.number > 1 ? "launched" : "launched nothing")
                 case .failed(let reason): completion(reason)
                 }

@@ -5,6 +5,7 @@ import Dialer
 import DialtoneAPI
 import Glibc
 import NetworkPath
+import OrderedCollections
 import Platform
 import Supervisor
 import Testing
