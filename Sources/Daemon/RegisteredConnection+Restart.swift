@@ -32,6 +32,7 @@ extension RegisteredConnection {
         kept.opening = leftOpening?.given ?? []
         kept.flows = driver.keptFlows
         kept.client = number(of: clientProcess)
+        kept.program = number(of: waker?.program)
         kept.hasClient = waker?.hasHadClient ?? false
         kept.isLaunching = waker?.isLaunching ?? false
         kept.wake = legacy.wake ?? waker?.standing
@@ -71,7 +72,7 @@ extension RegisteredConnection {
     private func storeProcesses() {
         guard let store else { return }
         var processes: [(process: ProcessHandle, number: UInt64?)] = []
-        for process in [clientProcess].compactMap(\.self) {
+        for process in [clientProcess, waker?.program].compactMap(\.self) {
             if processes.contains(where: { $0.process.isSame(as: process) }) { continue }
             if let known = legacy.processes.first(where: { $0.process.isSame(as: process) }) {
                 processes.append(known)
@@ -106,7 +107,7 @@ extension RegisteredConnection {
             expectClient()
             waker?.resume(hadSession: kept.flows.standing?.adoption.custody.session == .open)
         }
-        let process = claimClient(kept)
+        let (client, program) = claimProcesses(kept)
         driver.resume(kept.flows, leaving: leftOpening?.opening) { [store] in store?.claim($0) }
         resumeWake()
         guard driver.status.custody?.holder == .client else { return }
@@ -116,22 +117,36 @@ extension RegisteredConnection {
             return
         }
         guard kept.client != nil else { return }
-        if let process {
-            hold(driver.status.epoch, by: process)
+        if let client, client === program {
+            programHas(driver.status.epoch, client)
+            waker?.programGoesOn()
+        } else if let client {
+            hold(driver.status.epoch, by: client)
         } else {
             // It ended in between, and nothing is left of it.
             driver.abandon(driver.status.epoch)
         }
     }
 
-    private func claimClient(_ kept: KeptConnection) -> ProcessHandle? {
-        guard let number = kept.client, let descriptor = store?.claim(number) else { return nil }
+    private func claimProcesses(_ kept: KeptConnection) -> (client: ProcessHandle?, program: ProcessHandle?) {
+        let client = kept.client.flatMap { claimProcess($0) }
+        let program = kept.program == kept.client ? client : kept.program.flatMap { claimProcess($0) }
+        if let client { clientCame(client) }
+        if let program {
+            expectClient()
+            let flow = kept.flows.standing?.adoption
+            waker?.resume(program, with: client === program && flow?.custody.holder == .client ? flow?.epoch : nil)
+        }
+        return (client, program)
+    }
+
+    private func claimProcess(_ number: UInt64) -> ProcessHandle? {
+        guard let descriptor = store?.claim(number) else { return nil }
         guard let process = try? ProcessHandle(descriptor) else {
             store?.discard(number)
             return nil
         }
-        legacy.processes = [(process, number)]
-        clientCame(process)
+        legacy.processes.append((process, number))
         return process
     }
 

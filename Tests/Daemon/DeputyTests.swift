@@ -44,6 +44,26 @@ private final class DeputyBench {
         try? FileManager.default.removeItem(atPath: directory)
     }
 
+    /// Has a program launched by a daemon that is gone before it asks for its end.
+    func launch(_ connection: String, epoch: Int) async throws -> ProcessHandle {
+        let daemon = try VarlinkConnection.connect(to: "\(directory)/socket")
+        defer { daemon.close() }
+        let parameters = DeputyAPI.Wake.Parameters(
+            connection: connection, means: WakeMeans.exec.rawValue, wake: 41, attempt: 1, reasons: [], epoch: epoch,
+            process: nil, fileDescriptor: nil)
+        let result: Result<VarlinkAnswer<DeputyAPI.Wake>, VarlinkCallError> =
+            try await answer("the deputy's answer") { done in
+                daemon.callWithDescriptors(DeputyAPI.Wake.self, parameters, nil, done)
+            }
+        let reply = try result.get()
+        guard let place = reply.reply.process, let descriptor = reply.descriptors.take(place) else {
+            throw NothingCame(description: "no program came")
+        }
+        return try ProcessHandle(descriptor)
+    }
+
+    func note(_ end: ProgramEnd) { ends.append(end) }
+
     /// What came of an attempt, in words.
     func wake(
         _ connection: String, by means: WakeMeans, process: ProcessHandle? = nil, socket: CInt? = nil
@@ -133,6 +153,35 @@ struct DeputyTests {
         let answers = try await [first, second]
         #expect(answers.filter { $0 == "launched" }.count == 1, "\(answers)")
         try bench.programs.first?.signal(SIGKILL)
+    }
+
+    @Test func `a program that nobody heard of is told to who asks next, for the same flow`() async throws {
+        let bench = try DeputyBench([connection("office", script("exec sleep 1000"))])
+        let program = try await bench.launch("office", epoch: 3)
+        #expect(try await bench.wake("office", by: .exec) == "launched")
+        #expect(bench.programs.map(\.number) == [program.number])
+        #expect(try await bench.wake("office", by: .exec) == "the program that was launched before still runs")
+        try program.signal(SIGKILL)
+        try await eventually("its end is told") { bench.ends == [.killed(signal: SIGKILL)] }
+        let other = try await bench.launch("office", epoch: 2)
+        #expect(try await bench.wake("office", by: .exec) == "the program that was launched before still runs")
+        try other.signal(SIGKILL)
+    }
+
+    @Test func `a program's end is told to the daemon's next process, as far as it is known`()
+        async throws
+    {
+        let bench = try DeputyBench([connection("office", script("exec sleep 1000"))])
+        let program = try await bench.launch("office", epoch: 3)
+        bench.client.follow(program) { [weak bench] in bench?.note($0) }
+        try program.signal(SIGTERM)
+        try await eventually("its end is told") { bench.ends == [.killed(signal: SIGTERM)] }
+        // One that it did not launch: nobody knows how that ends.
+        let sleeper = try Sleeper()
+        let stranger = try ProcessHandle(sleeper.process)
+        bench.client.follow(stranger) { [weak bench] in bench?.note($0) }
+        sleeper.end()
+        try await eventually("its end is told") { bench.ends.last == .unseen }
     }
 
     @Test func `a program is not launched again and again without a pause`() async throws {

@@ -40,6 +40,31 @@ struct LaunchRestartTests {
         #expect(try await bench.line() == "got hello")
         bench.send("again\n")
         #expect(try await bench.line() == "got again", "the same one reads on")
+        bench.send("bye\n")
+        // Nobody saw how it ended, nor knows where in the stream it was.
+        try await bench.agent.wait(for: "office", "dialled anew") { $0.epoch == 2 }
+        #expect(bench.ends == [.unseen])
+    }
+
+    @Test func `a program that parked its flow and runs on is not launched beside itself in the next process`()
+        async throws
+    {
+        let bench = try LaunchBench(
+            .script("echo $$; read line; echo \"got $line\"; test $line = again || exec sleep 1000; read rest"))
+        try await bench.ready()
+        bench.send("hello\n")
+        let program = try #require(Int32(try await bench.line()))
+        #expect(try await bench.line() == "got hello")
+        try await bench.agent.wait(for: "office", "acknowledged") { $0.wake == nil }
+        try bench.agent.registry.park("office", 1, for: 0)
+        try bench.kill()
+        bench.send("again\n")
+        try await bench.agent.wait(for: "office", "woken") { $0.wake != nil }
+        #expect(bench.attempts == 0, "while it runs, it may acknowledge")
+        Glibc.kill(program, SIGKILL)
+        #expect(try await bench.line() != "\(program)")
+        #expect(try await bench.line() == "got again")
+        #expect((bench.attempts, bench.ends) == (1, [.unseen]))
     }
 }
 
@@ -106,6 +131,13 @@ final class LaunchBench {
     }
 
     var connection: ConnectionsAPI.Connection? { agent.connection("office") }
+
+    /// What happened to wakes in this process.
+    private var reports: [WakeReport.Kind] { agent.events.compactMap { $0.wake?.report?.kind } }
+    /// How often a program was launched in this process.
+    var attempts: Int { reports.count { $0 == .attempted(.exec) } }
+    /// How programs ended in this process.
+    var ends: [ProgramEnd] { reports.compactMap { if case .programEnded(let end) = $0 { end } else { nil } } }
 
     /// Waits until a flow stands, which its server has accepted.
     func ready() async throws {

@@ -123,8 +123,8 @@ private struct WakeLife {
     private mutating func endProgram(_ random: inout SplitMix64) throws {
         guard programRuns else { return }
         programRuns = false
-        let ends: [ProgramEnd] = [.exited(status: 0), .exited(status: 1), .killed(signal: 9)]
-        try tell(.programEnded(ends[random.below(3)]), &random)
+        let ends: [ProgramEnd] = [.exited(status: 0), .exited(status: 1), .killed(signal: 9), .unseen]
+        try tell(.programEnded(ends[random.below(ends.count)]), &random)
     }
 
     private mutating func letTimePass(_ span: Duration, _ random: inout SplitMix64) throws {

@@ -64,6 +64,21 @@ import Testing
         #expect(harness.tell(.programEnded(.exited(status: 1))).deadline == harness.now + .seconds(1.5))
     }
 
+    @Test func anEndThatNobodySawIsNoFailureAndMendsNothing() {
+        var harness = Self.launched()
+        for pause in [1.5, 3] {
+            let deadline = harness.tell(.programEnded(.exited(status: 1))).deadline ?? harness.now
+            #expect(deadline - harness.now == .seconds(pause))
+            harness.tell(.timerFired, after: deadline - harness.now)
+            harness.launch()
+        }
+        #expect(harness.tell(.programEnded(.unseen)).reports == [.programEnded(.unseen)])
+        #expect(harness.machine.standing == nil)
+        harness.tell(.needed(.data, []))
+        harness.launch()
+        #expect(harness.tell(.programEnded(.exited(status: 1))).deadline == harness.now + .seconds(6))
+    }
+
     @Test func oneThatEndsWithZeroWhileSomethingWaitsIsLaunchedAgain() {
         var harness = WakeHarness([.exec])
         harness.tell(.needed(.lost, []))

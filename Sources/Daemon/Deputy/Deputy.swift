@@ -76,7 +76,7 @@ final class Deputy {
     private let load: Loader
     private let socketPath: String
     private let logger: Logger
-    private var running: [String: ProcessHandle] = [:]
+    private var running: [String: (process: ProcessHandle, epoch: UInt64)] = [:]
     /// For which connections a program is being launched.
     private var launching: Set<String> = []
     private var budgets: [String: TokenBucket] = [:]
@@ -114,8 +114,11 @@ final class Deputy {
                 throw VarlinkFailure(VarlinkService.InvalidParameter(parameter: "number"))
             }
             if let end = ends.removeValue(forKey: number) { return exchange.reply(.init(end)) }
-            guard running.values.contains(where: { $0.number == number }) else {
+            guard running.values.contains(where: { $0.process.number == number }) else {
                 throw VarlinkFailure(DeputyAPI.Failed(reason: "no such program was launched"))
+            }
+            exchange.onCancel = { [weak self, weak exchange] in
+                if let self, waiting[number] === exchange { waiting[number] = nil }
             }
             waiting[number] = exchange
         }
@@ -139,6 +142,14 @@ final class Deputy {
         guard let settings = configuration.connections.first(where: { $0.name == name }), let wake = settings.wake,
             wake.targets.means.contains(means)
         else { return finish(request, .failed("root's configuration names no \(means.rawValue) for \(name)")) }
+        if means == .exec, let (process, epoch) = running[name], epoch == request.epoch,
+            waiting[process.number] == nil
+        {
+            // Nobody waits for its end: who had it launched was gone before it heard of it.
+            tell(request, of: process)
+            requests -= 1
+            return rest()
+        }
         if means == .exec, let refusal = refusal(to: name) { return finish(request, .failed(refusal)) }
         if means == .exec { launching.insert(name) }
         let order = WakeOrder(
@@ -173,11 +184,8 @@ final class Deputy {
             request.exchange.reply(.init())
         case .launched(let process):
             logger.info("launched", metadata: metadata)
-            running[request.connection] = process
-            let descriptors = VarlinkDescriptors()
-            var place: Int?
-            if let descriptor = try? process.duplicateDescriptor() { place = descriptors.append(descriptor) }
-            request.exchange.reply(.init(process: place, number: Int(process.number)), descriptors)
+            running[request.connection] = (process, request.epoch)
+            tell(request, of: process)
         case .failed(let reason):
             logger.warning("a client was not woken: \(reason)", metadata: metadata)
             request.fail(reason)
@@ -186,8 +194,15 @@ final class Deputy {
         rest()
     }
 
+    private func tell(_ request: Request, of process: ProcessHandle) {
+        let descriptors = VarlinkDescriptors()
+        var place: Int?
+        if let descriptor = try? process.duplicateDescriptor() { place = descriptors.append(descriptor) }
+        request.exchange.reply(.init(process: place, number: Int(process.number)), descriptors)
+    }
+
     private func ended(_ name: String, _ end: ProgramEnd) {
-        guard let process = running.removeValue(forKey: name) else { return }
+        guard let (process, _) = running.removeValue(forKey: name) else { return }
         if let exchange = waiting.removeValue(forKey: process.number) {
             exchange.reply(.init(end))
         } else if ends.count < Self.mostEnds {
@@ -209,6 +224,7 @@ extension DeputyAPI.Await.Reply {
         switch end {
         case .exited(let status): self.init(status: Int(status), signal: nil)
         case .killed(let signal): self.init(status: nil, signal: Int(signal))
+        case .unseen: self.init(status: nil, signal: nil)
         }
     }
 }

@@ -75,18 +75,42 @@ final class DeputyClient {
         }
         let process = ProcessHandle(descriptor, number: Int32(clamping: number))
         completion(.launched(process))
-        connection.call(DeputyAPI.Await.self, .init(number: number)) { result in
+        awaitEnd(of: process, on: connection, ended)
+    }
+
+    /// Tells of the end of a program, one that an earlier process of the daemon had launched.
+    func follow(_ process: ProcessHandle, ended: @escaping @AgentQueue (ProgramEnd) -> Void) {
+        do throws(SystemError) {
+            Self.awaitEnd(of: process, on: try VarlinkConnection.connect(to: path), ended)
+        } catch {
+            try? process.onEnd { ended(.unseen) }
+        }
+    }
+
+    private static func awaitEnd(
+        of process: ProcessHandle, on connection: VarlinkConnection,
+        _ ended: @escaping @AgentQueue (ProgramEnd) -> Void
+    ) {
+        connection.call(DeputyAPI.Await.self, .init(number: Int(process.number))) { result in
             connection.close()
             switch result {
-            case .success(let reply):
-                ended(
-                    reply.signal.map { .killed(signal: Int32(clamping: $0)) }
-                        ?? .exited(status: Int32(clamping: reply.status ?? 1)))
+            case .success(let reply): ended(ProgramEnd(reply))
             case .failure:
-                // The launcher is gone, and the program may not be. How it ends, nobody knows then.
-                try? process.onEnd { ended(.exited(status: 1)) }
+                // The launcher that launched it is gone, and the program may not be.
+                try? process.onEnd { ended(.unseen) }
             }
         }
+    }
+}
+
+extension ProgramEnd {
+    fileprivate init(_ reply: DeputyAPI.Await.Reply) {
+        self =
+            switch (reply.status, reply.signal) {
+            case (_, let signal?): .killed(signal: Int32(clamping: signal))
+            case (let status?, nil): .exited(status: Int32(clamping: status))
+            case (nil, nil): .unseen
+            }
     }
 }
 

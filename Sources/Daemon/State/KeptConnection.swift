@@ -29,6 +29,9 @@ struct KeptConnection: Hashable {
     var flows: KeptFlows
     /// Under which number the store has a descriptor of the client's process: of who has the flow, or had it last.
     var client: UInt64?
+    /// The same of the program that was launched for it and runs, which may have parked the flow by itself. Mostly it is
+    /// the client.
+    var program: UInt64?
     /// Whether it has, or had, a client, who is to hear of what happens to it.
     var hasClient = false
     /// Whether the flow was taken for a program that was to be launched, of which no process was known yet.
@@ -53,6 +56,7 @@ struct KeptConnection: Hashable {
         static let opening = 14
         static let hasClient = 15
         static let isLaunching = 16
+        static let program = 17
     }
 
     /// A connection without a flow.
@@ -66,7 +70,9 @@ struct KeptConnection: Hashable {
     }
 
     /// What the store has of it.
-    var storeNumbers: [UInt64] { flows.numbers + (client.map { [$0] } ?? []) }
+    var storeNumbers: [UInt64] {
+        flows.numbers + [client, program == client ? nil : program].compactMap(\.self)
+    }
 
     /// Writes it in numbered fields.
     func write(_ fields: inout FieldWriter) {
@@ -85,6 +91,7 @@ struct KeptConnection: Hashable {
         if hasClient { fields.put(Field.hasClient, 1) }
         if isLaunching { fields.put(Field.isLaunching, 1) }
         if let client { fields.put(Field.client, client) }
+        if let program { fields.put(Field.program, program) }
         if let wake { fields.put(Field.wake, wake.write) }
     }
 
@@ -110,6 +117,7 @@ struct KeptConnection: Hashable {
             case Field.hasClient: hasClient = try value.unsigned() != 0
             case Field.isLaunching: isLaunching = try value.unsigned() != 0
             case Field.client: client = try value.unsigned()
+            case Field.program: program = try value.unsigned()
             case Field.wake: wake = try .init(value.fields())
             default: break
             }

@@ -34,7 +34,7 @@ protocol WakeSubject: AnyObject {
 enum ReturnOfFlow {
     /// It ended with 0: with a session on it.
     case inOrder
-    /// It failed, and nobody knows where in the stream it was.
+    /// It failed, or nobody saw how it ended, and nobody knows where in the stream it was.
     case abandoned
     /// It never ran: nobody has read anything.
     case untouched
@@ -60,6 +60,8 @@ final class ConnectionWaker {
 
     /// The process that parked the flow, or was launched for it.
     private(set) var client: ProcessHandle?
+    /// The program that was launched, until its end.
+    private(set) var program: ProcessHandle?
     /// Whether the flow was taken for a program of which no process is known yet.
     private(set) var isLaunching = false
     /// The flow that a launched program has.
@@ -430,7 +432,7 @@ final class ConnectionWaker {
     /// There is a process that is to become the program. Should this one end now, the next one holds on to that.
     private func began(_ process: ProcessHandle, _ flow: Leftover?) {
         isLaunching = false
-        client = process
+        (client, program) = (process, process)
         if let flow, !flow.isOver { subject.programHas(flow.epoch, process) }
         subject.needsWritingDown()
     }
@@ -447,6 +449,7 @@ final class ConnectionWaker {
         defer { subject.needsWritingDown() }
         switch outcome {
         case .launched(let process):
+            program = process
             clientCame(process, of: subject.status)
             tell(.programStarted)
             answer(attempt, outcome)
@@ -458,6 +461,7 @@ final class ConnectionWaker {
             }
             tell(.taken)
         case .failed, .done:
+            program = nil
             if let flow {
                 if flow.isOver { leftover = flow } else { giveBack(flow.epoch, .untouched) }
             }
@@ -465,12 +469,24 @@ final class ConnectionWaker {
         }
     }
 
+    /// Goes on with a program that an earlier process launched.
+    ///
+    /// - Parameter epoch: the number of the flow that it has; `nil` where it has parked it by itself.
+    func resume(_ program: ProcessHandle, with epoch: UInt64?) {
+        (self.program, programEpoch) = (program, epoch)
+        tell(.programStarted)
+        context.follow(program) { [weak self] in self?.programEnded($0) }
+    }
+
+    /// The program has the flow, with which whatever stands is acknowledged.
+    func programGoesOn() { tell(.taken) }
+
     private func programEnded(_ end: ProgramEnd) {
         let epoch = programEpoch
-        programEpoch = nil
+        (program, programEpoch) = (nil, nil)
         // First the machine, so that what the flow's return brings with it finds no program.
         tell(.programEnded(end))
-        if let epoch { giveBack(epoch, end.isFailure ? .abandoned : .inOrder) }
+        if let epoch { giveBack(epoch, end == .exited(status: 0) ? .inOrder : .abandoned) }
         if isReadingRemnant { goOn() }
     }
 

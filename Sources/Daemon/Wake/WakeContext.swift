@@ -47,6 +47,16 @@ final class WakeContext {
         }
     }
 
+    /// Tells of the end of a program that an earlier process of the agent launched: how it ended where the deputy did
+    /// that for it, whose child it is.
+    func follow(_ process: ProcessHandle, ended: @escaping @AgentQueue (ProgramEnd) -> Void) {
+        if let deputy, deputy.isThere {
+            deputy.follow(process, ended: ended)
+        } else {
+            try? process.onEnd { ended(.unseen) }
+        }
+    }
+
     /// The agent serves on this socket, which somebody else made.
     func serves(on socket: borrowing OwnedDescriptor) {
         var address = sockaddr_un()

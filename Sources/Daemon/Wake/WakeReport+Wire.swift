@@ -32,6 +32,7 @@ extension ProgramEnd {
         switch self {
         case .exited(let status): "with status \(status)"
         case .killed(let signal): "by signal \(signal)"
+        case .unseen: "while nobody could see how"
         }
     }
 }

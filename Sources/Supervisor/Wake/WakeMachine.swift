@@ -269,11 +269,12 @@ extension WakeMachine {
         guard let began = runningSince else { return }
         runningSince = nil
         turn.report(.programEnded(end), standing ?? last)
-        if end.isFailure {
+        switch end {
+        case _ where end.isFailure:
             crashes = turn.now - began >= policy.stableAfter ? 1 : crashes + 1
             launchableAt = turn.now + policy.relaunchPauses.delay(afterFailures: crashes - 1, using: &turn.random)
-        } else {
-            (crashes, launchableAt) = (0, nil)
+        case .exited, .killed: (crashes, launchableAt) = (0, nil)
+        case .unseen: break
         }
         switch state {
         case .standing(let standing):

@@ -22,7 +22,7 @@ public enum WakeInput: Hashable, Sendable {
     case timerFired
     /// The connection has another policy.
     case policyChanged(WakePolicy)
-    /// A wake of the agent's last run still stands; told first, if at all.
+    /// A wake of the agent's last run still stands; told first, if at all, but for a program of that run.
     case restored(StandingWake)
     /// The connection is closed.
     case closed
@@ -42,9 +42,17 @@ public enum ProgramEnd: Hashable, Sendable {
     case exited(status: Int32)
     /// By this signal.
     case killed(signal: Int32)
+    /// Nobody was there to see how.
+    case unseen
 
-    /// Whether it counts as a failure.
-    public var isFailure: Bool { self != .exited(status: 0) }
+    /// Whether it counts as a failure. What nobody saw does not, and is no success either.
+    public var isFailure: Bool {
+        switch self {
+        case .exited(let status): status != 0
+        case .killed: true
+        case .unseen: false
+        }
+    }
 }
 
 /// What the driver of a connection's wakes is to do.
