@@ -112,7 +112,8 @@ final class ConnectionsService {
 
     /// Whether somebody of its owner's watches a connection who may be its client.
     ///
-    /// - Parameter process: the client, where it is known: while it lives nobody else is, and a `dialtone watch` beside it
+    /// - Parameter process: the client, where it is known: while it lives nobody else is, and a `dialtone watch` beside
+    /// it
     ///   is not waited for.
     func isWatched(_ connection: RegisteredConnection, by process: ProcessHandle?) -> Bool {
         let client = process.flatMap { $0.isAlive ? $0 : nil }

@@ -29,8 +29,8 @@ struct KeptConnection: Hashable {
     var flows: KeptFlows
     /// Under which number the store has a descriptor of the client's process: of who has the flow, or had it last.
     var client: UInt64?
-    /// The same of the program that was launched for it and runs, which may have parked the flow by itself. Mostly it is
-    /// the client.
+    /// The same of the program that was launched for it and runs, which may have parked the flow by itself. Mostly it
+    /// is the client.
     var program: UInt64?
     /// Whether it has, or had, a client, who is to hear of what happens to it.
     var hasClient = false
