@@ -4,6 +4,7 @@ import DialtoneAPI
 import Logging
 import NetworkPath
 import Platform
+import TestSupport
 import Testing
 import Varlink
 
@@ -67,18 +68,24 @@ struct HistoryTests {
     }
 
     @Test func `the story goes on over a restart, and after a kill too`() async throws {
+        weak var before: History?
         do {
             let bench = bench()
+            before = bench.history
             try await bench.open("office")
             bench.registry.closeAll()
             bench.history.end()
         }
+        // A directory is one daemon's at a time.
+        try await eventually("the first one is gone") { before == nil }
         do {
             // Nobody tells this one that it ends.
             let bench = bench()
+            before = bench.history
             try await bench.open("door")
             _ = bench.history.reader()
         }
+        try await eventually("the second one is gone") { before == nil }
         let bench = bench()
         let told = try await read(bench.client())
         #expect(

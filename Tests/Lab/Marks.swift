@@ -17,8 +17,11 @@ struct Marks {
     func count(_ verdict: String = "accept") async throws {
         let counters = ["signaling", "first", "other"].map { "add counter inet marks \($0)" }
         let first = "\(packets) tcp flags & (syn | ack) == syn"
+        // What comes after a socket was closed is reset by the kernel, on behalf of no socket.
+        let resets = packets.hasPrefix("tcp") ? ["\(packets) tcp flags & rst == rst \(verdict)"] : []
         let rules =
-            ["ip", "ip6"].flatMap { family in
+            resets
+            + ["ip", "ip6"].flatMap { family in
                 (packets.hasPrefix("tcp") ? ["\(first) \(family) dscp cs5 counter name first"] : [])
                     + ["\(packets) \(family) dscp cs5 counter name signaling \(verdict)"]
             } + ["\(packets) counter name other \(verdict)"]
