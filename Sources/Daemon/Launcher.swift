@@ -108,7 +108,11 @@ public enum Launcher {
         let files =
             options.configuration.map { ConfigurationFiles(main: $0) }
             ?? .standard(user: geteuid()) { getenv($0).map { String(cString: $0) } }
-        return try Configuration.load(files, .daemon)
+        var checks = ConfigurationChecks.daemon
+        // Also with a file of another place: the launcher serves no other daemon.
+        checks.isMachineService =
+            geteuid() != 0 && (files.areTheMachines || access(DeputyClient.standardPath, W_OK) == 0)
+        return try Configuration.load(files, checks)
     }
 
     static func write(_ line: String, to descriptor: CInt) {

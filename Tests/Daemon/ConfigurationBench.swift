@@ -40,15 +40,27 @@ final class ConfigurationBench {
                 identity: { (1000..<2000).contains($0) || $0 == 0 ? Self.identity($0) : nil }, daemonUser: 0))
     }
 
+    /// What the machine's own service of a user would say of them.
+    func errors(inServiceOf user: UInt32) -> [String] {
+        var checks = ConfigurationChecks(
+            remoteProblem: { _ in nil }, userNumber: { $0 == "kiosk" ? 1001 : nil }, identity: { Self.identity($0) },
+            daemonUser: user)
+        checks.isMachineService = true
+        let files = ConfigurationFiles(main: "\(directory)/dialtone.toml")
+        return errors { () throws(ConfigurationError) in _ = try Configuration.load(files, checks) }
+    }
+
     /// What belongs to a user.
     static func identity(_ user: UInt32) -> ProgramIdentity {
         ProgramIdentity(user: user, group: user, groups: [user], name: "user\(user)", home: "/home", shell: "/bin/sh")
     }
 
     /// The errors of a load, a line for each, without the directory.
-    func errors() -> [String] {
+    func errors() -> [String] { errors { () throws(ConfigurationError) in _ = try load() } }
+
+    private func errors(_ load: () throws(ConfigurationError) -> Void) -> [String] {
         do throws(ConfigurationError) {
-            _ = try load()
+            try load()
             return []
         } catch {
             return error.description.replacingOccurrences(of: "\(directory)/", with: "").components(separatedBy: "\n")

@@ -172,6 +172,21 @@ struct ConfigurationErrorTests {
         #expect(bench.errors() == ["dialtone.toml:\(message)"])
     }
 
+    @Test func aProgramOfTheMachinesServiceIsSomebodyElses() throws {
+        let bench = try ConfigurationBench(["dialtone.toml": Self.connection + "wake.exec = ['/bin/true']"])
+        let message = "would run as the agent's own user, within its service; say with owner whose it is"
+        #expect(bench.errors(inServiceOf: 1001) == ["dialtone.toml:4:14: connection.wake.exec: \(message)"])
+        try bench.write(Self.connection + "owner = 'kiosk'\nwake.exec = ['/bin/true']")
+        #expect(bench.errors(inServiceOf: 1001) == ["dialtone.toml:5:14: connection.wake.exec: \(message)"])
+        #expect(bench.errors(inServiceOf: 990) == [])
+    }
+
+    @Test func theFilesOfTheMachineAreKnown() {
+        let machines = ConfigurationFiles.standard(user: 990) { $0 == "CONFIGURATION_DIRECTORY" ? "/etc/dialtone" : nil }
+        let users = ConfigurationFiles.standard(user: 990) { $0 == "HOME" ? "/home/anna" : nil }
+        #expect((machines.areTheMachines, users.areTheMachines) == (true, false))
+    }
+
     @Test(arguments: [
         ("[connection]\nname = 'a'", "1:1: connection: expected [[connection]], found a table"),
         ("connection = ['a']", "1:15: connection: expected [[connection]], found a string"),

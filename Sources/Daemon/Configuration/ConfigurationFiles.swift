@@ -13,6 +13,12 @@ public struct ConfigurationFiles: Hashable, Sendable {
     /// The directory whose `*.toml` hold further connections. It need not exist.
     public var connections: String
 
+    /// Where those of the machine are.
+    private static let machineDirectory = "/etc/dialtone"
+
+    /// Whether they are the machine's, and not a user's.
+    public var areTheMachines: Bool { main == Self(directory: Self.machineDirectory).main }
+
     /// The file that `--config` names, and `connections.d` beside it.
     public init(main: String) {
         self.main = main
@@ -39,7 +45,7 @@ public struct ConfigurationFiles: Hashable, Sendable {
         if let directory = environment("CONFIGURATION_DIRECTORY")?.split(separator: ":").first {
             return ConfigurationFiles(directory: String(directory))
         }
-        if user == 0 { return ConfigurationFiles(directory: "/etc/dialtone") }
+        if user == 0 { return ConfigurationFiles(directory: machineDirectory) }
         // A relative path is to be ignored (XDG Base Directory Specification).
         if let base = environment("XDG_CONFIG_HOME"), base.hasPrefix("/") {
             return ConfigurationFiles(directory: "\(base)/dialtone")

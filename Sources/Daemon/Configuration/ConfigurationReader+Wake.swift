@@ -95,6 +95,11 @@ extension ConfigurationReader {
             return nil
         }
         let user = owner ?? checks.daemonUser
+        if checks.isMachineService, user == checks.daemonUser {
+            let text = "would run as the agent's own user, within its service; say with owner whose it is"
+            table.error("exec", position, text)
+            return nil
+        }
         guard let identity = checks.identity(user) else {
             table.error("exec", position, "user \(user), whose it would be, is not in the system's list of users")
             return nil

@@ -58,8 +58,7 @@ private final class Serving {
         deputy = Deputy(Activator(), socketPath: SocketPath.system, logger) { user throws(ConfigurationError) in
             if let problem = RootsPath.problem(files.main) { throw ConfigurationError(issues: [problem]) }
             var checks = ConfigurationChecks.daemon
-            // Whose a program is without an owner: the daemon's, which launches it itself.
-            checks.daemonUser = user
+            (checks.daemonUser, checks.isMachineService) = (user, user != 0)
             return try Configuration.load(files, checks).configuration
         } onIdle: {
             exit(EXIT_SUCCESS)
