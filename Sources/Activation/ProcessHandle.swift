@@ -9,7 +9,7 @@ public import Supervisor
 /// often its number was used since.
 @AgentQueue
 public final class ProcessHandle {
-    /// Its number, for /proc and for people.
+    /// Its number, for /proc and for people; 0 of a process that this one's PID namespace does not show.
     public nonisolated let number: Int32
     private let descriptor: OwnedDescriptor
     private var registration: Poller.Registration?
@@ -28,14 +28,19 @@ public final class ProcessHandle {
     ///
     /// - Throws: `EBADF` where it is none of a process; `ESRCH` where the process has been reaped.
     public init(_ descriptor: consuming OwnedDescriptor) throws(SystemError) {
-        let text = readWhole("/proc/self/fdinfo/\(descriptor.number)") ?? ""
-        let line = text.split(separator: "\n").first { $0.hasPrefix("Pid:") }
-        guard let line, let number = Int32(line.dropFirst(4).drop { $0 == "\t" || $0 == " " }) else {
+        guard let number = Self.number(in: readWhole("/proc/self/fdinfo/\(descriptor.number)") ?? "") else {
             throw SystemError("watching a process by its descriptor", code: EBADF)
         }
-        guard number > 0 else { throw SystemError("watching a process by its descriptor", code: ESRCH) }
+        guard number >= 0 else { throw SystemError("watching a process by its descriptor", code: ESRCH) }
         self.number = number
         self.descriptor = descriptor
+    }
+
+    /// The number in what the kernel tells of a descriptor: -1 of a process that was reaped, 0 of one that cannot be seen
+    /// from here (proc(5)); `nil` where the descriptor is none of a process.
+    static func number(in text: String) -> Int32? {
+        let line = text.split(separator: "\n").first { $0.hasPrefix("Pid:") }
+        return line.flatMap { Int32($0.dropFirst(4).drop { $0 == "\t" || $0 == " " }) }
     }
 
     /// The process of a descriptor that came from its parent, with the number that the parent gave. It may have been
@@ -70,9 +75,22 @@ public final class ProcessHandle {
         return Glibc.poll(&poll, 1, 0) == 0
     }
 
-    /// Whether another handle is one of the same process. A number alone says so only while the process lives.
+    /// Whether another handle is one of the same process, as far as it lives.
     public func isSame(as other: ProcessHandle) -> Bool {
-        self === other || number == other.number && isAlive && other.isAlive
+        if self === other { return true }
+        guard number == other.number, isAlive, other.isAlive else { return false }
+        // Those that cannot be seen share a number. Since Linux 6.9 each has a file of its own.
+        return number > 0 || file != nil && file == other.file
+    }
+
+    /// The number of its file; `nil` before the kernel had a file system of them.
+    private var file: UInt64? {
+        // PID_FS_MAGIC of include/uapi/linux/magic.h.
+        var (system, status) = (statfs(), stat())
+        guard fstatfs(descriptor.number, &system) == 0, system.f_type == 0x5049_4446,
+            fstat(descriptor.number, &status) == 0
+        else { return nil }
+        return UInt64(status.st_ino)
     }
 
     /// Sends it a signal.

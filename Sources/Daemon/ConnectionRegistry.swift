@@ -80,7 +80,7 @@ enum RegistryError: Error, Hashable {
     case configured
     /// There is no flow to be taken.
     case notReady(ConnectionStatus.State)
-    /// Another process has the flow: this one.
+    /// Another process has the flow: this one; 0 where it is not known.
     case heldByClient(Int32)
     /// The flow of that number is over; this is the newest.
     case staleEpoch(current: UInt64)

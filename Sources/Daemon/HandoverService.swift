@@ -63,22 +63,22 @@ enum HandoverService {
         }
     }
 
-    /// The process that a flow is given to; `nil` for one that cannot be watched, as one of another PID namespace: it
-    /// gives the flow back by parking alone.
+    /// The process that a flow is given to; `nil` for one that cannot be watched: it gives the flow back by parking
+    /// alone.
     ///
     /// - Throws: where it has ended. Its end, which gives a flow back, would not be told any more.
     private static func caller(
         of exchange: VarlinkExchange<ConnectionsAPI.Take>
     ) throws(RegistryError) -> ProcessHandle? {
         let number = exchange.peer.pid
-        // Of another PID namespace it has no number here.
-        guard number > 0 else { return nil }
         var refusal = SystemError("giving the flow to process \(number), which connected and has ended", code: ESRCH)
         do throws(SystemError) {
             let process = try ProcessHandle(exchange.openPeerProcess())
             if process.isAlive { return process }
         } catch {
             switch error.code {
+            // Of another PID namespace it has no number here to be opened by, as before Linux 6.5.
+            case EINVAL where number == 0: return nil
             // Before Linux 6.16 the kernel has no descriptor for a process that was reaped.
             case ESRCH, EINVAL: break
             case EMFILE, ENFILE: refusal = error

@@ -117,14 +117,17 @@ final class RegisteredConnection {
     /// Gives the flow to a client.
     ///
     /// A descriptor may get lost on its way: a client that does not ask the kernel for ancillary data never sees it. So
-    /// the process that has the flow may take it again; nobody else may.
+    /// the process that has the flow may take it again; nobody else may. One that is not known has it until it parks it,
+    /// or the flow ends.
     ///
     /// - Parameter process: the client, whose end gives the flow back; `nil` where it cannot be watched.
     func take(by process: ProcessHandle?) throws(RegistryError) -> HandedFlow {
         guard let driver else { throw .notReady(.waiting) }
-        if driver.status.custody?.holder == .client, let holder {
+        if driver.status.custody?.holder == .client {
+            // Somebody has it, who is not known, or is about to be launched.
+            guard let holder else { throw .heldByClient(0) }
             if holder.isAlive || isHolderLaunched {
-                if holder.number != process?.number { throw .heldByClient(holder.number) }
+                guard let process, holder.isSame(as: process) else { throw .heldByClient(holder.number) }
             } else {
                 // It ended in this moment, and nobody may read on where it stopped.
                 self.holder = nil

@@ -130,7 +130,12 @@ extension VarlinkFailure {
             return "This timeout makes no sense for the connection \"\(error.name)\": \(error.reason)."
         }
         if let error: ConnectionsAPI.HeldByClient = decoded() {
-            return "Process \(error.process) has the flow of \"\(error.name)\", until it parks the flow or ends."
+            return error.process > 0
+                ? "Process \(error.process) has the flow of \"\(error.name)\", until it parks the flow or ends."
+                : """
+                A process that cannot be seen from here has the flow of "\(error.name)", until it parks the flow. If it \
+                is gone: "dialtone redial \(error.name)".
+                """
         }
         if let error: ConnectionsAPI.NotTaken = decoded() {
             return "Nobody has taken the flow of the connection \"\(error.name)\", so it cannot be parked."

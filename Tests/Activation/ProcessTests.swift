@@ -86,6 +86,28 @@ import Testing
         #expect(handle.number == getpid())
     }
 
+    @Test func whatTheKernelTellsOfADescriptorIsTheProcesssNumber() {
+        #expect(ProcessHandle.number(in: "pos:\t0\nflags:\t02000002\nPid:\t4711\nNSpid:\t4711\n") == 4711)
+        #expect(ProcessHandle.number(in: "pos:\t0\nPid:\t0\nNSpid:\t0\n") == 0, "of another PID namespace")
+        #expect(ProcessHandle.number(in: "Pid:\t-1\n") == -1, "reaped")
+        #expect(ProcessHandle.number(in: "pos:\t0\nflags:\t0100000\n") == nil)
+    }
+
+    /// They all have the number 0.
+    @Test func processesThatCannotBeSeenAreToldApart() async throws {
+        let (one, other) = (try await Sleeper(), try await Sleeper())
+        let handles = try await onQueue {
+            try [one, one, other].map { ProcessHandle(try $0.handle.duplicateDescriptor(), number: 0) }
+        }
+        let isKnown = await onQueue {
+            var system = statfs()
+            return handles[0].withNumber { fstatfs($0, &system) == 0 && system.f_type == 0x5049_4446 }
+        }
+        #expect(await handles[0].isSame(as: handles[0]))
+        #expect(await handles[0].isSame(as: handles[1]) == isKnown)
+        #expect(await !handles[0].isSame(as: handles[2]))
+    }
+
     @Test func groupsAreFoundUnderTheMountThatShowsThem() {
         let mounts = """
             30 24 0:26 / /sys/fs/cgroup rw - tmpfs tmpfs rw,mode=755

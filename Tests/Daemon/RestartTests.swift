@@ -176,6 +176,35 @@ struct RestartTests {
         #expect(throws: RegistryError.heldByClient(clients[1].process)) { _ = try take(bench) }
     }
 
+    @Test func `a client of another PID namespace has its flow to itself, and gives it back by its end`() async throws {
+        let (bench, _) = try await ready()
+        let clients = [try Sleeper(), try Sleeper()]
+        // What such a process looks like from here.
+        let handles = try clients.map {
+            ProcessHandle(try ProcessHandle($0.process).duplicateDescriptor(), number: 0)
+        }
+        _ = try bench.registry.take("office", by: handles[0], for: 1000).release()
+        #expect(throws: RegistryError.heldByClient(0)) {
+            _ = try bench.registry.take("office", by: handles[1], for: 1000)
+        }
+        #expect(throws: RegistryError.heldByClient(0)) { _ = try take(bench) }
+        clients[0].end()
+        try await bench.wait(for: "office", "dialled anew") { $0.epoch == 2 && $0.state == .ready }
+        _ = try bench.registry.take("office", by: handles[1], for: 1000).release()
+        clients[1].end()
+    }
+
+    @Test func `a client that nobody knows has the flow until it parks it`() async throws {
+        let (bench, _) = try await ready()
+        _ = try bench.registry.take("office", by: nil, for: 1000).release()
+        #expect(throws: RegistryError.heldByClient(0)) { _ = try take(bench) }
+        try bench.kill()
+        #expect(throws: RegistryError.heldByClient(0)) { _ = try take(bench) }
+        #expect(throws: RegistryError.heldByClient(0)) { _ = try bench.registry.take("office", by: nil, for: 1000) }
+        try bench.registry.park("office", 1, for: 1000)
+        _ = try take(bench)
+    }
+
     @Test func `a client that ended in between is found out`() async throws {
         let (bench, server) = try await ready()
         let client = try Sleeper()
