@@ -44,6 +44,7 @@ public final class LaunchedProgram {
         path = request.command.first ?? ""
         self.started = started
         self.ended = ended
+        Self.reapDiscarded()
         var number: CInt = -1
         let identifier = try Self.start(request, socket, output, &number)
         let pipe = ReportPipe(number)
@@ -56,14 +57,28 @@ public final class LaunchedProgram {
             try process.onEnd { [self] in reap() }
         } catch {
             // No descriptor left to hold it by.
-            kill(identifier, SIGKILL)
-            waitpid(identifier, nil, WNOHANG)
+            Self.discard(identifier)
             throw error
         }
         timer = Timers.shared.schedule(after: Self.startLimit) { [weak self] in self?.giveUp() }
     }
 
     isolated deinit { closeReport() }
+
+    /// Children that were killed and have not been reaped, with no descriptor to hear of their end by.
+    private static var discarded: [pid_t] = []
+    /// How long the kernel mostly needs to end one.
+    private static let endingTime = Duration.seconds(1)
+
+    /// Ends a child that nobody can watch. It is not waited for, since its file may be on a network that hangs: it is
+    /// reaped a little later, or else with the next one.
+    static func discard(_ identifier: pid_t) {
+        kill(identifier, SIGKILL)
+        discarded.append(identifier)
+        _ = Timers.shared.schedule(after: endingTime) { reapDiscarded() }
+    }
+
+    private static func reapDiscarded() { discarded.removeAll { waitpid($0, nil, WNOHANG) != 0 } }
 
     private static func start(
         _ request: ProgramRequest, _ socket: CInt?, _ output: CInt, _ report: inout CInt

@@ -129,6 +129,17 @@ import Testing
         }
     }
 
+    @Test func aChildThatCannotBeWatchedIsEndedAndReaped() async throws {
+        var process: pid_t = 0
+        var arguments: [UnsafeMutablePointer<CChar>?] = [strdup("sleep"), strdup("1000"), nil]
+        defer { for argument in arguments { free(argument) } }
+        try #require(posix_spawn(&process, "/bin/sleep", nil, nil, &arguments, environ) == 0)
+        let child = process
+        await onQueue { LaunchedProgram.discard(child) }
+        // No zombie either: there is no such process.
+        try await eventually("it is gone") { kill(child, 0) != 0 && errno == ESRCH }
+    }
+
     @Test func itIsItsOwnersAndCannotComeBack() async throws {
         guard hasManyUsers else {
             print("skipped: becoming another user takes root, and more than one user")
