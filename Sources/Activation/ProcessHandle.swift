@@ -36,9 +36,9 @@ public final class ProcessHandle {
         self.descriptor = descriptor
     }
 
-    /// The number in what the kernel tells of a descriptor: -1 of a process that was reaped, 0 of one that cannot be seen
-    /// from here (proc(5)); `nil` where the descriptor is none of a process.
-    static func number(in text: String) -> Int32? {
+    /// The number in what the kernel tells of a descriptor: -1 of a process that was reaped, 0 of one that cannot be
+    /// seen from here (proc(5)); `nil` where the descriptor is none of a process.
+    nonisolated static func number(in text: String) -> Int32? {
         let line = text.split(separator: "\n").first { $0.hasPrefix("Pid:") }
         return line.flatMap { Int32($0.dropFirst(4).drop { $0 == "\t" || $0 == " " }) }
     }
@@ -79,18 +79,15 @@ public final class ProcessHandle {
     public func isSame(as other: ProcessHandle) -> Bool {
         if self === other { return true }
         guard number == other.number, isAlive, other.isAlive else { return false }
-        // Those that cannot be seen share a number. Since Linux 6.9 each has a file of its own.
-        return number > 0 || file != nil && file == other.file
+        if number > 0 { return true }
+        // Those that cannot be seen share a number.
+        return identity != nil && identity == other.identity
     }
 
-    /// The number of its file; `nil` before the kernel had a file system of them.
-    private var file: UInt64? {
-        // PID_FS_MAGIC of include/uapi/linux/magic.h.
-        var (system, status) = (statfs(), stat())
-        guard fstatfs(descriptor.number, &system) == 0, system.f_type == 0x5049_4446,
-            fstat(descriptor.number, &status) == 0
-        else { return nil }
-        return UInt64(status.st_ino)
+    /// What no other process is known by; `nil` where the kernel tells of none.
+    var identity: UInt64? {
+        let number = activation_process_identity(descriptor.number)
+        return number == 0 ? nil : number
     }
 
     /// Sends it a signal.

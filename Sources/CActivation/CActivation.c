@@ -13,6 +13,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -149,6 +150,15 @@ int activation_open_process(int process) {
 
 int activation_signal(int process_descriptor, int number) {
     return (int)syscall(SYS_pidfd_send_signal, process_descriptor, number, (void *)0, 0);
+}
+
+unsigned long long activation_process_identity(int process_descriptor) {
+    // PID_FS_MAGIC of include/uapi/linux/magic.h, which older headers lack.
+    const unsigned int process_files = 0x50494446;
+    struct statfs system;
+    struct stat status;
+    if (fstatfs(process_descriptor, &system) != 0 || (unsigned int)system.f_type != process_files) return 0;
+    return fstat(process_descriptor, &status) == 0 ? status.st_ino : 0;
 }
 
 int activation_reap(int process_descriptor, int *killed, int *status) {

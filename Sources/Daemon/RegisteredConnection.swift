@@ -117,8 +117,8 @@ final class RegisteredConnection {
     /// Gives the flow to a client.
     ///
     /// A descriptor may get lost on its way: a client that does not ask the kernel for ancillary data never sees it. So
-    /// the process that has the flow may take it again; nobody else may. One that is not known has it until it parks it,
-    /// or the flow ends.
+    /// the process that has the flow may take it again; nobody else may. One that is not known has it until it parks
+    /// it, or the flow ends.
     ///
     /// - Parameter process: the client, whose end gives the flow back; `nil` where it cannot be watched.
     func take(by process: ProcessHandle?) throws(RegistryError) -> HandedFlow {

@@ -133,8 +133,8 @@ extension VarlinkFailure {
             return error.process > 0
                 ? "Process \(error.process) has the flow of \"\(error.name)\", until it parks the flow or ends."
                 : """
-                A process that cannot be seen from here has the flow of "\(error.name)", until it parks the flow. If it \
-                is gone: "dialtone redial \(error.name)".
+                A process that cannot be seen from here has the flow of "\(error.name)", until it parks the flow. If \
+                it is gone: "dialtone redial \(error.name)".
                 """
         }
         if let error: ConnectionsAPI.NotTaken = decoded() {

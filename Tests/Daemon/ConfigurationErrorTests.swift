@@ -182,7 +182,9 @@ struct ConfigurationErrorTests {
     }
 
     @Test func theFilesOfTheMachineAreKnown() {
-        let machines = ConfigurationFiles.standard(user: 990) { $0 == "CONFIGURATION_DIRECTORY" ? "/etc/dialtone" : nil }
+        let machines = ConfigurationFiles.standard(user: 990) {
+            $0 == "CONFIGURATION_DIRECTORY" ? "/etc/dialtone" : nil
+        }
         let users = ConfigurationFiles.standard(user: 990) { $0 == "HOME" ? "/home/anna" : nil }
         #expect((machines.areTheMachines, users.areTheMachines) == (true, false))
     }

@@ -154,7 +154,8 @@ struct RestartTests {
     }
 
     @Test func `whenever it is killed, the store has the process that the state names`() async throws {
-        let (bench, _) = try await ready()
+        let (bench, server) = try await ready()
+        defer { withExtendedLifetime(server) {} }
         let clients = [try Sleeper(), try Sleeper()]
         defer { for client in clients { client.end() } }
         var gone: [String] = []
@@ -177,7 +178,8 @@ struct RestartTests {
     }
 
     @Test func `a client of another PID namespace has its flow to itself, and gives it back by its end`() async throws {
-        let (bench, _) = try await ready()
+        let (bench, server) = try await ready()
+        defer { withExtendedLifetime(server) {} }
         let clients = [try Sleeper(), try Sleeper()]
         // What such a process looks like from here.
         let handles = try clients.map {
@@ -195,7 +197,8 @@ struct RestartTests {
     }
 
     @Test func `a client that nobody knows has the flow until it parks it`() async throws {
-        let (bench, _) = try await ready()
+        let (bench, server) = try await ready()
+        defer { withExtendedLifetime(server) {} }
         _ = try bench.registry.take("office", by: nil, for: 1000).release()
         #expect(throws: RegistryError.heldByClient(0)) { _ = try take(bench) }
         try bench.kill()
@@ -255,7 +258,8 @@ struct RestartTests {
     }
 
     @Test func `a connection that was closed stays closed, and one without a flow is dialled`() async throws {
-        let (bench, _) = try await ready()
+        let (bench, server) = try await ready()
+        defer { withExtendedLifetime(server) {} }
         try bench.open("van", "tcp://192.0.2.1:9")
         try bench.registry.close("office", for: 1000)
         #expect(bench.store.names.count == 2)

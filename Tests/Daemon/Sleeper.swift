@@ -6,6 +6,7 @@ import Platform
 /// A process that does nothing until it is ended.
 final class Sleeper {
     let process: pid_t
+    private var hasEnded = false
 
     init() throws {
         var process: pid_t = 0
@@ -16,7 +17,13 @@ final class Sleeper {
         self.process = process
     }
 
+    // One that outlived the test would keep its output open, for which whoever runs the tests waits.
+    deinit { end() }
+
     func end() {
+        // The number may be another's afterwards.
+        if hasEnded { return }
+        hasEnded = true
         kill(process, SIGKILL)
         waitpid(process, nil, 0)
     }

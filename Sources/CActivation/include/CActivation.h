@@ -50,5 +50,9 @@ int activation_open_process(int process);
 // pidfd_send_signal(2), Linux 5.1. Signal 0 asks whether the process lives.
 int activation_signal(int process_descriptor, int number);
 
+// The number that no other process has had since the start of the machine: that of the descriptor's file, since Linux 6.9
+// gave each process one of its own. 0 where the kernel does not.
+unsigned long long activation_process_identity(int process_descriptor);
+
 // Takes the end of a child: 1 with how it ended, 0 while it runs, -1 with errno. P_PIDFD, Linux 5.4.
 int activation_reap(int process_descriptor, int *killed, int *status);

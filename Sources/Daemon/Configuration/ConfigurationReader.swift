@@ -18,8 +18,9 @@ public struct ConfigurationChecks: Sendable {
     public var identity: @Sendable (UInt32) -> ProgramIdentity?
     /// The user that the daemon runs as.
     public var daemonUser: UInt32
-    /// Whether the daemon is the machine's own service, of a user that is not root. A program of that user's would run in
-    /// the service's sandbox and end with it, and could do what the daemon can; those of others the launcher launches.
+    /// Whether the daemon is the machine's own service, of a user that is not root. A program of that user's would run
+    /// in the service's sandbox and end with it, and could do what the daemon can; those of others the launcher
+    /// launches.
     public var isMachineService = false
 
     /// The checks of a load. Users are looked up with getpwnam(3) unless told otherwise, which may ask the network:
