@@ -97,6 +97,8 @@ public struct ConnectionStateMachine: ~Copyable {
         var move: Move?
         /// Who has it.
         var custody = Custody.new
+        /// Whether what is on it is inside TLS of its client's own, so that nobody else can say anything on it.
+        var isSealed = false
     }
 
     /// Where the path to a flow's other end is known from.

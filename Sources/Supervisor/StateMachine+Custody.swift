@@ -10,13 +10,15 @@ extension ConnectionStateMachine {
             turn.perform(.closeSocket(epoch: adoption.epoch, .superseded))
             return open(&turn)
         }
-        let ready = Ready(
+        var ready = Ready(
             epoch: adoption.epoch, local: adoption.local, remote: adoption.remote, interface: adoption.interface,
             security: nil, settledAt: adoption.past?.connectedAt ?? turn.now,
             liveness: Liveness(
                 policy.livenessFigures, connectedAt: adoption.lastProof ?? turn.now,
                 hasAnsweredKeepalives: hasAnsweredKeepalives),
             custody: adoption.custody)
+        // The agent's own TLS is on no flow that it has not dialled: the keys would be with whoever did.
+        ready.isSealed = policy.remote.scheme.needsTLS
         if !policy.remote.isOfThisMachine {
             turn.perform(.observePath(policy.target))
             turn.perform(.configureSocket(epoch: adoption.epoch, policy.socketOptions))
@@ -124,12 +126,14 @@ extension ConnectionStateMachine {
 
     /// Sends a flow's keepalives, or does not, by the hands that it is in.
     mutating func sendKeepalives(on ready: Ready, _ turn: inout Turn<some RandomNumberGenerator>) {
-        guard let heartbeat else { return }
-        if ready.custody.permits(heartbeat.kind) {
-            turn.perform(.keepAlive(epoch: ready.epoch, heartbeat))
-        } else {
-            turn.perform(.keepAlive(epoch: ready.epoch, nil))
-            withdrawProbes(of: ready.epoch, &turn)
-        }
+        guard heartbeat != nil else { return }
+        let heartbeat = heartbeat(on: ready)
+        turn.perform(.keepAlive(epoch: ready.epoch, heartbeat))
+        if heartbeat == nil { withdrawProbes(of: ready.epoch, &turn) }
+    }
+
+    /// What is sent on a flow in the hands that it is in; `nil` where the kernel's keepalive stands alone.
+    func heartbeat(on ready: Ready) -> Heartbeat? {
+        ready.isSealed ? nil : heartbeat.flatMap { ready.custody.permits($0.kind) ? $0 : nil }
     }
 }

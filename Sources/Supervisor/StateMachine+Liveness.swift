@@ -52,8 +52,7 @@ extension ConnectionStateMachine {
 
     mutating func heartbeatChanged(_ turn: inout Turn<some RandomNumberGenerator>) {
         guard case .ready(let ready) = state else { return }
-        let heartbeat = heartbeat.flatMap { ready.custody.permits($0.kind) ? $0 : nil }
-        turn.perform(.keepAlive(epoch: ready.epoch, heartbeat))
+        turn.perform(.keepAlive(epoch: ready.epoch, heartbeat(on: ready)))
         // The answers to what was sent before are not looked for any more.
         update(ready.epoch, because: reason, &turn) { [figures = policy.livenessFigures] liveness, _ in
             liveness.adopt(figures)

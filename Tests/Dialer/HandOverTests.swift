@@ -216,15 +216,35 @@ import Testing
         connection.close()
     }
 
-    @Test func aSocketThatAClientBringsIsWatchedAsIfItHadBeenParked() async throws {
-        let server = try LoopbackServer()
+    /// A connection that begins with a flow which a client made, and the server's end.
+    private func adopted(_ scheme: String, by server: borrowing LoopbackServer) throws -> (ConnectionDriver, Peer) {
         let socket = OwnedDescriptor(Glibc.socket(AF_INET, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0))
         let address = SocketAddress(server.endpoint.address, port: server.endpoint.port)
         let number = socket.number
         #expect(address.withPointer { Glibc.connect(number, $0, $1) } == 0)
         let peer = try server.accept()
         let adoption = Adoption(local: try Endpoint.local(of: socket), remote: server.endpoint)
-        let connection = try surroundings.connection(to: "tcp://\(server.endpoint)", adopting: socket, adoption)
+        return (try surroundings.connection(to: "\(scheme)://\(server.endpoint)", adopting: socket, adoption), peer)
+    }
+
+    @Test(arguments: [("mqtt", 1), ("mqtts", 0)])
+    func theAgentSaysNothingWithinTLSThatTheClientBrought(scheme: String, keepalives: Int) throws {
+        let server = try LoopbackServer()
+        let (connection, _) = try adopted(scheme, by: server)
+        #expect(connection.status.custody == .parked)
+        #expect(surroundings.wakes == keepalives)
+        // Asked for a proof, it has the kernel probe.
+        connection.resumed()
+        #expect(connection.status.state == .verifying)
+        _ = try take(connection)
+        try connection.park(1)
+        #expect(surroundings.wakes == keepalives)
+        connection.close()
+    }
+
+    @Test func aSocketThatAClientBringsIsWatchedAsIfItHadBeenParked() async throws {
+        let server = try LoopbackServer()
+        let (connection, peer) = try adopted("tcp", by: server)
         let opened = await event(.opened)
         #expect(opened?.status.state == .ready)
         #expect(opened?.status.custody == .parked)
@@ -302,7 +322,7 @@ import Testing
 
 /// The client's end of a flow that it took.
 @AgentQueue
-private final class Client {
+final class Client {
     let epoch: UInt64
     let isOver: Bool
     let socket: OwnedDescriptor

@@ -112,4 +112,29 @@ import Testing
         // No number comes twice.
         #expect(harness.status.epoch == 8)
     }
+
+    @Test func whatItsClientSecuredItselfIsKeptAliveByTheKernelAlone() {
+        var policy = ConnectionPolicy(remote: .of("mqtts://192.0.2.7"))
+        var harness = Harness(policy)
+        func heartbeats(_ actions: [ConnectionAction]) -> [Heartbeat?] {
+            actions.compactMap { action -> Heartbeat?? in
+                if case .keepAlive(_, let heartbeat) = action { .some(heartbeat) } else { nil }
+            }
+        }
+        let adopted = harness.tell(.adopted(Adoption(local: .local, remote: .office)))
+        #expect(harness.status.custody == .parked)
+        #expect(heartbeats(adopted).allSatisfy { $0 == nil })
+        #expect(adopted.contains(.configureSocket(epoch: 1, policy.socketOptions)))
+        #expect(policy.socketOptions.keepalive != nil)
+        for input in [ConnectionInput.taken(epoch: 1), .parked(epoch: 1)] {
+            #expect(heartbeats(harness.tell(input)).allSatisfy { $0 == nil })
+        }
+        policy.heartbeat = Heartbeat(.mqtt, interval: .seconds(30))
+        #expect(heartbeats(harness.tell(.policyChanged(policy))) == [nil])
+        // What the agent dials, it secures, and has something to say on.
+        harness.tell(all: .remoteClosed(epoch: 1), .redialRequested(), .pathChanged(.wifi))
+        harness.tell(.dialSucceeded(epoch: harness.status.epoch, local: .local, remote: .office))
+        harness.tell(.taken(epoch: harness.status.epoch))
+        #expect(heartbeats(harness.tell(.parked(epoch: harness.status.epoch))) == [policy.heartbeat])
+    }
 }
