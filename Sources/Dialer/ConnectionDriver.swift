@@ -26,14 +26,12 @@ public final class ConnectionDriver {
     private var openings: [UInt64: OpeningPlayer] = [:]
     /// TLS sessions that the next flow may take up again. Only a connection with TLS makes it.
     private lazy var resumption = TLSResumption()
-    /// Flows that ended before the client had read what came on them, oldest first.
-    var remnants: [Flow] = []
+    /// Flows that ended before the client had read what came on them.
+    let remnants = Remnants()
     /// Flows that others took the place of while a client had them, until it takes its successor.
     private var lingering: [UInt64: (flow: Flow, timer: Timers.Timer)] = [:]
     /// What happened while the actions of an earlier input ran.
     private var backlog: [ConnectionInput] = []
-    /// How many ended flows are kept for a client that does not come: it has slept through as many losses of the line.
-    private static let mostRemnants = 8
     /// How long a client has to change over to a flow that took the place of the one it has.
     private static let lingeringTime = Duration.seconds(30)
     private var isProcessing = false
@@ -66,13 +64,13 @@ public final class ConnectionDriver {
 
     /// Gives a client the flow. From now on the client reads and writes, and the agent only watches for the flow's end.
     ///
-    /// What an ended flow left unread is handed out before the flow that took its place: first come, first read.
-    public func take() throws(TakeRefusal) -> HandedFlow {
-        if let remnant = remnants.first, let descriptor = try? remnant.handOver() {
-            remnants.removeFirst()
-            // The taker's copy keeps the bytes.
-            remnant.close(aborting: false)
-            return HandedFlow(epoch: remnant.epoch, descriptor: descriptor, isOver: true)
+    /// What an ended flow left unread is handed out before the flow that took its place: first come, first read. It is
+    /// kept until `taker` comes again, or shows in another way that it has it.
+    public func take(by taker: FlowTaker = .unknown) throws(TakeRefusal) -> HandedFlow {
+        do throws(SystemError) {
+            if let remnant = try remnants.take(by: taker) { return remnant }
+        } catch {
+            throw .system(error)
         }
         let status = machine.status
         guard let custody = status.custody, let flow = flows[status.epoch], custody.session != .opening else {
@@ -94,6 +92,8 @@ public final class ConnectionDriver {
     /// - Parameter opening: what to play on the flows to come in place of the policy's opening, an empty one for none;
     ///   `nil` for what was played before.
     public func park(_ epoch: UInt64, leaving opening: Opening? = nil) throws(ParkRefusal) {
+        // Nothing is left on one that has ended; but who says so had it.
+        remnants.settle(epoch)
         let status = machine.status
         guard let custody = status.custody, status.epoch == epoch else {
             throw .staleEpoch(current: status.epoch)
@@ -106,6 +106,7 @@ public final class ConnectionDriver {
 
     /// Takes the flow back from a client that never came to read or write it.
     public func takeBack(_ epoch: UInt64) {
+        if taker(of: epoch) != nil { return remnants.giveBack(epoch) }
         flows[epoch]?.isParked = true
         process(.returned(epoch: epoch))
     }
@@ -116,11 +117,24 @@ public final class ConnectionDriver {
     /// stood between two messages.
     ///
     /// - Parameter isAlone: whether nobody else can have a descriptor of the flow from it. Then the flow goes on.
-    public func abandon(_ epoch: UInt64, isAlone: Bool = false) {
+    /// - Returns: whether it is an ended flow that waits to be taken again.
+    @discardableResult
+    public func abandon(_ epoch: UInt64, isAlone: Bool = false) -> Bool {
+        if taker(of: epoch) != nil { return remnants.abandon(epoch, keepsRest: policy.keepsAbandonedFlow) }
         let isUntouched = flows[epoch]?.isUntouched ?? false
         flows[epoch]?.isParked = isUntouched || policy.keepsAbandonedFlow
         process(.abandoned(epoch: epoch, isUntouched: isUntouched && isAlone))
+        return false
     }
+
+    /// Who has taken an ended flow, and has not shown yet that it has it.
+    public func taker(of epoch: UInt64) -> FlowTaker? { remnants.taker(of: epoch) }
+
+    /// The program that an ended flow was taken for runs.
+    public func launched(_ epoch: UInt64, _ process: Int32) { remnants.launched(epoch, process) }
+
+    /// The client sees to what it was woken for: it has what it took.
+    public func acknowledged() { remnants.settleAll() }
 
     /// Makes a new flow in place of whatever there is: now, or as soon as a server that asked to be left alone for a
     /// while may be dialled again.
@@ -131,8 +145,7 @@ public final class ConnectionDriver {
     public func close() {
         process(.closeRequested)
         closeLingering()
-        for remnant in remnants { remnant.close(aborting: false) }
-        remnants = []
+        remnants.close()
     }
 
     /// Goes on under another policy, a valid one, and keeps the flow where that allows it.
@@ -263,19 +276,18 @@ public final class ConnectionDriver {
             )
         case .pathLost, .pathMoved, .localAddressRemoved, .dialFailed, .timedOut, .outrun, .unanswered, .replaced,
             .overslept, .remoteClosed, .failed, .superseded, .abandoned:
-            guard flow.isParked, flow.unreadBytes > 0 else {
-                return flow.close(aborting: reason == .localAddressRemoved)
+            if flow.isParked, flow.unreadBytes > 0 {
+                remnants.keep(flow)
+            } else {
+                remnants.letGo(flow, aborting: reason == .localAddressRemoved)
             }
-            if remnants.count == Self.mostRemnants { remnants.removeFirst().close(aborting: false) }
-            flow.finish()
-            remnants.append(flow)
         }
     }
 
     private func closeLingering() {
         for (flow, timer) in lingering.values {
             timer.cancel()
-            flow.close(aborting: false)
+            remnants.letGo(flow)
         }
         lingering = [:]
     }

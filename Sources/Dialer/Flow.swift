@@ -61,6 +61,8 @@ final class Flow {
     private var inputArrived: (@AgentQueue () -> Void)?
     /// Whether it is told, too, that there is room to write.
     private var awaitsRoom = false
+    /// Told that the client took some of what an ended flow had received, and whether there is nothing more to deliver.
+    private var delivered: (@AgentQueue (_ isAll: Bool) -> Void)?
 
     /// Begins a TLS session. Not before the socket is connected: a session spends a ticket.
     typealias Securing = @AgentQueue () throws(TLSFailure) -> TLSSession
@@ -216,8 +218,11 @@ final class Flow {
     func close(aborting: Bool) {
         registration?.cancel()
         registration = nil
+        delivered = nil
+        let owed = owesClient
         guard let descriptor = descriptor.take() else { return }
-        relay?.close()
+        if owed { relay?.cut() } else { relay?.close() }
+        relay = nil
         // Who still holds a descriptor reads what came before, and then the end.
         if wasHandedOver, security == nil {
             shutdown(descriptor.number, CInt(SHUT_RDWR))
@@ -299,9 +304,7 @@ final class Flow {
     /// How many bytes wait for the client (`SIOCINQ`, or what TLS has decrypted); 0 for a flow that is closed.
     var unreadBytes: Int {
         if let security { return security.unreadBytes + (relay?.unreadBytes ?? 0) }
-        guard let number = number else { return 0 }
-        var count: CInt = 0
-        return ioctl(number, UInt(FIONREAD), &count) == 0 ? Int(count) : 0
+        return number.map(Self.queued) ?? 0
     }
 
     /// When the remote last acknowledged something, a keepalive's probe included, on ``BootClock``; `nil` where that
@@ -360,19 +363,23 @@ final class Flow {
         if let known = self.relay {
             relay = known
         } else {
-            relay = try Relay { self.carry(security, .writable) }
+            relay = try Relay { self.relayIsReady(security) }
             self.relay = relay
         }
+        if hasEnded { relay.endInput() }
         let copy = try relay.clientsEnd()
         noteHandover()
-        relay.isDelivering = true
-        repeat {
+        if hasEnded {
+            passOn()
+        } else {
             relay.exchange(with: security, over: number)
-            // Of a flow that has ended, nobody else asks for the rest.
-            if registration == nil { security.carry(over: number, reading: true) }
-        } while registration == nil && security.unreadBytes > 0 && relay.hasRoom
-        registration?.update(security.interest)
+            registration?.update(security.interest)
+        }
         return copy
+    }
+
+    private func relayIsReady(_ security: SecuredStream) {
+        if hasEnded { passOn() } else { carry(security, .writable) }
     }
 
     private func noteHandover() {
@@ -387,15 +394,69 @@ final class Flow {
     /// How far the stream is in both directions; `nil` where nobody counts, as with a socket of this machine.
     private var progress: Progress? {
         if security != nil { return relay?.progress ?? Progress(read: 0, written: 0) }
+        // Where nothing more comes, what is left says it all.
+        if hasEnded { return Progress(read: 0 &- UInt64(unreadBytes), written: 0) }
         guard let number, remote != .none else { return nil }
         return Progress(ofTCP: number)
     }
+
+    // MARK: - After its end
+
+    /// Whether there is nothing to be watched any more.
+    private var hasEnded: Bool { registration == nil }
 
     /// Ends the flow, but for what it has received: that is there for the client to take.
     func finish() {
         registration?.cancel()
         registration = nil
-        if let number { shutdown(number, CInt(SHUT_RDWR)) }
+        guard let number else { return }
+        security?.close(over: number)
+        shutdown(number, CInt(SHUT_RDWR))
+    }
+
+    /// Whether a client has the other end of the pair and is still to get some of what came. Without TLS it has the
+    /// socket, and all that is in it.
+    var owesClient: Bool {
+        guard let security, relay != nil, !isParked else { return false }
+        return security.unreadBytes > 0 || hasInput(for: security)
+    }
+
+    /// Ends the flow, and delivers what it has received as fast as its client reads. Nobody takes it again.
+    ///
+    /// - Parameter progressed: called whenever the client has read, with whether there is nothing more to be done: all
+    ///   is delivered, or nobody is there to read it. Then the flow can be closed.
+    func deliverRest(_ progressed: @escaping @AgentQueue (_ isAll: Bool) -> Void) {
+        finish()
+        delivered = progressed
+        relay?.endInput()
+        relay?.letGo()
+        passOn()
+    }
+
+    /// Delivers what an ended flow has received, as far as the client has room for it.
+    private func passOn() {
+        guard let security, let relay, let number, !isParked else { return }
+        relay.deliver(security)
+        while relay.hasRoom, hasInput(for: security) {
+            let before = Self.queued(number)
+            security.carry(over: number, reading: true)
+            // What is left cannot be read.
+            if Self.queued(number) == before { break }
+            relay.deliver(security)
+        }
+        if relay.hasRoom { relay.close() }
+        delivered?(relay.hasRoom || relay.isDeserted)
+    }
+
+    /// Whether the socket has something for a session that takes it.
+    private func hasInput(for security: SecuredStream) -> Bool {
+        guard let number, security.state == .open else { return false }
+        return Self.queued(number) > 0
+    }
+
+    private static func queued(_ number: CInt) -> Int {
+        var count: CInt = 0
+        return ioctl(number, UInt(FIONREAD), &count) == 0 ? Int(count) : 0
     }
 
     /// Bytes of the client's that wait to be encrypted.

@@ -17,6 +17,16 @@ public struct HandedFlow: ~Copyable {
     public consuming func release() -> OwnedDescriptor { descriptor }
 }
 
+/// Who takes a flow, as far as it matters for who comes again.
+public enum FlowTaker: Hashable, Sendable {
+    /// The process of this number, which is told of when it has ended.
+    case process(Int32)
+    /// One that cannot be watched.
+    case unknown
+    /// A program that is about to be launched.
+    case program
+}
+
 /// Why a flow cannot be taken.
 public enum TakeRefusal: Error {
     /// There is none, or one on which the agent plays the opening exchange.

@@ -67,7 +67,7 @@ extension ConnectionDriver {
                 return .init(
                     adoption: adoption, number: flow?.storeNumber, isSecured: flow?.security != nil)
             },
-            ended: remnants.compactMap { remnant in
+            ended: remnants.flows.compactMap { remnant in
                 remnant.storeNumber.map { .init(epoch: remnant.epoch, remote: remnant.remote, number: $0) }
             })
     }
@@ -88,7 +88,7 @@ extension ConnectionDriver {
             let remnant = Flow(
                 ended: descriptor, epoch: ended.epoch, to: ended.remote, policy.socketOptions, owner: self)
             remnant.isKept(in: store, as: ended.number)
-            remnants.append(remnant)
+            remnants.restore(remnant)
         }
         let resumption = resumption(kept, takeDescriptor)
         process(resumption)

@@ -19,12 +19,16 @@ final class Relay {
     private static let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 16 * 1024, alignment: 16)
 
     private let ours: OwnedDescriptor
-    /// Kept, so that what a client left unread is there for the next one.
-    private let theirs: OwnedDescriptor
+    /// Kept, so that what a client left unread is there for the next one. Its number; `nil` once nobody comes for it.
+    private var theirs: OwnedDescriptor?
     private var registration: Poller.Registration?
     private var hasEnded = false
+    /// Whether what the client writes is of no use any more.
+    private var isOneWay = false
     /// Whether the client's side took all that was offered to it last.
     private(set) var hasRoom = true
+    /// Whether nobody has the client's end any more.
+    private(set) var isDeserted = false
     /// How many bytes went into the pair in each direction.
     private var delivered: UInt64 = 0
     private var taken: UInt64 = 0
@@ -51,10 +55,23 @@ final class Relay {
     }
 
     /// A descriptor of the client's end.
-    func clientsEnd() throws(SystemError) -> OwnedDescriptor { try theirs.duplicate() }
+    func clientsEnd() throws(SystemError) -> OwnedDescriptor {
+        switch theirs {
+        case .some(let theirs): try theirs.duplicate()
+        case .none: throw SystemError("handing over the flow", code: EBADF)
+        }
+    }
+
+    /// The number of the client's end, as long as it is kept.
+    private var theirNumber: CInt? {
+        switch theirs {
+        case .some(let theirs): theirs.number
+        case .none: nil
+        }
+    }
 
     /// What was delivered and not read.
-    var unreadBytes: Int { Self.queued(theirs.number) }
+    var unreadBytes: Int { theirNumber.map(Self.queued) ?? 0 }
 
     /// Whether the client has written what is not encrypted yet.
     var hasUnsentBytes: Bool { Self.queued(ours.number) > 0 }
@@ -93,23 +110,54 @@ final class Relay {
         }
     }
 
-    private func deliver(_ security: SecuredStream) {
+    /// Delivers plaintext as far as there is room.
+    func deliver(_ security: SecuredStream) {
         let buffer = Self.buffer
         hasRoom = true
         while security.unreadBytes > 0 {
             let count = security.peek(into: buffer)
             guard count > 0 else { return }
             let sent = send(ours.number, buffer.baseAddress, count, CInt(MSG_DONTWAIT) | CInt(MSG_NOSIGNAL))
-            guard sent > 0 else { return hasRoom = false }
+            guard sent > 0 else {
+                isDeserted = errno == EPIPE || errno == ECONNRESET
+                return hasRoom = false
+            }
             delivered += UInt64(sent)
             _ = security.read(into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<sent]))
         }
     }
 
-    /// Ends the client's stream after what was delivered.
+    // MARK: - The end
+
+    /// Takes nothing from the client any more: what it writes is refused, as by a socket whose flow has ended.
+    func endInput() {
+        guard !isOneWay, let theirs = theirNumber else { return }
+        isOneWay = true
+        // A Unix socket that is closed over bytes that nobody read resets the other end (`unix_release_sock`). So
+        // whatever ends this process's part before all is delivered, its own death included, the client reads an error
+        // behind what was delivered, and no end of stream. Where this finds no room, there is something already.
+        send(theirs, [0], 1, CInt(MSG_DONTWAIT) | CInt(MSG_NOSIGNAL))
+        shutdown(ours.number, CInt(SHUT_RD))
+    }
+
+    /// Nobody comes for the client's end again: once those who have it have closed it, it ``isDeserted``.
+    func letGo() { theirs = nil }
+
+    /// Ends the client's stream after what was delivered, which is all.
     func close() {
         registration?.cancel()
         registration = nil
+        if isOneWay {
+            let buffer = Self.buffer
+            while recv(ours.number, buffer.baseAddress, buffer.count, CInt(MSG_DONTWAIT)) > 0 {}
+        }
         shutdown(ours.number, CInt(SHUT_RDWR))
+    }
+
+    /// Ends the client's stream with an error behind what was delivered, as soon as nobody has a reference to this.
+    func cut() {
+        registration?.cancel()
+        registration = nil
+        endInput()
     }
 }

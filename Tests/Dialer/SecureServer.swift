@@ -22,6 +22,8 @@ final class SecureServer {
         var whenHeard: @Sendable (TestServer.Session) -> Void = { _ in }
         /// Whether it closes the socket after the handshake.
         var hangsUp = false
+        /// Whether it closes the socket after it has answered the first word.
+        var hangsUpWhenHeard = false
         /// Whether it never answers.
         var isSilent = false
         /// Whether it wants a client certificate.
@@ -105,7 +107,9 @@ private func serve(
         }
         let output = session.takeOutput()
         _ = send(socket, output, output.count, CInt(MSG_NOSIGNAL))
-        if session.error != nil || (wasOpen && manners.hangsUp) { break }
+        if session.error != nil || (wasOpen && manners.hangsUp) || (heard > 0 && manners.hangsUpWhenHeard) {
+            break
+        }
     }
     return SecureServer.Ending(isResumed: session.isResumed, sawClose: session.sawClose, error: session.error)
 }

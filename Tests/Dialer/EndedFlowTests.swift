@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import Platform
+import Supervisor
+import TLSTestSupport
+import Testing
+
+@testable import Dialer
+
+/// What a flow had received when it ended is its client's, however late that one comes.
+@AgentQueue
+@Suite(.timeLimit(.minutes(1))) struct EndedFlowTests {
+    let surroundings = Surroundings(.loopback())
+
+    private func take(_ connection: ConnectionDriver, by taker: FlowTaker = .unknown) throws -> Client {
+        Client(try connection.take(by: taker))
+    }
+
+    /// A connection with a flow that ended with `BYE` on it, and the next one.
+    private func ended(_ adjust: (inout ConnectionPolicy) -> Void = { _ in }) async throws -> (ConnectionDriver, Peer) {
+        let server = try LoopbackServer()
+        let connection = try surroundings.connection(to: "tcp://\(server.endpoint)", adjust)
+        let peer = try server.accept()
+        _ = await surroundings.entered(.ready)
+        _ = try take(connection)
+        try connection.park(1)
+        peer.send("BYE")
+        _ = await surroundings.events.next { $0.kind == .arrived }
+        connection.redial()
+        let next = try server.accept()
+        _ = await surroundings.entered(.ready)
+        return (connection, next)
+    }
+
+    @Test func whoLostTheDescriptorTakesItAgain() async throws {
+        let (connection, _) = try await ended()
+        #expect(try take(connection, by: .process(1)).epoch == 1)
+        let again = try take(connection, by: .process(1))
+        #expect((again.epoch, again.isOver) == (1, true))
+        #expect(again.read(9) == "BYE")
+        #expect(again.read(1) == "")
+        #expect(try take(connection, by: .process(1)).epoch == 2)
+        #expect(!connection.hasRemnants)
+        connection.close()
+    }
+
+    @Test func whoTakesEverythingFirstAndThenReadsGetsEverything() async throws {
+        let (connection, _) = try await ended()
+        var taken: [Client] = []
+        repeat { taken.append(try take(connection)) } while taken.last?.isOver == true && taken.count < 9
+        #expect(taken.map(\.epoch) == [1, 1, 2])
+        #expect(taken.first?.read(9) == "BYE")
+        connection.close()
+    }
+
+    @Test func whoHasReadAnyOfItHasIt() async throws {
+        let (connection, _) = try await ended()
+        let first = try take(connection)
+        #expect(first.read(1) == "B")
+        #expect(try take(connection).epoch == 2)
+        #expect(first.read(9) == "YE")
+        #expect(first.read(1) == "")
+        connection.close()
+    }
+
+    @Test func itIsNotGivenToTwoAtOnce() async throws {
+        let (connection, next) = try await ended()
+        let first = try take(connection, by: .process(1))
+        let second = try take(connection, by: .process(2))
+        #expect((second.epoch, second.isOver) == (2, false))
+        next.send("WELCOME")
+        #expect(second.read(7) == "WELCOME")
+        #expect(first.read(3) == "BYE")
+        connection.close()
+    }
+
+    @Test func whoeverComesAfterATakerThatIsGoneGetsIt() async throws {
+        let (connection, _) = try await ended()
+        _ = try take(connection, by: .process(1))
+        #expect(connection.taker(of: 1) == .process(1))
+        #expect(connection.abandon(1))
+        #expect(connection.taker(of: 1) == nil)
+        #expect(try take(connection, by: .process(2)).read(9) == "BYE")
+        connection.close()
+    }
+
+    @Test(arguments: [true, false])
+    func theRestOfWhatOneBeganToReadIsOfUseWhereThePolicySaysSo(isKept: Bool) async throws {
+        let (connection, _) = try await ended { $0.keepsAbandonedFlow = isKept }
+        #expect(try take(connection, by: .process(1)).read(1) == "B")
+        #expect(connection.abandon(1) == isKept)
+        let next = try take(connection, by: .process(2))
+        #expect(next.isOver == isKept)
+        if isKept { #expect(next.read(9) == "YE") }
+        connection.close()
+    }
+
+    @Test func whoParksItHadItThoughNothingIsLeftOnIt() async throws {
+        let (connection, _) = try await ended()
+        _ = try take(connection)
+        #expect(throws: ParkRefusal.self) { try connection.park(1) }
+        #expect(!connection.hasRemnants)
+        #expect(try take(connection).epoch == 2)
+        connection.close()
+    }
+
+    @Test func whoAcknowledgesHasWhatItTook() async throws {
+        let (connection, _) = try await ended()
+        // Before anybody has it, there is nothing to be acknowledged.
+        connection.acknowledged()
+        _ = try take(connection, by: .process(1))
+        connection.acknowledged()
+        #expect(!connection.hasRemnants)
+        #expect(try take(connection, by: .process(1)).epoch == 2)
+        connection.close()
+    }
+
+    @Test func aProgramThatNeverRanLeavesItForTheNext() async throws {
+        let (connection, _) = try await ended()
+        _ = try take(connection, by: .program)
+        connection.takeBack(1)
+        _ = try take(connection, by: .program)
+        connection.launched(1, 7)
+        #expect(connection.taker(of: 1) == .process(7))
+        #expect(connection.abandon(1, isAlone: true))
+        #expect(try take(connection, by: .process(8)).read(9) == "BYE")
+        connection.close()
+    }
+
+    // MARK: - TLS
+
+    /// So many messages fill the pair that a client reads, and the socket takes the rest.
+    private static let burst = (0..<400).map { number in
+        Array("message \(number)".utf8) + Array(repeating: UInt8(ascii: "."), count: 100)
+    }
+
+    private static let flood = [
+        [UInt8](unsafeUninitializedCapacity: 2_000_000) { buffer, count in
+            for index in buffer.indices { buffer[index] = UInt8(truncatingIfNeeded: index &* 31 &+ index >> 9) }
+            count = buffer.count
+        }
+    ]
+
+    /// A connection to a server that answers the first word with `messages` and ends the stream; with the server, for
+    /// whom another flow matters.
+    private func secured(_ messages: [[UInt8]]) async throws -> (connection: ConnectionDriver, server: SecureServer) {
+        let server = try SecureServer(
+            .init(
+                whenHeard: { session in
+                    for message in messages { session.send(message) }
+                    session.close()
+                }, hangsUpWhenHeard: true),
+            .init())
+        let connection = try surroundings.connection(to: "tls://localhost:\(server.endpoint.port)") {
+            $0.tls = server.policy
+            $0.tls.serverName = SecureServer.name
+            $0.backoff = BackoffPolicy(
+                base: .milliseconds(100), multiplier: 1, ceiling: .milliseconds(100), jitter: .half)
+        }
+        _ = await surroundings.entered(.ready)
+        return (connection, server)
+    }
+
+    @Test func aReaderThatIsSlowerThanItsServerReadsItAll() async throws {
+        let connection = try await secured(Self.flood).connection
+        let client = try take(connection)
+        #expect(client.write("GO"))
+        let (bytes, error) = try await client.readAll(4096)
+        #expect(bytes == Self.flood[0])
+        #expect(error == 0)
+        connection.close()
+    }
+
+    @Test func whatAClientHasNotReadWhenTheServerEndsTheFlowIsDeliveredAsItReads() async throws {
+        let connection = try await secured(Self.burst).connection
+        let client = try take(connection)
+        #expect(client.write("GO"))
+        #expect(await surroundings.entered(.backingOff)?.reason == .remoteClosed)
+        #expect(connection.hasRemnants)
+        #expect(!client.write("too late"))
+        let (bytes, error) = try await client.readAll(4096)
+        #expect(bytes == Self.burst.flatMap { $0 })
+        #expect(error == 0)
+        #expect(!connection.hasRemnants, "nothing is kept of it")
+        connection.close()
+    }
+
+    /// Taken after its end; `twice`: the client takes the next one as soon as it has read a little.
+    @Test(arguments: [false, true])
+    func whatASleeperTakesAfterTheEndIsDeliveredAsItReads(twice: Bool) async throws {
+        let (connection, server) = try await secured(Self.burst)
+        #expect(try take(connection).write("GO"))
+        try connection.park(1)
+        _ = await surroundings.entered(.backingOff)
+        let client = try take(connection)
+        #expect((client.epoch, client.isOver) == (1, true))
+        var start: [UInt8] = []
+        if twice {
+            start = Array(client.read(10).utf8)
+            _ = await surroundings.entered(.ready)
+            #expect(try take(connection).epoch == 2)
+        }
+        let (bytes, error) = try await client.readAll(4096)
+        #expect(start + bytes == Self.burst.flatMap { $0 })
+        #expect(error == 0)
+        withExtendedLifetime(server) { connection.close() }
+    }
+
+    @Test func withTLSItIsThereAgainWhenItsTakerNeverRead() async throws {
+        let connection = try await secured(Self.burst).connection
+        #expect(try take(connection).write("GO"))
+        try connection.park(1)
+        _ = await surroundings.entered(.backingOff)
+        _ = try take(connection, by: .process(1))
+        #expect(connection.abandon(1))
+        let (bytes, error) = try await take(connection, by: .process(2)).readAll(4096)
+        #expect(bytes == Self.burst.flatMap { $0 })
+        #expect(error == 0)
+        connection.close()
+    }
+
+    /// Why a client cannot have the rest.
+    enum Cut: CaseIterable {
+        case closed, tooSlow, tooMany
+    }
+
+    @Test(arguments: Cut.allCases)
+    func whoIsNotGivenTheRestReadsAnErrorAndNoEnd(cut: Cut) async throws {
+        let connection = try await secured(Self.burst).connection
+        if cut == .tooSlow { connection.remnants.patience = .milliseconds(20) }
+        if cut == .tooMany { connection.remnants.mostDeliveries = 0 }
+        let client = try take(connection)
+        #expect(client.write("GO"))
+        _ = await surroundings.entered(.backingOff)
+        if cut == .closed { connection.close() }
+        while connection.hasRemnants { try await turn() }
+        let (bytes, error) = try await client.readAll(4096)
+        let all = Self.burst.flatMap { $0 }
+        #expect(!bytes.isEmpty && bytes.count < all.count)
+        #expect(all.starts(with: bytes))
+        #expect(error == ECONNRESET)
+        connection.close()
+    }
+
+    /// Lets others have the queue.
+    private func turn() async throws {
+        try Task.checkCancellation()
+        await Task.yield()
+    }
+
+    @Test func nothingIsKeptForAClientThatHasClosedItsEnd() async throws {
+        let connection = try await secured(Self.burst).connection
+        var client: Client? = try take(connection)
+        #expect(client?.write("GO") == true)
+        _ = await surroundings.entered(.backingOff)
+        #expect(connection.hasRemnants)
+        client = nil
+        while connection.hasRemnants { try await turn() }
+        connection.close()
+    }
+}
+
+extension Client {
+    /// Reads to the end in pieces, while the agent's queue goes on, and says what ended it.
+    fileprivate func readAll(_ size: Int) async throws -> (bytes: [UInt8], error: CInt) {
+        let arrivals = Inbox<Void>()
+        let watch = try Poller.shared.register(socket.number, .readable) { _ in arrivals.put(()) }
+        defer { watch.cancel() }
+        var bytes: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: size)
+        while await arrivals.next() != nil {
+            let count = recv(socket.number, &buffer, size, CInt(MSG_DONTWAIT))
+            if count < 0, errno == EAGAIN { continue }
+            if count < 0 { return (bytes, errno) }
+            if count == 0 { return (bytes, 0) }
+            bytes += buffer[..<count]
+        }
+        throw CancellationError()
+    }
+}
