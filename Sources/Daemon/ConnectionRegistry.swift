@@ -177,9 +177,14 @@ final class ConnectionRegistry {
     ) throws(RegistryError) -> RegisteredConnection {
         let name = name ?? freeName(for: policy.remote)
         guard ConnectionSettings.nameProblem(name) == nil else { throw .invalidName }
+        // Nobody tells that a client has read the last of one that ended.
+        if let namesake = connections[name] { forgetIfOver(namesake) }
         guard connections[name] == nil else { throw .nameTaken }
         // What a file names is the administrator's word, and counts against nobody.
-        if origin == .client, !quota.take(for: owner) { throw .quotaExceeded(limit: quota.limit) }
+        if origin == .client, !quota.take(for: owner) {
+            for connection in connections.values where connection.owner == owner { forgetIfOver(connection) }
+            if !quota.take(for: owner) { throw .quotaExceeded(limit: quota.limit) }
+        }
         return enter(name, wake: wake, owner: owner, origin: origin, given: parameters)
     }
 
@@ -193,6 +198,11 @@ final class ConnectionRegistry {
             self?.record($0)
         } writeDown: { [weak self] in
             self?.writeDown($0)
+        }
+        connection.mayBeOver = { [weak self, weak connection] in
+            guard let connection, connection.isOver else { return }
+            // Not within what its client asked for.
+            AgentQueue.async { self?.forgetIfOver(connection) }
         }
         connections[name] = connection
         resizeJournal()
@@ -231,8 +241,9 @@ final class ConnectionRegistry {
     /// Gives a connection's flow to a client of `user`.
     func take(_ name: String, by process: ProcessHandle?, for user: UInt32) throws(RegistryError) -> HandedFlow {
         let connection = try find(name, for: user)
+        // Who comes again shows what it has.
+        defer { connection.mayBeOver() }
         let flow = try connection.take(by: process)
-        if connection.isOver { AgentQueue.async { [weak self] in self?.forgetIfOver(connection) } }
         writeDown(connection)
         return flow
     }
@@ -257,6 +268,7 @@ final class ConnectionRegistry {
         _ name: String, _ epoch: UInt64, leaving opening: LeftOpening? = nil, for user: UInt32
     ) throws(RegistryError) {
         let connection = try find(name, for: user)
+        defer { connection.mayBeOver() }
         try connection.park(epoch, leaving: opening)
         writeDown(connection)
     }
@@ -265,6 +277,7 @@ final class ConnectionRegistry {
     func acknowledge(_ name: String, wake: UInt64, for user: UInt32) throws(RegistryError) {
         let connection = try find(name, for: user)
         connection.acknowledge(wake)
+        connection.mayBeOver()
         writeDown(connection)
     }
 

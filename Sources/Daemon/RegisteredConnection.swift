@@ -33,6 +33,11 @@ final class RegisteredConnection {
     private var holder: ProcessHandle?
     /// Whether the agent launched it: then its end is told with how it ended.
     private var isHolderLaunched = false
+    /// The processes that have flows which ended, as long as they have not shown it.
+    private var takersOfEnded: [UInt64: (process: ProcessHandle, taker: FlowTaker)] = [:]
+    private var lastTaker = 0
+    /// Called when it may be over without an event of its own.
+    var mayBeOver: @AgentQueue () -> Void = {}
     /// The process that is taking the flow in this moment.
     private(set) var taker: ProcessHandle?
     /// Whether a user, or the configuration, has no use for it any more.
@@ -137,9 +142,8 @@ final class RegisteredConnection {
         taker = process
         defer { taker = nil }
         do throws(TakeRefusal) {
-            let flow: HandedFlow
-            if let leftover = waker?.takeLeftover() { flow = leftover } else { flow = try driver.take() }
-            if !flow.isOver { hold(flow.epoch, by: process) }
+            let flow = try driver.take(by: process.map { identity(of: $0) } ?? .unknown)
+            if flow.isOver { holdEnded(flow.epoch, by: process) } else { hold(flow.epoch, by: process) }
             clientCame(process)
             // No other flow follows by whose taking the wake would be acknowledged.
             if flow.isOver, driver.status.state == .closed { waker?.lastFlowTaken() }
@@ -162,6 +166,26 @@ final class RegisteredConnection {
         }
     }
 
+    /// What a process is known by that takes flows which ended. Not its number: those that cannot be seen share one.
+    private func identity(of process: ProcessHandle) -> FlowTaker {
+        if let known = takersOfEnded.values.first(where: { $0.process.isSame(as: process) }) { return known.taker }
+        lastTaker += 1
+        return .process(lastTaker)
+    }
+
+    /// Sees to it that a flow which ended can be taken again when its taker ends without having shown that it has it.
+    private func holdEnded(_ epoch: UInt64, by process: ProcessHandle?) {
+        takersOfEnded = takersOfEnded.filter { driver?.taker(of: $0.key) != nil }
+        guard let process, let taker = driver?.taker(of: epoch), takersOfEnded[epoch]?.taker != taker else { return }
+        takersOfEnded[epoch] = (process, taker)
+        try? process.onEnd { [weak self] in
+            guard let self, takersOfEnded[epoch]?.taker == taker else { return }
+            takersOfEnded[epoch] = nil
+            if driver?.taker(of: epoch) == taker, driver?.abandon(epoch) == true { waker?.need(.clientDied) }
+            mayBeOver()
+        }
+    }
+
     /// Takes the flow back from a client that leaves a session on it, and maybe an opening for the next ones.
     func park(_ epoch: UInt64, leaving opening: LeftOpening?) throws(RegistryError) {
         guard let driver else { throw .staleEpoch(current: 0) }
@@ -181,7 +205,10 @@ final class RegisteredConnection {
     }
 
     /// A client sees to what it was woken for.
-    func acknowledge(_ wake: UInt64) { waker?.acknowledge(wake) }
+    func acknowledge(_ wake: UInt64) {
+        if standingWake == wake { driver?.acknowledged() }
+        waker?.acknowledge(wake)
+    }
 
     func prepareCalls(_ policy: ConnectionPolicy, _ context: DialerContext) {
         calls = ClientCalls(context) { [weak self] in self?.callClient() }
@@ -291,7 +318,7 @@ extension RegisteredConnection: WakeSubject {
 
     var unreadBytes: Int { driver?.unreadBytes ?? 0 }
 
-    var hasUnreadEnd: Bool { !isBeingClosed && driver?.hasRemnants ?? false }
+    var hasUnreadEnd: Bool { !isBeingClosed && driver?.hasRemnantToTake ?? false }
 
     func awaitBytes(beyond count: Int, _ handler: @escaping @AgentQueue () -> Void) {
         driver?.awaitBytes(beyond: count, handler)
@@ -300,17 +327,25 @@ extension RegisteredConnection: WakeSubject {
     func takeForProgram() -> HandedFlow? {
         // A client that has the flow keeps it.
         guard let driver, driver.status.custody?.holder != .client else { return nil }
-        return try? driver.take()
+        return try? driver.take(by: .program)
     }
 
     // Its end is told with how it ended, and gives the flow back then.
     func programHas(_ epoch: UInt64, _ process: ProcessHandle) {
+        if let driver, driver.taker(of: epoch) != nil {
+            // How it ends is told with its end.
+            let taker = identity(of: process)
+            takersOfEnded[epoch] = (process, taker)
+            return driver.launched(epoch, as: taker)
+        }
         holder = process
         isHolderLaunched = true
     }
 
     func programGaveBack(_ epoch: UInt64, _ way: ReturnOfFlow) {
-        holder = nil
+        // One that stands has another holder by now where this one has ended.
+        if driver?.status.epoch == epoch { holder = nil }
+        defer { mayBeOver() }
         switch way {
         // One that parked it by itself, or outlived it, has nothing left to give back.
         case .inOrder: try? driver?.park(epoch)

@@ -131,7 +131,7 @@ public final class ConnectionDriver {
     public func taker(of epoch: UInt64) -> FlowTaker? { remnants.taker(of: epoch) }
 
     /// The program that an ended flow was taken for runs.
-    public func launched(_ epoch: UInt64, _ process: Int32) { remnants.launched(epoch, process) }
+    public func launched(_ epoch: UInt64, as taker: FlowTaker) { remnants.launched(epoch, as: taker) }
 
     /// The client sees to what it was woken for: it has what it took.
     public func acknowledged() { remnants.settleAll() }
@@ -179,6 +179,9 @@ public final class ConnectionDriver {
 
     /// Whether a flow that ended has bytes left that its client has not read.
     public var hasRemnants: Bool { !remnants.isEmpty }
+
+    /// Whether such a one waits to be taken.
+    public var hasRemnantToTake: Bool { remnants.isWaiting }
 
     /// The policy it runs under.
     public var policy: ConnectionPolicy { machine.policy }

@@ -19,8 +19,8 @@ public struct HandedFlow: ~Copyable {
 
 /// Who takes a flow, as far as it matters for who comes again.
 public enum FlowTaker: Hashable, Sendable {
-    /// The process of this number, which is told of when it has ended.
-    case process(Int32)
+    /// A process whose end will be told. The number is whatever its watcher knows it by.
+    case process(Int)
     /// One that cannot be watched.
     case unknown
     /// A program that is about to be launched.

@@ -37,6 +37,9 @@ final class Remnants {
     /// Whether there is nothing that a client has not read.
     var isEmpty: Bool { deliveries.isEmpty && remnants.allSatisfy { $0.flow.unreadBytes == 0 } }
 
+    /// Whether one waits to be taken.
+    var isWaiting: Bool { remnants.contains { $0.taker == nil } }
+
     // MARK: - What ends
 
     /// Keeps a flow that ended while nobody read it.
@@ -115,10 +118,9 @@ final class Remnants {
         remnants.first { $0.flow.epoch == epoch }?.taker
     }
 
-    /// The program that a flow was taken for runs, and is this process.
-    func launched(_ epoch: UInt64, _ process: Int32) {
-        guard let index = index(of: epoch) else { return }
-        remnants[index].taker = .process(process)
+    /// The program that a flow was taken for runs, and is known by this.
+    func launched(_ epoch: UInt64, as taker: FlowTaker) {
+        if let index = index(of: epoch) { remnants[index].taker = taker }
     }
 
     /// Its taker has shown that it has it.

@@ -55,8 +55,9 @@ struct Take: AsyncParsableCommand {
         let child = Child(
             program: program, arguments: command, connection: name, epoch: epoch, streams: fd ? .passed : .standard)
         let status = try await child.run(with: flow)
-        if status == 0, !isOver { try await park(epoch, leaving: steps, client) }
         if status != 0 { throw ExitCode(status) }
+        // Nothing is left on one that has ended. But so the agent knows that the command had it.
+        if isOver { try? await client.park(name, epoch: epoch) } else { try await park(epoch, leaving: steps, client) }
     }
 
     private func park(

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Activation
 import Dialer
 import DialtoneAPI
+import Glibc
 import NetworkPath
 import Platform
 import Supervisor
+import TestSupport
 import Testing
 
 @testable import Daemon
@@ -57,6 +60,48 @@ final class RegistryBench {
 
 @Suite("The registry of connections") @AgentQueue
 struct RegistryTests {
+    /// How it becomes known that a client has what was left of a connection that ended with its flow.
+    enum Proof: CaseIterable {
+        case ends, comesAgain, parks, usesTheName
+    }
+
+    @Test(arguments: Proof.allCases)
+    func `a connection that ended with its flow is forgotten once its client has what was left`(proof: Proof)
+        async throws
+    {
+        let (bench, listener, client) = (RegistryBench(), try LoopbackListener(), try Sleeper())
+        defer { client.end() }
+        bench.network.becomeReachable()
+        let brought = OwnedDescriptor(Glibc.socket(AF_INET, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0))
+        let number = brought.number
+        let address = SocketAddress(IPAddress(v4: 0x7F00_0001), port: listener.port)
+        #expect(address.withPointer { connect(number, $0, $1) } == 0)
+        let peer = try listener.accept()
+        let ends = try AdoptedSocket(number)
+        let policy = try bench.policy("tcp://127.0.0.1:\(listener.port)") { $0.redials = false }
+        _ = try bench.registry.adopt(
+            "once", brought, Adoption(local: ends.local, remote: ends.remote), policy, owner: 1000)
+        _ = send(peer.number, "BYE", 3, 0)
+        try await eventually("it came") { bench.registry.visible(to: 0).first?.wire?.unreadBytes == 3 }
+        peer.close()
+        try await eventually("it has ended") { bench.registry.visible(to: 0).first?.wire?.state == .closed }
+        let process = try ProcessHandle(client.process)
+        let socket = try bench.registry.take("once", by: process, for: 1000).release()
+        #expect(bench.names() == ["once"])
+        var bytes = [UInt8](repeating: 0, count: 9)
+        #expect(recv(socket.number, &bytes, 9, 0) == 3)
+        switch proof {
+        case .ends: client.end()
+        case .comesAgain:
+            #expect(throws: RegistryError.self) { _ = try bench.registry.take("once", by: process, for: 1000) }
+        case .parks: #expect(throws: RegistryError.self) { try bench.registry.park("once", 1, for: 1000) }
+        case .usesTheName:
+            #expect(try bench.open("once") == "once")
+            return
+        }
+        try await eventually("it is forgotten") { bench.names().isEmpty }
+    }
+
     @Test func `a connection is named as its client says, else after its host`() throws {
         let bench = RegistryBench()
         #expect(try bench.open("office") == "office")

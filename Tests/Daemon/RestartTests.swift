@@ -239,7 +239,31 @@ struct RestartTests {
         let socket = flow.release()
         #expect(read(socket, 3) == "BYE")
         #expect(read(socket, 1) == "")
+        // Who comes again shows that it has it.
+        #expect(throws: RegistryError.self) { _ = try bench.registry.take("office", by: nil, for: 1000) }
         #expect(bench.store.names.count == 2, "nothing is left of it in the store")
+    }
+
+    @Test func `what an ended flow left is there again when the agent is killed before its taker has read it`()
+        async throws
+    {
+        let (bench, listener) = (try RestartBench(), try LoopbackListener())
+        try bench.open("office", "tcp://127.0.0.1:\(listener.port)")
+        try await bench.ready("office")
+        let peer = try listener.accept()
+        _ = try take(bench)
+        try bench.registry.park("office", 1, for: 1000)
+        _ = Glibc.send(peer.number, "BYE", 3, 0)
+        try await bench.wait(for: "office", "unread") { $0.unreadBytes == 3 }
+        peer.close()
+        try await bench.wait(for: "office", "backing off") { $0.state == .backingOff }
+        let client = try Sleeper()
+        _ = try take(bench, by: client.process)
+        client.end()
+        try bench.kill()
+        let flow = try bench.registry.take("office", by: nil, for: 1000)
+        #expect((flow.epoch, flow.isOver) == (1, true))
+        #expect(read(flow.release(), 9) == "BYE")
     }
 
     @Test func `numbers of flows are never given twice`() async throws {

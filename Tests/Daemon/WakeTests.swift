@@ -298,6 +298,85 @@ struct WakeTests {
         #expect(bench.story == story)
     }
 
+    /// A client left with `hello` on the flow, which then ended.
+    private func ended(_ settings: WakeSettings) async throws -> WakeBench {
+        let bench = try WakeBench(settings)
+        try await bench.ready()
+        try bench.takeAndPark()
+        bench.server.send("hello\n")
+        try await eventually("it came") { bench.connection?.unreadBytes == 6 }
+        #expect(bench.story.isEmpty)
+        bench.server.hangUp()
+        return bench
+    }
+
+    @Test func `what an ended flow left is there for the next one when its taker is gone before it read`() async throws
+    {
+        let file = NSTemporaryDirectory() + "wake.\(UUID().uuidString.prefix(8))"
+        defer { unlink(file) }
+        let bench = try await ended(
+            .script("cat >$0.new; mv $0.new $0") { settings in
+                settings.command?.append(file)
+                settings.reasons = [.clientDied]
+            })
+        let client = try Sleeper()
+        try await bench.ready(2)
+        let flow = try bench.bench.registry.take("office", by: try ProcessHandle(client.process), for: 0)
+        #expect((flow.epoch, flow.isOver) == (1, true))
+        client.end()
+        try await bench.tells("began clientDied", "attempted exec", "acknowledged clientDied")
+        try await eventually("the program has it") {
+            FileManager.default.contents(atPath: file) == Data("hello\n".utf8)
+        }
+    }
+
+    @Test func `what an ended flow left is there again for a program that failed before it read`() async throws {
+        let file = NSTemporaryDirectory() + "wake.\(UUID().uuidString.prefix(8))"
+        defer { for end in ["", ".failed"] { unlink(file + end) } }
+        let script = "test -e $0.failed && { cat >$0.new; mv $0.new $0; exit 0; }; touch $0.failed; exit 1"
+        let bench = try await ended(
+            .script(script) { settings in
+                settings.command?.append(file)
+                settings.reasons = [.lost, .clientDied]
+            })
+        try await bench.tells("began lost", "attempted exec", "acknowledged lost", "programEnded with status 1")
+        try await eventually("the program has it") {
+            FileManager.default.contents(atPath: file) == Data("hello\n".utf8)
+        }
+        try await eventually("it ended well") { bench.story.contains("programEnded with status 0") }
+        try await bench.ready(2)
+        try await eventually("and nothing is left of it") {
+            (try? bench.bench.registry.take("office", by: nil, for: 0))?.epoch == 2
+        }
+    }
+
+    @Test func `what an ended flow left is there for whoever comes when no program can be launched`() async throws {
+        let bench = try await ended(
+            .script("") { settings in
+                settings.command = ["/does/not/exist"]
+                settings.reasons = [.lost]
+                settings.rounds = 1
+            })
+        try await bench.tells(
+            "began lost", "attempted exec", "attemptFailed running /does/not/exist: No such file or directory",
+            "failed lost")
+        let flow = try bench.bench.registry.take("office", by: nil, for: 0)
+        #expect((flow.epoch, flow.isOver) == (1, true))
+        var bytes = [UInt8](repeating: 0, count: 9)
+        #expect(recv(flow.descriptor.number, &bytes, 9, CInt(MSG_DONTWAIT)) == 6)
+    }
+
+    @Test func `a program that lost what it was launched with takes it again`() async throws {
+        let bench = try await ended(.script("exec sleep 1000", stdio: false) { $0.reasons = [.lost] })
+        try await bench.tells("began lost", "attempted exec", "acknowledged lost")
+        let program = try #require(bench.bench.registry.visible(to: 0).first?.waker?.client)
+        defer { try? program.signal(SIGKILL) }
+        let flow = try bench.bench.registry.take("office", by: program, for: 0)
+        #expect((flow.epoch, flow.isOver) == (1, true))
+        var bytes = [UInt8](repeating: 0, count: 9)
+        #expect(recv(flow.descriptor.number, &bytes, 9, CInt(MSG_DONTWAIT)) == 6)
+    }
+
     @Test func `a reload changes how the client is woken`() async throws {
         let bench = try WakeBench(.script("exit 1"))
         try await bench.ready()

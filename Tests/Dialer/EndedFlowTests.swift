@@ -121,7 +121,7 @@ import Testing
         _ = try take(connection, by: .program)
         connection.takeBack(1)
         _ = try take(connection, by: .program)
-        connection.launched(1, 7)
+        connection.launched(1, as: .process(7))
         #expect(connection.taker(of: 1) == .process(7))
         #expect(connection.abandon(1, isAlone: true))
         #expect(try take(connection, by: .process(8)).read(9) == "BYE")

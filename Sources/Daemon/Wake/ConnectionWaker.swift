@@ -31,10 +31,8 @@ final class ConnectionWaker {
     private(set) var isLaunching = false
     /// The flow that a launched program has.
     private var programEpoch: UInt64?
-    /// Whether the program that runs was given a flow that is over. What came after that is not its to read.
-    private var isReadingRemnant = false
-    /// A flow that ended before its client had read it all, taken for a program that then did not run.
-    private var leftover: Leftover?
+    /// The flow that the program has where that one had ended before. What came after that is not its to read.
+    private var programRemnant: UInt64?
     /// Whether the client hears of the keepalive that is due, though it may watch nothing.
     private var isListening = false
     /// Whether what happens to the flow is this one's own doing.
@@ -55,9 +53,9 @@ final class ConnectionWaker {
     /// How often in a row a client acknowledged, and left the bytes where they were.
     private var idleAcknowledgements = 0
 
-    /// A flow to be passed on.
-    private final class Leftover {
-        private var flow: HandedFlow?
+    /// A flow that a program is launched with.
+    private final class PassedFlow {
+        private let flow: HandedFlow
         let epoch: UInt64
         let isOver: Bool
         let number: CInt
@@ -66,8 +64,6 @@ final class ConnectionWaker {
             (epoch, isOver, number) = (flow.epoch, flow.isOver, flow.descriptor.number)
             self.flow = consume flow
         }
-
-        func take() -> HandedFlow? { flow.take() }
     }
 
     init(
@@ -215,13 +211,6 @@ final class ConnectionWaker {
     func presenceChanged() {
         // Where no wake stands, it is looked at when one begins.
         if let wake = machine.standing, !wake.hasFailed { tell(.clientChanged(presence(with: nil))) }
-    }
-
-    /// What a client is to read first: a flow that ended, and was meant for a program that did not run.
-    func takeLeftover() -> HandedFlow? {
-        guard let leftover = leftover?.take() else { return nil }
-        self.leftover = nil
-        return leftover
     }
 
     /// The client wants something to be done, or is to do something, for which it must run.
@@ -396,20 +385,19 @@ final class ConnectionWaker {
     }
 
     /// There is a process that is to become the program. Should this one end now, the next one holds on to that.
-    private func began(_ process: ProcessHandle, _ flow: Leftover?) {
+    private func began(_ process: ProcessHandle, _ flow: PassedFlow?) {
         isLaunching = false
         (client, program) = (process, process)
-        if let flow, !flow.isOver { subject.programHas(flow.epoch, process) }
+        if let flow { subject.programHas(flow.epoch, process) }
         subject.needsWritingDown()
     }
 
-    private func takeFlow() -> Leftover? {
-        if let leftover = leftover.take() { return leftover }
-        if let flow = subject.takeForProgram() { return Leftover(flow) }
-        return nil
+    private func takeFlow() -> PassedFlow? {
+        guard let flow = subject.takeForProgram() else { return nil }
+        return PassedFlow(flow)
     }
 
-    private func launched(_ attempt: WakeAttempt, _ flow: Leftover?, _ outcome: Activator.Outcome) {
+    private func launched(_ attempt: WakeAttempt, _ flow: PassedFlow?, _ outcome: Activator.Outcome) {
         isLaunching = false
         // Whether a wake still stands, whose end is told, or not.
         defer { subject.needsWritingDown() }
@@ -420,17 +408,12 @@ final class ConnectionWaker {
             tell(.programStarted)
             answer(attempt, outcome)
             guard let flow else { return }
-            isReadingRemnant = flow.isOver
-            if !flow.isOver {
-                programEpoch = flow.epoch
-                subject.programHas(flow.epoch, process)
-            }
+            if flow.isOver { programRemnant = flow.epoch } else { programEpoch = flow.epoch }
+            subject.programHas(flow.epoch, process)
             tell(.taken)
         case .failed, .done:
             program = nil
-            if let flow {
-                if flow.isOver { leftover = flow } else { giveBack(flow.epoch, .untouched) }
-            }
+            if let flow { giveBack(flow.epoch, .untouched) }
             answer(attempt, outcome)
         }
     }
@@ -448,17 +431,18 @@ final class ConnectionWaker {
     func programGoesOn() { tell(.taken) }
 
     private func programEnded(_ end: ProgramEnd) {
-        let epoch = programEpoch
-        (program, programEpoch) = (nil, nil)
+        let (epoch, remnant) = (programEpoch, programRemnant)
+        (program, programEpoch, programRemnant) = (nil, nil, nil)
         // First the machine, so that what the flow's return brings with it finds no program.
         tell(.programEnded(end))
-        if let epoch { giveBack(epoch, end == .exited(status: 0) ? .inOrder : .abandoned) }
-        if isReadingRemnant { goOn() }
+        for epoch in [remnant, epoch].compactMap(\.self) {
+            giveBack(epoch, end == .exited(status: 0) ? .inOrder : .abandoned)
+        }
+        if remnant != nil { goOn() }
     }
 
     /// Wakes the client for what came after the flow that its program has read, and was told while its wake stood.
     private func goOn() {
-        isReadingRemnant = false
         if subject.hasUnreadEnd { return need(.data) }
         needForBytes()
         if hasHadClient, subject.status?.custody == .new { need(.reconnected) }
