@@ -355,6 +355,8 @@ final class ConnectionRegistry {
     }
 
     private func find(_ name: String, for user: UInt32) throws(RegistryError) -> RegisteredConnection {
+        // Nobody tells that a client has read the last of one that ended.
+        if let connection = connections[name] { forgetIfOver(connection) }
         // Others' connections do not exist for a user: their names are nobody's business either.
         guard let connection = connections[name], connection.isVisible(to: user) else { throw .noSuchConnection }
         return connection

@@ -93,8 +93,8 @@ final class Remnants {
 
     /// The oldest flow that `taker` has not had; `nil` when there is none.
     ///
-    /// Who comes again has what it took before, if it has read any of it. Else it may never have got the descriptor, and
-    /// is given it once more: but not for ever, since it may be about to take everything first, and then read.
+    /// Who comes again has what it took before, if it has read any of it. Else it may never have got the descriptor,
+    /// and is given it once more: but not for ever, since it may be about to take everything first, and then read.
     func take(by taker: FlowTaker) throws(SystemError) -> HandedFlow? {
         var index = 0
         while index < remnants.count {
