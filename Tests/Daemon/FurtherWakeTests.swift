@@ -70,35 +70,31 @@ struct FurtherWakeTests {
         let bench = try WakeBench(nil)
         bench.wakes.isWatched = { _, _ in true }
         try await bench.ready()
-        let client = try LaunchedProgram(
-            ProgramRequest(
-                command: ["/bin/sleep", "1000"], identity: thisUser, streams: .passed, connection: "office"),
-            socket: nil, output: STDERR_FILENO, started: { _ in }, ended: { _ in })
-        defer { try? client.process.signal(SIGKILL) }
-        let flow = try bench.bench.registry.take("office", by: client.process, for: 0)
+        let sleeper = try Sleeper()
+        defer { sleeper.end() }
+        let client = try ProcessHandle(sleeper.process)
+        let flow = try bench.bench.registry.take("office", by: client, for: 0)
         try bench.bench.registry.park("office", flow.epoch, for: 0)
-        try client.process.signal(SIGSTOP)
-        try await eventually("it is stopped") { client.process.presence.contains(.stopped) }
+        try client.signal(SIGSTOP)
+        try await eventually("it is stopped") { client.presence.contains(.stopped) }
         bench.server.send("hello\n")
         try await bench.tells("began data", "attempted signal")
-        try await eventually("it runs") { !client.process.presence.contains(.stopped) }
+        try await eventually("it runs") { !client.presence.contains(.stopped) }
     }
 
     @Test func `a client that says that it comes, and dies, is woken again at once`() async throws {
         let bench = try WakeBench(WakeSettings())
         bench.wakes.isWatched = { _, _ in true }
         try await bench.ready()
-        let client = try LaunchedProgram(
-            ProgramRequest(
-                command: ["/bin/sleep", "1000"], identity: thisUser, streams: .passed, connection: "office"),
-            socket: nil, output: STDERR_FILENO, started: { _ in }, ended: { _ in })
-        let flow = try bench.bench.registry.take("office", by: client.process, for: 0)
+        let sleeper = try Sleeper()
+        let client = try ProcessHandle(sleeper.process)
+        let flow = try bench.bench.registry.take("office", by: client, for: 0)
         try bench.bench.registry.park("office", flow.epoch, for: 0)
         bench.server.send("hello\n")
         try await bench.tells("began data", "attempted event")
         let wake = try #require(bench.connection?.wake)
         try bench.bench.registry.acknowledge("office", wake: UInt64(wake), for: 0)
-        try client.process.signal(SIGKILL)
+        sleeper.end()
         try await bench.tells("began data", "attempted event", "acknowledged data", "began data", "attempted event")
     }
 }

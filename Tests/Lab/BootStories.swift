@@ -29,7 +29,7 @@ struct BootStories {
         #expect(try await machine.property("NRestarts") == "0")
         // It hangs, and the manager notices. What ends it wakes it too (systemd.kill(5)): it may answer with its last
         // breath, so nobody is asked before the next one runs.
-        try await machine.run("systemctl", "kill", "--signal=STOP", "dialtoned.service")
+        try await machine.run("systemctl", "kill", "--signal=STOP", "--kill-who=main", "dialtoned.service")
         try await machine.restarted(since: "0")
         #expect(try await machine.client.connections().isEmpty)
         try await machine.turnOff()

@@ -21,6 +21,10 @@ struct StateDirectory: ~Copyable {
         return environment("HOME").flatMap { $0.hasPrefix("/") ? "\($0)/.local/state/dialtone" : nil }
     }
 
+    /// How many milliseconds a daemon waits for the directory, at its start: a child of the one before, between its fork
+    /// and its exec, may hold what its parent held. On a machine under load that takes some tenths of a second.
+    private static let patience = 500
+
     /// Takes the directory, and makes it with those above it where they are missing.
     ///
     /// - Throws: why it cannot be had; `EWOULDBLOCK` where another daemon has it.
@@ -31,7 +35,12 @@ struct StateDirectory: ~Copyable {
         let descriptor = OwnedDescriptor(number)
         if faccessat(number, ".", W_OK | X_OK, AT_EACCESS) != 0 { throw .last("writing to \(path)") }
         // Two daemons would turn over each other's files.
-        if flock(number, LOCK_EX | LOCK_NB) != 0 { throw .last("locking \(path)") }
+        var patience = Self.patience
+        while flock(number, LOCK_EX | LOCK_NB) != 0 {
+            guard errno == EWOULDBLOCK, patience > 0 else { throw .last("locking \(path)") }
+            usleep(1000)
+            patience -= 1
+        }
         self.path = path
         self.descriptor = descriptor
     }
