@@ -371,22 +371,27 @@ final class ConnectionWaker {
         defer { isHandling = false }
         let former = client
         // Before the flow is taken, which is written down.
+        let isOtherUnderWay = isLaunching
         isLaunching = true
         let flow = takeFlow()
+        // An earlier attempt that took too long may have it, and come to its end yet.
+        if flow == nil { isLaunching = isOtherUnderWay }
         var order = order
         if let flow { order.epoch = flow.epoch }
         context.perform(
             order, process: nil, socket: flow?.number,
             began: { [weak self] in self?.began($0, flow) }, ended: { [weak self] in self?.programEnded($0) },
             { [weak self] outcome in
-                if case .failed = outcome { self?.client = former }
-                self?.launched(attempt, flow, outcome)
+                guard let self else { return }
+                // Unless another client has come meanwhile.
+                if case .failed = outcome, let program, client === program { client = former }
+                launched(attempt, flow, outcome)
             })
     }
 
     /// There is a process that is to become the program. Should this one end now, the next one holds on to that.
     private func began(_ process: ProcessHandle, _ flow: PassedFlow?) {
-        isLaunching = false
+        if flow != nil { isLaunching = false }
         (client, program) = (process, process)
         if let flow { subject.programHas(flow.epoch, process) }
         subject.needsWritingDown()
@@ -398,7 +403,7 @@ final class ConnectionWaker {
     }
 
     private func launched(_ attempt: WakeAttempt, _ flow: PassedFlow?, _ outcome: Activator.Outcome) {
-        isLaunching = false
+        if flow != nil { isLaunching = false }
         // Whether a wake still stands, whose end is told, or not.
         defer { subject.needsWritingDown() }
         switch outcome {
