@@ -21,8 +21,8 @@ struct StateDirectory: ~Copyable {
         return environment("HOME").flatMap { $0.hasPrefix("/") ? "\($0)/.local/state/dialtone" : nil }
     }
 
-    /// How many milliseconds a daemon waits for the directory, at its start: a child of the one before, between its fork
-    /// and its exec, may hold what its parent held. On a machine under load that takes some tenths of a second.
+    /// How many milliseconds a daemon waits for the directory, at its start: a child of the one before, between its
+    /// fork and its exec, may hold what its parent held. On a machine under load that takes some tenths of a second.
     private static let patience = 500
 
     /// Takes the directory, and makes it with those above it where they are missing.
