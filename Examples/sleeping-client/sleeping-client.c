@@ -137,6 +137,19 @@ static int serve(struct agent *agent, const char *name)
 	}
 }
 
+/* Whether the connection has a wake that nobody has acknowledged: its number. A report of one is an object. */
+static int has_standing_wake(const char *event)
+{
+	static const char member[] = "\"wake\":";
+
+	while ((event = strstr(event, member))) {
+		event += sizeof member - 1;
+		if (*event >= '0' && *event <= '9')
+			return 1;
+	}
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	struct agent *agent, *events;
@@ -167,7 +180,7 @@ int main(int argc, char **argv)
 		/* The first flow is nobody's yet; from then on a wake says that there is something to do. */
 		int is_first = !is_greeted && strstr(event, "\"state\":\"ready\"");
 
-		if (is_first || strstr(event, "\"wake\":"))
+		if (is_first || has_standing_wake(event))
 			is_greeted |= serve(agent, argv[1]);
 	}
 }

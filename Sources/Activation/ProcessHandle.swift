@@ -150,13 +150,13 @@ func readWhole(_ path: String) -> String? {
     let number = open(path, O_RDONLY | O_CLOEXEC)
     guard number >= 0 else { return nil }
     let file = OwnedDescriptor(number)
-    return String(unsafeUninitializedCapacity: 32_768) { buffer in
-        var count = 0
-        while count < buffer.count {
-            let more = read(file.number, buffer.baseAddress.map { $0 + count }, buffer.count - count)
-            if more <= 0 { break }
-            count += more
-        }
-        return count
+    // As long as it comes: a machine with containers has a thousand mounts, in hundreds of kilobytes.
+    var bytes: [UInt8] = []
+    while true {
+        let before = bytes.count
+        bytes.append(contentsOf: repeatElement(0, count: 32_768))
+        let count = bytes.withUnsafeMutableBytes { read(file.number, $0.baseAddress.map { $0 + before }, 32_768) }
+        bytes.removeLast(32_768 - max(count, 0))
+        if count <= 0 { return String(decoding: bytes, as: UTF8.self) }
     }
 }

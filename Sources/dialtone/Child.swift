@@ -113,7 +113,7 @@ struct Child: Sendable {
     private var environment: [String] {
         var all = Output.environment
         for name in ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"] { all[name] = nil }
-        all["DIALTONE_CONNECTION"] = connection
+        all["DIALTONE_NAME"] = connection
         all["DIALTONE_EPOCH"] = "\(epoch)"
         switch streams {
         case .standard: break

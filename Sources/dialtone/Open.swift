@@ -7,7 +7,10 @@ internal import DialtoneClient
 struct Open: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Have the agent open a connection and keep it.",
-        discussion: "Writes the connection's name. It is closed by `dialtone close`, and ends with the agent.")
+        discussion: """
+            Writes the connection's name. It is closed by `dialtone close`. It outlives an agent that is killed or \
+            restarted under a service manager that keeps its sockets, and ends with any other.
+            """)
 
     @Argument(help: "Where it leads, as in tcp://sip.example.com:5060.")
     var remote: String

@@ -9,7 +9,7 @@ struct Take: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Run a command with a connection as its standard input and output.",
         discussion: """
-            The command finds $DIALTONE_CONNECTION and $DIALTONE_EPOCH in its environment. When it ends with 0, it has \
+            The command finds $DIALTONE_NAME and $DIALTONE_EPOCH in its environment. When it ends with 0, it has \
             left a session on the connection, between two messages, and the agent keeps that alive from then on. When \
             it ends otherwise, or by a signal, nothing is known of the session.
 

@@ -20,7 +20,7 @@ struct TakeStories {
             [],
             """
             read word; echo "$word to you"; grep flags /proc/self/fdinfo/0
-            echo "$DIALTONE_CONNECTION $DIALTONE_EPOCH $LISTEN_FDS" >&2
+            echo "$DIALTONE_NAME $DIALTONE_EPOCH $LISTEN_FDS" >&2
             """
         )
         #expect(try await command.exit() == .status(0))
