@@ -127,7 +127,9 @@ extension ConnectionStateMachine {
     ) -> Bool {
         switch ready.move {
         case .dialling(let dial, _): enter(.dialling(dial), because: reason, &turn)
-        case .opening(let next, _): enter(.ready(next), because: reason, &turn)
+        case .opening(var next, _):
+            if hasAnsweredKeepalives { next.liveness.answeredBefore() }
+            enter(.ready(next), because: reason, &turn)
         case .waiting, nil:
             endMove(.superseded, &turn)
             return false

@@ -112,11 +112,12 @@ extension ConnectionStateMachine {
             (ready.custody, ready.opening, ready.settledAt) = (.parked, nil, now)
         }
         guard case .ready(let ready) = state else { return }
-        guard case .opening(let next, _)? = ready.move else {
+        guard case .opening(var next, _)? = ready.move else {
             attend(to: ready, &turn)
             return emit(.sessionOpened, because: .sessionOpened, &turn)
         }
         closeFlow(before, .replaced, &turn)
+        if hasAnsweredKeepalives { next.liveness.answeredBefore() }
         attend(to: next, &turn)
         enter(.ready(next), because: .replaced, &turn)
     }

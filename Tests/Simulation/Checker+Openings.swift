@@ -57,7 +57,9 @@ extension Checker {
     /// The flow that stood is closed, and the next one takes its place, logged in on or not.
     func promoteNext() {
         guard let next = known.next else { return }
+        let hasAnswered = known.life.hasAnswered
         known.life = known.nextLife
+        if hasAnswered { known.life.hasAnswered = true }
         known.custody = .opening
         if known.sockets[next]?.settledAt != nil {
             known.play = nil

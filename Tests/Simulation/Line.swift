@@ -90,9 +90,13 @@ extension Simulation {
         return true
     }
 
-    /// Whether nothing was acknowledged since then.
-    func isUnacknowledged(_ epoch: UInt64, since: Duration) -> Bool {
-        lines[epoch]?.unacknowledged == since && !reaches(epoch)
+    /// Whether the kernel gives up a flow on which nothing was acknowledged since then.
+    mutating func timesOut(_ epoch: UInt64, since: Duration) -> Bool {
+        guard lines[epoch]?.unacknowledged == since else { return false }
+        guard reaches(epoch) else { return true }
+        // It was sent again when the line was back, and arrived.
+        lines[epoch]?.unacknowledged = nil
+        return false
     }
 
     /// Bytes for the client come, before the answer to a keepalive if one is under way.

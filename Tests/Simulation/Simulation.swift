@@ -160,7 +160,7 @@ struct Simulation: ~Copyable {
             guard hears(epoch), isAwaited(input, on: epoch) else { return }
             try tell(input)
         case .userTimeout(let epoch, let since):
-            if isUnacknowledged(epoch, since: since) { try tell(.flowFailed(epoch: epoch, .timedOut)) }
+            if timesOut(epoch, since: since) { try tell(.flowFailed(epoch: epoch, .timedOut)) }
         case .login(let epoch, let step, let count, let begun):
             try login(epoch, step, of: count, begun)
         }

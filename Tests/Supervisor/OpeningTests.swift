@@ -30,8 +30,8 @@ import Testing
     }
 
     /// A flow with a session, and a next one over the modem, epoch 2, on which the opening is played.
-    private func moving() -> Harness {
-        var harness = opened()
+    private func moving(_ policy: ConnectionPolicy = policy()) -> Harness {
+        var harness = opened(policy)
         harness.tell(.pathChanged(.modem), after: .seconds(100))
         harness.tell(all: .acknowledged(epoch: 1, begun: harness.now))
         harness.tell(.dialSucceeded(epoch: 2, local: Self.overModem, remote: .office))
@@ -237,6 +237,16 @@ import Testing
         #expect(harness.status.epoch == 2)
         #expect(harness.status.custody == .parked)
         #expect(harness.status.reason == .replaced)
+    }
+
+    @Test(arguments: [false, true])
+    func aServerThatAnsweredOnTheOldFlowMeanwhileIsKnownToAnswer(isOldLost: Bool) {
+        var harness = moving(Self.policy("sip://192.0.2.7:5060"))
+        harness.tell(all: .probeSent(epoch: 1), .answered(epoch: 1, count: 1))
+        if isOldLost { harness.tell(.remoteClosed(epoch: 1)) }
+        harness.tell(all: .sessionOpened(epoch: 2), .probeSent(epoch: 2))
+        let actions = harness.tell(.timerFired(.proof), after: .seconds(10))
+        #expect(actions.contains(.closeSocket(epoch: 2, .unanswered)))
     }
 
     @Test func aServerWithOneSessionEndsTheOtherFlowAndThatIsNoFailure() {

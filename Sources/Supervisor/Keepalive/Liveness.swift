@@ -98,6 +98,9 @@ public struct Liveness: Hashable, Sendable {
         proved(by: begun, at: now)
     }
 
+    /// The server has answered a keepalive on the flow that this one takes the place of.
+    public mutating func answeredBefore() { hasAnsweredKeepalives = true }
+
     /// Another keepalive is sent from now on: nothing of the one before is awaited, or known of this one.
     public mutating func adopt(_ figures: KeepaliveFigures) {
         (answerDeadline, isAnswerMandatory) = (figures.answerDeadline, figures.isAnswerMandatory)
