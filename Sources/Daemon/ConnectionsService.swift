@@ -74,15 +74,6 @@ final class ConnectionsService {
         }
     }
 
-    /// Runs `body`; its refusal becomes the interface's error.
-    private func answer<T>(about name: String, _ body: () throws(RegistryError) -> T) throws(VarlinkFailure) -> T {
-        do throws(RegistryError) {
-            return try body()
-        } catch {
-            throw VarlinkFailure(error, about: name)
-        }
-    }
-
     private func monitor(
         _ parameters: ConnectionsAPI.Monitor.Parameters, _ stream: VarlinkStream
     ) throws(VarlinkFailure) -> any VarlinkSubscription {

@@ -21,10 +21,8 @@ enum HandoverService {
                 throw VarlinkFailure(VarlinkService.InvalidParameter(parameter: "epoch"))
             }
             let opening = try parameters.opening.map { steps throws(VarlinkFailure) in try LeftOpening(steps) }
-            do throws(RegistryError) {
+            try answer(about: parameters.name) { () throws(RegistryError) in
                 try registry.park(parameters.name, epoch, leaving: opening, for: peer.uid)
-            } catch {
-                throw VarlinkFailure(error, about: parameters.name)
             }
             return VarlinkEmpty()
         }
@@ -32,10 +30,8 @@ enum HandoverService {
             guard let wake = UInt64(exactly: parameters.wake) else {
                 throw VarlinkFailure(VarlinkService.InvalidParameter(parameter: "wake"))
             }
-            do throws(RegistryError) {
+            try answer(about: parameters.name) { () throws(RegistryError) in
                 try registry.acknowledge(parameters.name, wake: wake, for: peer.uid)
-            } catch {
-                throw VarlinkFailure(error, about: parameters.name)
             }
             return VarlinkEmpty()
         }

@@ -30,12 +30,10 @@ enum KeepAliveService {
             let handler = ClientHandler(
                 timeout: .milliseconds(parameters.timeoutMilliseconds), wakesMachine: wakesMachine)
             let calls = KeepaliveStream(stream)
-            do throws(RegistryError) {
-                let connection = try registry.keepAlive(parameters.name, handler, calls, for: user)
-                calls.onEnd = { [weak connection] in connection?.endKeepAlive($0) }
-            } catch {
-                throw VarlinkFailure(error, about: parameters.name)
+            let connection = try answer(about: parameters.name) { () throws(RegistryError) in
+                try registry.keepAlive(parameters.name, handler, calls, for: user)
             }
+            calls.onEnd = { [weak connection] in connection?.endKeepAlive($0) }
             return calls
         }
     }

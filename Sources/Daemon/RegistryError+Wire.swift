@@ -4,6 +4,16 @@ internal import DialtoneAPI
 internal import Platform
 internal import Varlink
 
+/// Runs `body`; the registry's refusal becomes the interface's error about the connection of a name.
+@AgentQueue
+func answer<T>(about name: String, _ body: () throws(RegistryError) -> T) throws(VarlinkFailure) -> T {
+    do throws(RegistryError) {
+        return try body()
+    } catch {
+        throw VarlinkFailure(error, about: name)
+    }
+}
+
 extension VarlinkFailure {
     /// What a client is told of the registry's refusal to do something with the connection of a name.
     init(_ refusal: RegistryError, about name: String) {

@@ -73,7 +73,7 @@ final class ConnectionWaker {
         self.owner = owner
         self.context = context
         self.subject = subject
-        isTended = settings.map { $0.policy.steps != [.event] } ?? false
+        isTended = Self.isTended(by: settings)
         self.settings = settings ?? context.settings(for: owner)
         let now = BootClock.now()
         // Above every number of a daemon that ran before on this boot, as those of events are: an acknowledgement that
@@ -102,11 +102,16 @@ final class ConnectionWaker {
 
     /// Goes on under other settings.
     func change(to settings: WakeSettings?) {
-        isTended = settings.map { $0.policy.steps != [.event] } ?? false
+        isTended = Self.isTended(by: settings)
         let settings = settings ?? context.settings(for: owner)
         guard settings != self.settings else { return }
         self.settings = settings
         tell(.policyChanged(settings.policy))
+    }
+
+    /// Whether a file names a client, which may not have come yet.
+    private static func isTended(by settings: WakeSettings?) -> Bool {
+        settings.map { $0.policy.steps != [.event] } ?? false
     }
 
     /// The connection goes on where an earlier run left it, with a client.
