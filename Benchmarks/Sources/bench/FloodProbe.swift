@@ -31,29 +31,16 @@ enum FloodProbe {
 
     /// Runs the probe in a process of its own.
     static func runApart(_ daemon: String, in machine: Namespace) async throws -> [Company: Figures] {
-        let process = try await machine.spawn(
-            ["unshare", "--net", "--", LabAgent.program("bench"), option, daemon])
-        let exit = try await process.exit(within: .seconds(180))
-        guard exit == .status(0) else {
-            throw LabError.commandFailed(
-                command: process.command, exit: exit, standardError: process.text(of: .error))
-        }
-        var all: [Company: Figures] = [:]
-        for line in process.text(of: .output).split(separator: "\n") {
-            let fields = line.split(separator: " ")
-            let numbers = fields.dropFirst().compactMap { Int($0) }
-            guard let company = fields.first.flatMap({ Company(rawValue: String($0)) }), numbers.count >= 3 else {
-                throw LabError.unexpectedOutput(command: process.command, output: String(line))
-            }
+        let all: [Company: [Int]] = try await ProbeProcess.run(option, daemon, in: machine, atLeast: 3)
+        return all.mapValues { numbers in
             var figures = Figures(memory: numbers[1], answers: numbers[2])
             figures.measurement.missed = numbers[0]
             let samples = numbers.dropFirst(3).map(Int64.init)
             figures.measurement.samples = stride(from: 0, to: samples.count - 1, by: 2).map { index in
                 Sample(bare: samples[samples.startIndex + index], difference: samples[samples.startIndex + index + 1])
             }
-            all[company] = figures
+            return figures
         }
-        return all
     }
 
     /// Runs the probe here and prints its figures for ``runApart(_:in:)``.

@@ -46,25 +46,12 @@ struct LoadProbe: ~Copyable {
 
     /// Runs the probe in a process of its own.
     static func runApart(_ daemon: String, in machine: Namespace) async throws -> [Churn: Figures] {
-        let process = try await machine.spawn(
-            ["unshare", "--net", "--", LabAgent.program("bench"), option, daemon])
-        let exit = try await process.exit(within: .seconds(180))
-        guard exit == .status(0) else {
-            throw LabError.commandFailed(
-                command: process.command, exit: exit, standardError: process.text(of: .error))
-        }
-        var figures: [Churn: Figures] = [:]
-        for line in process.text(of: .output).split(separator: "\n") {
-            let fields = line.split(separator: " ")
-            let numbers = fields.dropFirst().compactMap { Int($0) }
-            guard let churn = fields.first.flatMap({ Churn(rawValue: String($0)) }), numbers.count >= 6 else {
-                throw LabError.unexpectedOutput(command: process.command, output: String(line))
-            }
-            figures[churn] = Figures(
+        let all: [Churn: [Int]] = try await ProbeProcess.run(option, daemon, in: machine, atLeast: 6)
+        return all.mapValues { numbers in
+            Figures(
                 settling: numbers.dropFirst(6).map(Int64.init), missed: numbers[0], share: numbers[1],
                 peerShare: numbers[2], rate: numbers[3], memory: (numbers[4], numbers[5]))
         }
-        return figures
     }
 
     /// Runs the probe here and prints its figures for ``runApart(_:in:)``.
