@@ -128,6 +128,8 @@ final class SystemBus {
     }
 
     fileprivate func take(_ message: OpaquePointer, for handler: Handler) {
+        // sd-bus answers open calls itself ("Connection terminated") once the bus is gone: `lost` tells that.
+        guard sd_bus_is_open(bus) > 0 else { return }
         if handler.isOnce { handlers[ObjectIdentifier(handler)] = nil }
         handler.call(BusMessage(message))
     }

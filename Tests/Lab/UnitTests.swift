@@ -35,9 +35,13 @@ struct UnitTests {
     @Test func `a bus that goes in the middle is an answer, and one that returns is used again`() async throws {
         let bench = try await UnitBench()
         async let slow = bench.start("slow.service")
+        async let mute = bench.start("mute.service")
         _ = try await bench.systemd.line(containing: "start slow.service")
+        _ = try await bench.systemd.line(containing: "start mute.service")
         _ = try await bench.daemon.killNow()
-        #expect(await slow == "the bus is gone")
+        let (job, answer) = await (slow, mute)
+        #expect(job == "the bus is gone", "what waits for a job")
+        #expect(answer == "the bus is gone", "what waits for the answer to its call")
         try await bench.restart()
         #expect(await bench.start("good.service") == "done")
     }
