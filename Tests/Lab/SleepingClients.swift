@@ -32,6 +32,7 @@ final class SleepingClients: Sendable {
     private let changes = ChangeSignal()
     private let tasks = Mutex<[Task<Void, Never>]>([])
     private let sending = Mutex<(isOver: Bool, lines: Int)>((false, 0))
+    private let sender = Mutex<Task<Void, Never>?>(nil)
 
     private init(_ client: DialtoneClient, _ network: Namespace, _ listener: TCPSocket, _ peers: [TCPSocket]) {
         self.client = client
@@ -176,7 +177,7 @@ final class SleepingClients: Sendable {
 
     /// Sends each client a line, again and again; the next one when it has read the one before.
     private func send() {
-        add { [self] in
+        let task = Task { [self] in
             var count = 0
             while !sending.withLock(\.isOver) {
                 let line = "\(count)\n"
@@ -191,6 +192,8 @@ final class SleepingClients: Sendable {
                 }
             }
         }
+        sender.withLock { $0 = task }
+        tasks.withLock { $0.append(task) }
     }
 
     private func allHaveRead(_ count: Int) async throws {
@@ -208,6 +211,8 @@ final class SleepingClients: Sendable {
     /// Sends no more, once everybody has read what was sent.
     func finish() async throws {
         sending.withLock { $0.isOver = true }
+        // A line that was on its way may be sent after that; unread, it would turn the end of its socket into a reset.
+        await sender.withLock { $0 }?.value
         try await allHaveRead(sending.withLock(\.lines))
     }
 
