@@ -58,10 +58,11 @@ run: deps
 # Most tests wait for the kernel or a server and share one queue with the others, as they do in the daemon. All begun at
 # once, each would wait for all, and deadlines of real protocols would pass meanwhile; eight at a time keep two cores busy.
 test: export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH = 8
-# The examples are a package of their own, built where the library is built already: that makes it seconds.
+# The examples are a package of their own, built where the library is built already: that makes it seconds. A manifest of
+# the build that `make run` left there would be taken for theirs, and nothing be built.
 test: deps-test
 	swift build --build-tests
-	swift build --package-path Examples --scratch-path .build
+	swift build --disable-build-manifest-caching --package-path Examples --scratch-path .build
 	@scripts/python-varlink >/dev/null || echo 'Without PyPI, the tests with foreign Varlink clients are skipped.'
 	@if scripts/in-lab --check; then set -- scripts/in-lab; else set --; fi; set -ex; \
 	    "$$@" swift test --skip-build --disable-xctest --skip SimulationTests; \

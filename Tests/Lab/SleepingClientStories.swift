@@ -64,7 +64,7 @@ struct SleepingClientStories {
     @Test(arguments: ["sleeping_client.py", "sleeping-client.c", "sleeping-client"])
     func `an example reads each message, answers it and sleeps`(example: String) async throws {
         let (machine, home) = (try await Namespace.island(), try DaemonHome())
-        guard let command = try await Self.command(for: example, on: machine, in: home.directory) else { return }
+        let command = try await Self.command(for: example, on: machine, in: home.directory)
         _ = try await home.start(on: machine)
         let listener = try await machine.run { try TCPSocket.listening(on: 0) }
         let client = try await machine.spawn(
@@ -89,21 +89,14 @@ struct SleepingClientStories {
         _ = try await client.killNow()
     }
 
-    /// What runs an example; `nil` after saying why it cannot be run here.
+    /// What runs an example.
     private static func command(
         for example: String, on machine: Namespace, in directory: String
-    ) async throws -> [String]? {
+    ) async throws -> [String] {
         let root = #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
         let source = "/\(root)/Examples/sleeping-client/\(example)"
         if example.hasSuffix(".py") { return ["python3", "-u", source] }
-        let program = LabAgent.program("sleeping-client")
-        guard example.hasSuffix(".c") else {
-            guard access(program, X_OK) == 0 else {
-                print("skipped: \(example) is not built here; make test builds it")
-                return nil
-            }
-            return [program]
-        }
+        guard example.hasSuffix(".c") else { return [try LabAgent.example(example)] }
         let compiled = "\(directory)/example"
         _ = try await machine.command(["cc", "-Wall", "-Wextra", "-Werror", "-o", compiled, source])
         return [compiled]

@@ -55,6 +55,13 @@ public final class LabAgent: Sendable {
         return own.prefix(through: own.lastIndex(of: "/") ?? own.startIndex) + name
     }
 
+    /// An example program, which is built from a package of its own.
+    public static func example(_ name: String) throws(LabError) -> String {
+        let path = program(name)
+        guard access(path, X_OK) == 0 else { throw .notBuilt(program: path) }
+        return path
+    }
+
     private static func makeDirectory() throws -> String {
         var template = Array("/tmp/dialtone-lab-XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else { throw LabError.unexpectedOutput(command: "mkdtemp", output: "\(errno)") }

@@ -10,6 +10,8 @@ public enum LabError: Error, CustomStringConvertible {
     case timedOut(awaited: String, limit: Duration, state: String)
     /// A command printed something other than what its manual page says.
     case unexpectedOutput(command: String, output: String)
+    /// A program is not there that `make test` builds.
+    case notBuilt(program: String)
 
     /// What was tried and what came back.
     public var description: String {
@@ -22,6 +24,8 @@ public enum LabError: Error, CustomStringConvertible {
             "waited \(limit) in vain for \(awaited); at the end: \(state)"
         case .unexpectedOutput(let command, let output):
             "`\(command)` printed what the Lab does not understand: \(output)"
+        case .notBuilt(let program):
+            "there is no \(program); `make test` builds it"
         }
     }
 }
