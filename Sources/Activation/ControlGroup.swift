@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import CActivation
 internal import Glibc
 internal import Platform
 
@@ -65,12 +66,11 @@ struct ControlGroup: Hashable, Sendable {
 
     /// Whether its processes are frozen, by its own setting or by that of a group above; `nil` where it has none.
     var isFrozen: Bool? {
-        readWhole("\(directory)/cgroup.events")?.split(separator: "\n").first { $0.hasPrefix("frozen ") }
-            .map { $0 == "frozen 1" }
+        text(of: "cgroup.events")?.split(separator: "\n").first { $0.hasPrefix("frozen ") }.map { $0 == "frozen 1" }
     }
 
     /// Whether it was frozen by itself.
-    var freezesItself: Bool? { readWhole("\(directory)/cgroup.freeze").map { $0.hasPrefix("1") } }
+    var freezesItself: Bool? { text(of: "cgroup.freeze").map { $0.hasPrefix("1") } }
 
     /// The user whose group it is; `nil` where there is none.
     var owner: UInt32? {
@@ -80,10 +80,23 @@ struct ControlGroup: Hashable, Sendable {
 
     /// Has the kernel thaw it. Its processes run a moment later, when ``isFrozen`` says so.
     func thaw() throws(SystemError) {
-        let path = "\(directory)/cgroup.freeze"
-        let number = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW)
-        if number < 0 { throw .last("opening \(path)") }
-        let file = OwnedDescriptor(number)
-        if write(file.number, "0", 1) != 1 { throw .last("writing to \(path)") }
+        let file = try open("cgroup.freeze", O_WRONLY)
+        if write(file.number, "0", 1) != 1 { throw .last("writing to \(directory)/cgroup.freeze") }
+    }
+
+    /// Opens a file of the group. The path may lead through directories of other users, who could put a link or a file
+    /// of their own there: no symbolic link is followed, and nothing is opened outside of the kernel's control groups.
+    func open(_ file: String, _ flags: CInt) throws(SystemError) -> OwnedDescriptor {
+        let number = activation_open_group_file(directory, file, flags)
+        if number == -2 {
+            throw SystemError("opening \(directory), which is no control group of version 2", code: EINVAL)
+        }
+        if number < 0 { throw .last("opening \(directory)/\(file)") }
+        return OwnedDescriptor(number)
+    }
+
+    private func text(of file: String) -> String? {
+        guard let file = try? open(file, O_RDONLY) else { return nil }
+        return readWhole(file)
     }
 }

@@ -149,13 +149,18 @@ public final class ProcessHandle {
 func readWhole(_ path: String) -> String? {
     let number = open(path, O_RDONLY | O_CLOEXEC)
     guard number >= 0 else { return nil }
-    let file = OwnedDescriptor(number)
+    return readWhole(OwnedDescriptor(number))
+}
+
+/// The content of a small file of the kernel's that is open.
+func readWhole(_ file: borrowing OwnedDescriptor) -> String {
+    let number = file.number
     // As long as it comes: a machine with containers has a thousand mounts, in hundreds of kilobytes.
     var bytes: [UInt8] = []
     while true {
         let before = bytes.count
         bytes.append(contentsOf: repeatElement(0, count: 32_768))
-        let count = bytes.withUnsafeMutableBytes { read(file.number, $0.baseAddress.map { $0 + before }, 32_768) }
+        let count = bytes.withUnsafeMutableBytes { read(number, $0.baseAddress.map { $0 + before }, 32_768) }
         bytes.removeLast(32_768 - max(count, 0))
         if count <= 0 { return String(decoding: bytes, as: UTF8.self) }
     }

@@ -29,9 +29,7 @@ final class Thaw {
             return completion(.failed("a control group above \(group.directory) is frozen"))
         }
         do throws(SystemError) {
-            let number = open("\(group.directory)/cgroup.events", O_RDONLY | O_CLOEXEC)
-            if number < 0 { throw .last("opening \(group.directory)/cgroup.events") }
-            try Thaw(group, OwnedDescriptor(number), completion).begin()
+            try Thaw(group, try group.open("cgroup.events", O_RDONLY), completion).begin()
         } catch {
             completion(.failed("\(error)"))
         }

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
@@ -159,6 +160,22 @@ unsigned long long activation_process_identity(int process_descriptor) {
     struct stat status;
     if (fstatfs(process_descriptor, &system) != 0 || (unsigned int)system.f_type != process_files) return 0;
     return fstat(process_descriptor, &status) == 0 ? status.st_ino : 0;
+}
+
+int activation_open_group_file(const char *directory, const char *file, int flags) {
+    // CGROUP2_SUPER_MAGIC of include/uapi/linux/magic.h.
+    const unsigned int control_groups = 0x63677270;
+    struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC, .resolve = RESOLVE_NO_SYMLINKS};
+    int folder = (int)syscall(SYS_openat2, AT_FDCWD, directory, &how, sizeof how);
+    if (folder < 0) return -1;
+    struct statfs system;
+    int found = fstatfs(folder, &system) == 0 && (unsigned int)system.f_type == control_groups;
+    // Nothing can be mounted on a single file of a group: what is in the directory is of its file system.
+    int opened = found ? openat(folder, file, flags | O_NOFOLLOW | O_CLOEXEC) : -2;
+    int code = errno;
+    close(folder);
+    errno = code;
+    return opened;
 }
 
 int activation_reap(int process_descriptor, int *killed, int *status) {

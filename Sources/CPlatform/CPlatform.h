@@ -10,6 +10,7 @@
 #include <sys/epoll.h>
 #include <sys/inotify.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -96,3 +97,8 @@ static inline ssize_t platform_send(
 
 // malloc_trim(3): gives free pages of the heap back to the kernel.
 extern int malloc_trim(size_t pad);
+
+// prctl(2) with PR_SET_DUMPABLE; Swift calls no function with a variable number of arguments.
+static inline int platform_forbid_dumps(void) {
+    return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+}

@@ -59,6 +59,7 @@ public enum Launcher {
     /// Runs the daemon; ends the process with an exit status of sysexits.h. To be called by `main`, before it starts a
     /// thread.
     public static func run(_ options: LaunchOptions) -> Never {
+        ProcessMemory.forbidDumps()
         signal(SIGPIPE, SIG_IGN)
         SignalWatch.block(signals)
         raiseDescriptorLimit()

@@ -161,6 +161,27 @@ struct ThawTests {
         #expect(missing.contains("No such file"), "\(missing)")
     }
 
+    @Test func nothingButAControlGroupIsThawed() async throws {
+        let (sleeper, tree) = (try await Sleeper(), try GroupTree())
+        let directory = NSTemporaryDirectory() + "no-group.\(UUID().uuidString.prefix(8))"
+        try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(atPath: directory) }
+        for (file, text) in [("cgroup.events", "frozen 1\n"), ("cgroup.freeze", "1\n")] {
+            try Data(text.utf8).write(to: URL(filePath: "\(directory)/\(file)"))
+        }
+        let outcome = try await sleeper.wake(.thaw, WakeTargets(thaw: .group(directory)))
+        #expect(outcome.contains("no control group"), "\(outcome)")
+        #expect(try String(contentsOfFile: "\(directory)/cgroup.freeze", encoding: .utf8) == "1\n")
+        // Whoever may write to the directory leads to somebody else's group.
+        let group = try tree.make("others")
+        try FileManager.default.createSymbolicLink(atPath: "\(directory)/link", withDestinationPath: group)
+        try tree.put(sleeper.handle.number, in: group)
+        try await tree.freeze(group)
+        let linked = try await sleeper.wake(.thaw, WakeTargets(thaw: .group("\(directory)/link")))
+        #expect(linked.contains("symbolic links"), "\(linked)")
+        #expect(await sleeper.handle.presence == [.alive, .frozen])
+    }
+
     @Test func nothingIsThawedForAnotherUserThanItsOwn() async throws {
         guard hasManyUsers else {
             print("skipped: becoming another user takes root, and more than one user")

@@ -94,6 +94,22 @@ struct StartAndEndTests {
         #expect(daemon.text(of: .error).contains("XDG_RUNTIME_DIR is not set"), "\(daemon.text(of: .error))")
     }
 
+    @Test(.anotherUser) func `a user's daemon shows its memory to no other process of that user`() async throws {
+        let (machine, home) = (try await Namespace.island(), try DaemonHome())
+        try await machine.command(["install", "-d", "-o", "65534", "-m", "700", "\(home.directory)/run"])
+        let daemon = try await home.launch(
+            on: machine, by: AnotherUser.command, arguments: [],
+            environment: ["HOME": home.directory, "XDG_RUNTIME_DIR": "\(home.directory)/run"])
+        _ = try await daemon.line(containing: "listening")
+        let environment = "/proc/\(daemon.processID)/environ"
+        #expect(try await machine.command(["stat", "-c", "%u", environment]) == "0", "it could be dumped")
+        let look = try await machine.outcome(AnotherUser.command + ["cat", environment])
+        #expect(look.error.contains("Permission denied"), "\(look)")
+        // What it needs of /proc for itself, it has: the process of a client, by its descriptor.
+        let client = DialtoneClient(path: "\(home.directory)/run/dialtone/dialtone.sock")
+        #expect(try await client.connections().isEmpty)
+    }
+
     @Test(.anotherUser) func `a user's daemon has a place that is the user's alone`() async throws {
         let (machine, home) = (try await Namespace.island(), try DaemonHome())
         try await machine.command(["install", "-d", "-o", "65534", "-m", "700", "\(home.directory)/run"])

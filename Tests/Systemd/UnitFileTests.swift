@@ -97,6 +97,12 @@ struct UnitFileTests {
         #expect(exposure <= 1.5, "\(result.output)")
     }
 
+    @Test func noCoreDumpIsMadeOfWhatHoldsKeys() throws {
+        let text = try String(
+            contentsOf: Installation.sources.appendingPathComponent("dialtoned.service.in"), encoding: .utf8)
+        #expect(text.contains("\nLimitCORE=0\n"))
+    }
+
     @Test func theUserAndTheDirectoriesAreUnderstood() throws {
         let installed = try Installation()
         let user = try installed.run(

@@ -54,5 +54,9 @@ int activation_signal(int process_descriptor, int number);
 // gave each process one of its own. 0 where the kernel does not.
 unsigned long long activation_process_identity(int process_descriptor);
 
+// Opens a file of a control group, whose directory's path may hold no symbolic link (openat2(2), Linux 5.6). -1 with errno;
+// -2 where the directory is none of a control group of version 2.
+int activation_open_group_file(const char *directory, const char *file, int flags);
+
 // Takes the end of a child: 1 with how it ended, 0 while it runs, -1 with errno. P_PIDFD, Linux 5.4.
 int activation_reap(int process_descriptor, int *killed, int *status);

@@ -14,6 +14,8 @@ public enum DeputyProcess {
     /// Runs the deputy; ends the process with an exit status of sysexits.h. To be called by `main`, before it starts a
     /// thread.
     public static func run(_ options: LaunchOptions) -> Never {
+        // Root's files hold the passwords of connections.
+        ProcessMemory.forbidDumps()
         signal(SIGPIPE, SIG_IGN)
         let logger = Logger(label: "launcher") { label in
             LogOutput.detect().handler(identifier: "dialtone-launcher", label: label, level: options.logLevel)
