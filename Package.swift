@@ -89,8 +89,7 @@ let package = Package(
         .target(
             name: "Activation", dependencies: ["CActivation", "Platform", "Supervisor", "Systemd"],
             swiftSettings: strict),
-        .target(name: "CTOML", cxxSettings: [.define("TOML_EXCEPTIONS", to: "0")]),
-        .target(name: "TOML", dependencies: ["CTOML"], swiftSettings: strict),
+        .target(name: "TOML", swiftSettings: strict),
         .target(
             name: "Daemon",
             dependencies: [
@@ -170,6 +169,5 @@ let package = Package(
         .executableTarget(
             name: "lab-network-manager", dependencies: ["CSystemd"], path: "Tests/LabNetworkManager"),
         tests("Tidy", []),
-    ],
-    cxxLanguageStandard: .cxx17
+    ]
 )

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import CTOML
-
 /// A place in the text of a document. Lines and columns count from one; a column is a Unicode code point.
 public struct TOMLPosition: Hashable, Comparable, Sendable {
     /// The line.
@@ -37,7 +35,7 @@ public struct TOMLNode: Sendable {
         case time(String)
         /// An array, inline or of tables.
         case array([TOMLNode])
-        /// A table, inline or under a header, in the order of the text.
+        /// A table, inline or under a header, its keys in the order of the text.
         case table([TOMLEntry])
     }
 
@@ -57,103 +55,25 @@ public struct TOMLEntry: Sendable {
     public var node: TOMLNode
 }
 
-/// Why a text is no TOML.
+/// Why a text is not TOML.
 public struct TOMLError: Error, Hashable, Sendable {
-    /// Where the parser stopped.
+    /// Where the reader stopped.
     public var position: TOMLPosition
-    /// The parser's words.
+    /// What it found, and what it expected.
     public var message: String
 }
 
-/// TOML 1.0 text to a tree of values that know where they stand.
+/// TOML 1.0 (https://toml.io/en/v1.0.0) as a tree of values that know where they stand.
 public enum TOMLDocument {
-    /// Parses `text` and returns its root table.
+    /// How deep tables and arrays may nest. The configuration has five levels. The stack that a reader needs grows with
+    /// each, and a Dispatch thread has half a mebibyte.
+    public static let deepestNesting = 32
+
+    /// Reads `text` and returns its root table. It takes time and memory in proportion to the text, whatever is in it.
+    ///
+    /// - Throws: the first thing that is not TOML, or is nested deeper than ``deepestNesting``.
     public static func parse(_ text: String) throws(TOMLError) -> [TOMLEntry] {
-        var builder = Builder()
-        var text = text
-        text.withUTF8 { bytes in
-            bytes.withMemoryRebound(to: CChar.self) { bytes in
-                let document = ctoml_text(bytes: bytes.baseAddress, length: bytes.count)
-                withUnsafeMutablePointer(to: &builder) {
-                    ctoml_parse(document, $0, visited, refused)
-                }
-            }
-        }
-        if let error = builder.error { throw error }
-        guard case .table(let entries)? = builder.root?.value else { return [] }
-        return entries
-    }
-}
-
-/// The tree as far as the walk has come.
-private struct Builder {
-    /// A value under its key, or in an array without one, whose members are still coming.
-    struct Open {
-        var key: (text: String, position: TOMLPosition)
-        var position: TOMLPosition
-        var isTable: Bool
-        var members: [TOMLEntry] = []
-    }
-
-    var open: [Open] = []
-    var root: TOMLNode?
-    var error: TOMLError?
-
-    mutating func visit(_ node: ctoml_node) {
-        let key = (String(node.key), TOMLPosition(node.key_position))
-        let position = TOMLPosition(node.position)
-        switch node.kind {
-        case CTOML_STRING: add(.string(String(node.text)), key, position)
-        case CTOML_INTEGER: add(.integer(node.integer), key, position)
-        case CTOML_FLOAT: add(.float(node.number), key, position)
-        case CTOML_BOOLEAN: add(.boolean(node.boolean), key, position)
-        case CTOML_TIME: add(.time(String(node.text)), key, position)
-        case CTOML_ARRAY: open.append(Open(key: key, position: position, isTable: false))
-        case CTOML_TABLE: open.append(Open(key: key, position: position, isTable: true))
-        default: close()
-        }
-    }
-
-    private mutating func add(_ value: TOMLNode.Value, _ key: (String, TOMLPosition), _ position: TOMLPosition) {
-        let node = TOMLNode(value: value, position: position)
-        if open.isEmpty {
-            root = node
-        } else {
-            open[open.count - 1].members.append(TOMLEntry(key: key.0, keyPosition: key.1, node: node))
-        }
-    }
-
-    private mutating func close() {
-        guard let last = open.popLast() else { return }
-        let value: TOMLNode.Value =
-            last.isTable
-            ? .table(last.members.sorted { $0.keyPosition < $1.keyPosition })
-            : .array(last.members.map(\.node))
-        add(value, last.key, last.position)
-    }
-}
-
-// The context of both is the builder that lies still in `TOMLDocument.parse` until the walk is over.
-
-private func visited(_ context: UnsafeMutableRawPointer?, _ node: UnsafePointer<ctoml_node>?) {
-    guard let node else { return }
-    context?.assumingMemoryBound(to: Builder.self).pointee.visit(node.pointee)
-}
-
-private func refused(_ context: UnsafeMutableRawPointer?, _ position: ctoml_position, _ message: ctoml_text) {
-    let error = TOMLError(position: TOMLPosition(position), message: String(message))
-    context?.assumingMemoryBound(to: Builder.self).pointee.error = error
-}
-
-extension TOMLPosition {
-    fileprivate init(_ position: ctoml_position) {
-        self.init(line: Int(position.line), column: Int(position.column))
-    }
-}
-
-extension String {
-    fileprivate init(_ text: ctoml_text) {
-        let bytes = UnsafeRawBufferPointer(start: text.bytes, count: text.length)
-        self = String(decoding: bytes, as: UTF8.self)
+        var parser = TOMLParser(text)
+        return try parser.document()
     }
 }

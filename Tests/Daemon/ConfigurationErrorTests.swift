@@ -165,7 +165,7 @@ struct ConfigurationErrorTests {
             "[[connection]]\nname = 'office'\nremote = 'tcp://b:1'",
             "5:8: connection.name: \"office\" is taken, at dialtone.toml:2:8"
         ),
-        ("x = [", "4:6: Error while parsing array: encountered end-of-file"),
+        ("x = [", "4:6: expected a value, found the end of the file"),
     ])
     func aSlipIsToldWithItsPlaceAndKey(line: String, message: String) throws {
         let bench = try ConfigurationBench(["dialtone.toml": Self.connection + line])
@@ -222,7 +222,7 @@ struct ConfigurationErrorTests {
                 "connections.d/a.toml:1:1: connection.remote: missing",
                 "connections.d/a.toml:2:8: connection.name: \"office\" is taken, at dialtone.toml:5:8",
                 "connections.d/a.toml:3:1: network: belongs in the main file; here only [[connection]] counts",
-                "connections.d/b.toml:1:8: Error while parsing key-value pair: encountered end-of-file",
+                "connections.d/b.toml:1:8: expected a value, found the end of the file",
                 "connections.d/c.toml:2:8: connection.name: expected a string, found an integer",
                 "connections.d/c.toml:3:10: connection.remote: \"c\" has no scheme, such as tcp://",
             ])
@@ -251,5 +251,35 @@ struct SystemUserTests {
     @Test func usersAreFoundInTheSystemsList() {
         #expect(systemUserNumber("root") == 0)
         #expect(systemUserNumber("no such user") == nil)
+    }
+
+    @Test func keysOfAMegabyteAreToldInALine() throws {
+        let bench = try ConfigurationBench(["dialtone.toml": String(repeating: "k", count: 1_000_000) + " = 1"])
+        let key = String(repeating: "k", count: 100)
+        #expect(bench.errors() == ["dialtone.toml:1:1: \(key)…: unknown key"])
+    }
+
+    @Test func whatIsWrongIsListedUpToAHundredTimes() throws {
+        let bench = try ConfigurationBench(["dialtone.toml": (1...20_000).map { "k\($0) = 1\n" }.joined()])
+        let errors = bench.errors()
+        #expect(errors.count == 101)
+        #expect(errors.first == "dialtone.toml:1:1: k1: unknown key")
+        #expect(errors.last == "dialtone.toml: and 19900 more errors, here and in files after it")
+    }
+
+    @Test func moreFilesThanAnybodyWritesAreNotRead() throws {
+        let bench = try ConfigurationBench()
+        for number in 0...10_000 { try bench.write("nonsense", to: "connections.d/\(number).toml") }
+        #expect(bench.errors() == ["connections.d: holds more than 10000 files"])
+    }
+
+    @Test func allFilesTogetherHaveALimit() throws {
+        let bench = try ConfigurationBench()
+        let text = String(repeating: "#", count: 1 << 20)
+        for number in 10...26 { try bench.write(text, to: "connections.d/\(number).toml") }
+        #expect(
+            bench.errors() == [
+                "connections.d/26.toml: with this file, the configuration is larger than 16777216 bytes"
+            ])
     }
 }

@@ -103,4 +103,43 @@ struct ReloadStories {
         #expect(refused.error.contains("A configuration file names this connection"), "\(refused)")
         #expect(try await home.client.connections().count == 1)
     }
+
+    /// Texts that ended the process which read them, or kept it busy; and in which line and column each stops.
+    private static let hostileTexts = [
+        ("[\n", "1:2: "), ("[é]", "1:2: "), ("a = [}", "1:6: "),
+        (String(repeating: "a.", count: 20_000) + "a = 1", "1:67: "),
+        ("a = " + String(repeating: "[", count: 100_000), "1:37: "),
+        ("a = " + String(repeating: "{a = ", count: 50_000), "1:165: "),
+        ((1...50_000).map { "k\($0) = 1\n" }.joined(), "1:1: "),
+        (String(repeating: "k", count: 1_000_000) + " = 1", "1:1: "),
+    ]
+
+    @Test(arguments: hostileTexts.indices)
+    func `no text ends the one who checks it`(index: Int) async throws {
+        let (machine, home) = (try await Namespace.island(), try DaemonHome(Self.hostileTexts[index].0))
+        let checked = try await home.launch(on: machine, arguments: ["--check-config", "--config", home.file])
+        #expect(try await checked.exit() == .status(EX_CONFIG))
+        let error = checked.text(of: .error)
+        #expect(error.hasPrefix("\(home.file):\(Self.hostileTexts[index].1)"), "\(error.prefix(500))")
+        #expect(error.utf8.count < 30_000, "what is wrong is told at a length that somebody reads")
+    }
+
+    @Test func `no text ends a daemon that is told to read it again`() async throws {
+        let machine = try await Namespace.island()
+        let home = try DaemonHome(connection("office", port: 1))
+        let daemon = try await home.start(on: machine)
+        var line: LabProcess.Line?
+        for (text, place) in Self.hostileTexts {
+            try home.configure(text)
+            daemon.signal(SIGHUP)
+            _ = try await daemon.line(after: line, containing: "\(home.file):\(place)")
+            line = try await daemon.line(after: line, containing: "the old one stays")
+            #expect(try await home.client.connections().map(\.name) == ["office"], "\(text.prefix(40))")
+        }
+        try FileManager.default.removeItem(atPath: home.file)
+        mkfifo(home.file, 0o600)
+        daemon.signal(SIGHUP)
+        _ = try await daemon.line(after: line, containing: "not a regular file")
+        #expect(try await home.client.connections().map(\.name) == ["office"])
+    }
 }

@@ -25,7 +25,7 @@ struct LayeringTests {
         "Presentation": ["DialtoneAPI", "NetworkPath"],
         "Systemd": ["CSystemd", "Logging", "Platform"],
         "Activation": ["CActivation", "Platform", "Supervisor", "Systemd"],
-        "TOML": ["CTOML"],
+        "TOML": [],
         "Daemon": [
             "Activation", "DequeModule", "Dialer", "DialtoneAPI", "FoundationEssentials", "Logging", "NetworkPath",
             "OrderedCollections", "Platform", "Reachability", "Supervisor", "Systemd", "TOML", "Varlink",

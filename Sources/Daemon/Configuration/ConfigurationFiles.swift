@@ -74,11 +74,16 @@ extension Configuration {
     ) throws(ConfigurationError) -> LoadedConfiguration {
         let report = ConfigurationReport()
         var reader = ConfigurationReader(checks, report)
-        var read: [String] = []
+        var (read, size) = ([String](), 0)
         for file in [files.main] + connectionFiles(in: files.connections, report) {
             let isMain = file == files.main
             let start = report.errors.count
             guard let text = text(of: file, mayBeMissing: isMain && !files.mainIsRequired, report) else { continue }
+            size += text.utf8.count
+            guard size <= mostBytes else {
+                report.error(file, nil, nil, "with this file, the configuration is larger than \(mostBytes) bytes")
+                break
+            }
             read.append(file)
             do throws(TOMLError) {
                 reader.read(try TOMLDocument.parse(text), of: file, isMain: isMain)
@@ -87,17 +92,21 @@ extension Configuration {
             }
             report.sortErrors(from: start)
         }
-        guard report.errors.isEmpty else { throw ConfigurationError(issues: report.errors) }
+        try report.check()
         return LoadedConfiguration(configuration: reader.configuration, notices: report.notices, files: read)
     }
 
     /// A thousand connections take about 200 KB. The limit is there for what is no configuration at all.
     private static let sizeLimit = 1 << 20
+    /// Eighty thousand connections, more than one process has descriptors for.
+    private static let mostBytes = 16 << 20
+    /// A file for each of ten times the connections that the daemon's memory and wake-ups are measured with.
+    private static let mostFiles = 10_000
 
     /// The text of a file that only its owner can have written; `nil`, and an error in the report, otherwise.
     private static func text(of file: String, mayBeMissing: Bool, _ report: ConfigurationReport) -> String? {
         // Not to be stopped by a named pipe that nobody writes to.
-        let number = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        let number = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
         if number < 0 {
             if !(mayBeMissing && errno == ENOENT) {
                 report.error(file, nil, nil, SystemError.last("reading it").description)
@@ -146,6 +155,10 @@ extension Configuration {
             }
             // Hidden files are what editors and package managers leave behind.
             if name.hasSuffix(".toml"), !name.hasPrefix(".") { names.append(name) }
+            guard names.count <= mostFiles else {
+                report.error(directory, nil, nil, "holds more than \(mostFiles) files")
+                return []
+            }
         }
         return names.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }.map { "\(directory)/\($0)" }
     }

@@ -49,15 +49,36 @@ public struct ConfigurationError: Error, Hashable, Sendable, CustomStringConvert
 
 /// The issues of one load as they are found.
 final class ConfigurationReport {
+    /// How many errors, and how many notices, are listed: more than anybody mends before the next try. A megabyte of
+    /// text can have a hundred thousand, each a line of the log.
+    static let longest = 100
+
     private(set) var errors: [ConfigurationIssue] = []
     private(set) var notices: [ConfigurationIssue] = []
+    /// How many errors are not listed.
+    private(set) var omitted = 0
 
-    func error(_ file: String, _ position: TOMLPosition? = nil, _ key: String? = nil, _ message: String) {
-        errors.append(ConfigurationIssue(file, position, key, message))
+    /// Whether no more errors are listed.
+    var isFull: Bool { errors.count >= Self.longest }
+
+    func error(
+        _ file: String, _ position: TOMLPosition? = nil, _ key: String? = nil, _ message: @autoclosure () -> String
+    ) {
+        if isFull { omitted += 1 } else { errors.append(ConfigurationIssue(file, position, key, message())) }
     }
 
     func notice(_ file: String, _ position: TOMLPosition, _ key: String, _ message: String) {
+        guard notices.count < Self.longest else { return }
         notices.append(ConfigurationIssue(file, position, key, message))
+    }
+
+    /// Says how many errors are not listed.
+    ///
+    /// - Throws: the errors, if there are any.
+    func check() throws(ConfigurationError) {
+        guard let last = errors.last else { return }
+        let more = ConfigurationIssue(last.file, nil, nil, "and \(omitted) more errors, here and in files after it")
+        throw ConfigurationError(issues: omitted > 0 ? errors + [more] : errors)
     }
 
     /// Puts the errors of `file`, which were found table by table, in the order of its text.
@@ -73,7 +94,15 @@ extension ConfigurationIssue {
     init(_ file: String, _ position: TOMLPosition?, _ key: String?, _ message: String) {
         self.file = file
         self.position = position.map { Position(line: $0.line, column: $0.column) }
-        self.key = key
-        self.message = message
+        self.key = key?.excerpt(100)
+        self.message = message.excerpt(400)
+    }
+}
+
+extension String {
+    /// The text, cut after so many characters: what a file holds may be quoted in a line of the log.
+    fileprivate func excerpt(_ longest: Int) -> String {
+        let beginning = prefix(longest)
+        return beginning.endIndex == endIndex ? self : "\(beginning)…"
     }
 }

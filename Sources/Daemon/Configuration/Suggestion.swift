@@ -3,10 +3,15 @@
 /// The candidate that was probably meant by `word`, if one is near enough: case aside, at most two slips away (a letter
 /// too many, too few, another or swapped with its neighbour), and of short words at most one.
 func suggestion(for word: String, among candidates: [String]) -> String? {
+    guard word.utf8.count <= longestSuggestible else { return nil }
     let near = candidates.map { (candidate: $0, slips: slips(from: word.lowercased(), to: $0.lowercased())) }
     guard let best = near.min(by: { $0.slips < $1.slips }) else { return nil }
     return best.slips <= (best.candidate.count > 5 ? 2 : 1) ? best.candidate : nil
 }
+
+/// More than any key or value that is suggested has, with all its slips. The comparison takes time in proportion to the
+/// length, and a file may hold a key of a megabyte.
+private let longestSuggestible = 64
 
 /// The optimal string alignment distance: insertions, deletions, substitutions and swaps of neighbours.
 private func slips(from first: String, to second: String) -> Int {

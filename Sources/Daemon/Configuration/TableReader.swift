@@ -34,6 +34,11 @@ struct TableReader {
     /// Reports the keys that nobody asked for. Call it last.
     func finish() {
         for entry in entries where !known.contains(entry.key) {
+            // What is not listed any more needs no suggestion: there may be a hundred thousand.
+            if report.isFull {
+                report.error(file, entry.keyPosition, nil, "")
+                continue
+            }
             let meant = suggestion(for: entry.key, among: known).map { "; did you mean \"\($0)\"?" }
             error(entry.key, entry.keyPosition, "unknown key\(meant ?? "")")
         }
