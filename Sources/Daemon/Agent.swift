@@ -134,10 +134,10 @@ final class Agent {
             return ConfiguredConnection(name: settings.name, policy: policy, owner: owner, wake: settings.wake)
         }
         resume(wanted)
-        for name in registry.reconcile(with: wanted) {
+        for key in registry.reconcile(with: wanted) {
             logger.warning(
-                "a client's connection has this name; the configured one waits for a reload after its end",
-                metadata: ["connection": "\(name)"])
+                "a client's connection had the name of a configured one of the same owner: it was closed",
+                metadata: ["connection": "\(key.name)", "owner": "\(key.owner)"])
         }
     }
 
@@ -155,9 +155,10 @@ final class Agent {
             logger.notice(
                 "descriptors that nobody knows were closed", metadata: ["descriptors": "\(resumption.unclaimed)"])
         }
-        for name in resumption.lost {
+        for key in resumption.lost {
             logger.warning(
-                "a connection of the process before cannot be gone on with", metadata: ["connection": "\(name)"])
+                "a connection of the process before cannot be gone on with",
+                metadata: ["connection": "\(key.name)", "owner": "\(key.owner)"])
         }
     }
 

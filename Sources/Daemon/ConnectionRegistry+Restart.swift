@@ -15,7 +15,7 @@ extension ConnectionRegistry {
         var connections = 0
         var flows = 0
         /// The connections that this version cannot go on with.
-        var lost: [String] = []
+        var lost: [ConnectionKey] = []
         /// How many descriptors were left that nobody knows.
         var unclaimed = 0
     }
@@ -29,14 +29,14 @@ extension ConnectionRegistry {
     func resume(_ wanted: [ConfiguredConnection]) -> Resumption {
         var resumption = Resumption()
         guard let continuity else { return resumption }
-        let configured = Dictionary(wanted.map { ($0.name, $0) }) { first, _ in first }
+        let configured = Dictionary(wanted.map { ($0.key, $0) }) { first, _ in first }
         for kept in takeInherited() {
-            guard let policy = Self.policy(of: kept, configured[kept.name]) else {
-                resumption.lost.append(kept.name)
-                continuity.write([.removed(kept.name)])
+            guard let policy = Self.policy(of: kept, configured[kept.key]) else {
+                resumption.lost.append(kept.key)
+                continuity.write([.removed(kept.key)])
                 continue
             }
-            let connection = enterAgain(kept, wake: kept.isConfigured ? configured[kept.name]?.wake : nil)
+            let connection = enterAgain(kept, wake: kept.isConfigured ? configured[kept.key]?.wake : nil)
             connection.resume(kept, policy, in: context)
             resumption.connections += 1
             if connection.hasFlow { resumption.flows += 1 }
@@ -62,7 +62,7 @@ extension ConnectionRegistry {
                 user: kept.owner, redials: kept.redials)
         }
         guard let remote = try? Remote(kept.remote) else { return nil }
-        if let configured, configured.owner == kept.owner, configured.policy.remote == remote,
+        if let configured, configured.policy.remote == remote,
             configured.policy.mark == kept.mark, configured.policy.user == kept.user
         {
             return configured.policy

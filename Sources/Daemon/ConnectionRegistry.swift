@@ -41,6 +41,7 @@ struct RecordedEvent {
     }
 
     var name: String { subject.name }
+    var key: ConnectionKey { ConnectionKey(subject.name, of: subject.owner) }
     var owner: UInt32 { subject.owner }
     var remote: String { subject.remoteText }
 
@@ -67,12 +68,16 @@ struct ConfiguredConnection: Hashable {
     let policy: ConnectionPolicy
     let owner: UInt32
     var wake: WakeSettings?
+
+    var key: ConnectionKey { ConnectionKey(name, of: owner) }
 }
 
 /// Why the registry refuses.
 enum RegistryError: Error, Hashable {
     case nameTaken
     case noSuchConnection
+    /// Several users have a connection of this name, and root did not say whose is meant.
+    case ambiguous(owners: [UInt32])
     case quotaExceeded(limit: Int)
     /// The name cannot be one.
     case invalidName
@@ -92,7 +97,7 @@ enum RegistryError: Error, Hashable {
     case system(SystemError)
 }
 
-/// The connections by name: opens, closes and finds them, and writes down what happens to them.
+/// The connections by owner and name: opens, closes and finds them, and writes down what happens to them.
 @AgentQueue
 final class ConnectionRegistry {
     /// What happened, for subscribers.
@@ -100,7 +105,7 @@ final class ConnectionRegistry {
     /// Called after each event was written down, in this order.
     private var observers: [@AgentQueue (RecordedEvent) -> Void] = []
 
-    private var connections: OrderedDictionary<String, RegisteredConnection> = [:]
+    private var connections: OrderedDictionary<ConnectionKey, RegisteredConnection> = [:]
     private var quota: Quota
     let context: DialerContext
     let continuity: Continuity?
@@ -175,11 +180,12 @@ final class ConnectionRegistry {
         _ name: String?, _ policy: ConnectionPolicy, wake: WakeSettings? = nil, owner: UInt32,
         origin: RegisteredConnection.Origin, given parameters: [UInt8]
     ) throws(RegistryError) -> RegisteredConnection {
-        let name = name ?? freeName(for: policy.remote)
+        let name = name ?? freeName(for: policy.remote, owner: owner)
         guard ConnectionSettings.nameProblem(name) == nil else { throw .invalidName }
         // Nobody tells that a client has read the last of one that ended.
-        if let namesake = connections[name] { forgetIfOver(namesake) }
-        guard connections[name] == nil else { throw .nameTaken }
+        let key = ConnectionKey(name, of: owner)
+        if let namesake = connections[key] { forgetIfOver(namesake) }
+        guard connections[key] == nil else { throw .nameTaken }
         // What a file names is the administrator's word, and counts against nobody.
         if origin == .client, !quota.take(for: owner) {
             for connection in connections.values where connection.owner == owner { forgetIfOver(connection) }
@@ -204,21 +210,23 @@ final class ConnectionRegistry {
             // Not within what its client asked for.
             AgentQueue.async { self?.forgetIfOver(connection) }
         }
-        connections[name] = connection
+        connections[connection.key] = connection
         resizeJournal()
         return connection
     }
 
     /// Supervises a connection no longer, for `user`.
-    func close(_ name: String, for user: UInt32) throws(RegistryError) {
-        let connection = try find(name, for: user)
+    func close(_ which: ConnectionReference, for user: UInt32) throws(RegistryError) {
+        let connection = try find(which, for: user)
         if connection.origin == .configuration { throw .configured }
         remove(connection)
     }
 
     /// Dials a connection anew at once, for `user`.
-    func redial(_ name: String, after pause: Duration? = nil, for user: UInt32) throws(RegistryError) {
-        try find(name, for: user).redial(after: pause)
+    func redial(
+        _ which: ConnectionReference, after pause: Duration? = nil, for user: UInt32
+    ) throws(RegistryError) {
+        try find(which, for: user).redial(after: pause)
     }
 
     /// Supervises a flow that a client brought, and returns its name.
@@ -239,8 +247,10 @@ final class ConnectionRegistry {
     }
 
     /// Gives a connection's flow to a client of `user`.
-    func take(_ name: String, by process: ProcessHandle?, for user: UInt32) throws(RegistryError) -> HandedFlow {
-        let connection = try find(name, for: user)
+    func take(
+        _ which: ConnectionReference, by process: ProcessHandle?, for user: UInt32
+    ) throws(RegistryError) -> HandedFlow {
+        let connection = try find(which, for: user)
         // Who comes again shows what it has.
         defer { connection.mayBeOver() }
         let flow = try connection.take(by: process)
@@ -250,32 +260,34 @@ final class ConnectionRegistry {
 
     /// Has `caller`, a client of `user`, called to keep a connection alive itself; until the end of what is returned.
     func keepAlive(
-        _ name: String, _ handler: ClientHandler, _ caller: any KeepaliveCaller, for user: UInt32
+        _ which: ConnectionReference, _ handler: ClientHandler, _ caller: any KeepaliveCaller, for user: UInt32
     ) throws(RegistryError) -> RegisteredConnection {
-        let connection = try find(name, for: user)
+        let connection = try find(which, for: user)
         try connection.keepAlive(handler, caller)
         return connection
     }
 
     /// What the socket shows `user` of a connection.
-    func wire(of name: String, for user: UInt32) throws(RegistryError) -> ConnectionsAPI.Connection? {
-        try find(name, for: user).wire
+    func wire(
+        of which: ConnectionReference, for user: UInt32
+    ) throws(RegistryError) -> ConnectionsAPI.Connection? {
+        try find(which, for: user).wire
     }
 
     /// Takes a connection's flow back from a client of `user`, who leaves an opening for the next ones, or `nil` for
     /// that of before.
     func park(
-        _ name: String, _ epoch: UInt64, leaving opening: LeftOpening? = nil, for user: UInt32
+        _ which: ConnectionReference, _ epoch: UInt64, leaving opening: LeftOpening? = nil, for user: UInt32
     ) throws(RegistryError) {
-        let connection = try find(name, for: user)
+        let connection = try find(which, for: user)
         defer { connection.mayBeOver() }
         try connection.park(epoch, leaving: opening)
         writeDown(connection)
     }
 
     /// A client of `user` sees to what it was woken for.
-    func acknowledge(_ name: String, wake: UInt64, for user: UInt32) throws(RegistryError) {
-        let connection = try find(name, for: user)
+    func acknowledge(_ which: ConnectionReference, wake: UInt64, for user: UInt32) throws(RegistryError) {
+        let connection = try find(which, for: user)
         connection.acknowledge(wake)
         connection.mayBeOver()
         writeDown(connection)
@@ -287,33 +299,32 @@ final class ConnectionRegistry {
     }
 
     /// Makes the connections of the configuration those of `wanted`: new ones are opened, missing ones closed, changed
-    /// ones told. Connections that are the same are not touched.
+    /// ones told. Connections that are the same are not touched. Where a client of the owner has a connection of the
+    /// name, that one is closed: what a file says is root's word.
     ///
-    /// - Returns: the names that a client's connection has already; those of the file wait until it is closed.
-    func reconcile(with wanted: [ConfiguredConnection]) -> [String] {
-        let names = Set(wanted.map(\.name))
+    /// - Returns: the connections of clients that were closed for their name.
+    func reconcile(with wanted: [ConfiguredConnection]) -> [ConnectionKey] {
+        let keys = Set(wanted.map(\.key))
         for connection in connections.values
-        where connection.origin == .configuration && !names.contains(connection.name) {
+        where connection.origin == .configuration && !keys.contains(connection.key) {
             remove(connection)
         }
-        var taken: [String] = []
+        var superseded: [ConnectionKey] = []
         for configured in wanted {
-            if let existing = connections[configured.name], existing.origin == .configuration {
-                if existing.owner == configured.owner {
+            if let existing = connections[configured.key] {
+                if existing.origin == .configuration {
                     existing.change(to: configured.policy, wake: configured.wake)
                     continue
                 }
-                remove(existing)
+                if !existing.isOver { superseded.append(existing.key) }
+                remove(existing, because: .nameConfigured)
             }
-            do throws(RegistryError) {
-                _ = try open(
-                    configured.name, configured.policy, wake: configured.wake, owner: configured.owner,
-                    origin: .configuration)
-            } catch {
-                taken.append(configured.name)
-            }
+            // The load judged the name, which is free by now, and there is no quota for root's word.
+            _ = try? open(
+                configured.name, configured.policy, wake: configured.wake, owner: configured.owner,
+                origin: .configuration)
         }
-        return taken
+        return superseded
     }
 
     /// Tells every connection of addresses that this machine has no more.
@@ -354,18 +365,28 @@ final class ConnectionRegistry {
             + journal.all.map { [.event(.init(sequence: $0.sequence, event: $0.event))] }
     }
 
-    private func find(_ name: String, for user: UInt32) throws(RegistryError) -> RegisteredConnection {
-        // Nobody tells that a client has read the last of one that ended.
-        if let connection = connections[name] { forgetIfOver(connection) }
+    private func find(_ which: ConnectionReference, for user: UInt32) throws(RegistryError) -> RegisteredConnection {
         // Others' connections do not exist for a user: their names are nobody's business either.
-        guard let connection = connections[name], connection.isVisible(to: user) else { throw .noSuchConnection }
-        return connection
+        if let found = existing(ConnectionKey(which.name, of: which.owner ?? user)), found.isVisible(to: user) {
+            return found
+        }
+        guard which.owner == nil, user == 0 else { throw .noSuchConnection }
+        let namesakes = connections.values.filter { $0.name == which.name }.compactMap { existing($0.key) }
+        guard let first = namesakes.first else { throw .noSuchConnection }
+        guard namesakes.count == 1 else { throw .ambiguous(owners: namesakes.map(\.owner).sorted()) }
+        return first
     }
 
-    private func remove(_ connection: RegisteredConnection) {
-        connection.close()
-        connections[connection.name] = nil
-        continuity?.write([.removed(connection.name)])
+    /// The connection of a key. Nobody tells that a client has read the last of one that ended.
+    private func existing(_ key: ConnectionKey) -> RegisteredConnection? {
+        if let connection = connections[key] { forgetIfOver(connection) }
+        return connections[key]
+    }
+
+    private func remove(_ connection: RegisteredConnection, because reason: StatusReason = .closeRequested) {
+        connection.close(because: reason)
+        connections[connection.key] = nil
+        continuity?.write([.removed(connection.key)])
         if connection.origin == .client { quota.giveBack(for: connection.owner) }
         resizeJournal()
     }
@@ -375,32 +396,32 @@ final class ConnectionRegistry {
         let event = KeptEvent(ConnectionsAPI.Event(recorded, sequence: sequence), owner: recorded.owner)
         if let continuity {
             var entries = [AgentState.Entry.event(.init(sequence: sequence, event: event))]
-            if let connection = connections[recorded.name] {
+            if let connection = connections[recorded.key] {
                 if connection.isOver {
-                    entries.append(.removed(recorded.name))
+                    entries.append(.removed(recorded.key))
                 } else if let kept = connection.changes() {
                     entries.append(.connection(kept))
                 }
             }
             continuity.write(entries)
-            connections[recorded.name]?.changesAreWritten()
+            connections[recorded.key]?.changesAreWritten()
         }
         _ = journal.append(event)
         for observer in observers { observer(recorded) }
-        guard recorded.event.status.state == .closed, let connection = connections[recorded.name] else { return }
+        guard recorded.event.status.state == .closed, let connection = connections[recorded.key] else { return }
         // Not within its own event.
         AgentQueue.async { [weak self] in self?.forgetIfOver(connection) }
     }
 
     /// Forgets a connection that ended with its flow, once its client has read what was left of that.
     private func forgetIfOver(_ connection: RegisteredConnection) {
-        guard connection.isOver, connections[connection.name] === connection else { return }
+        guard connection.isOver, connections[connection.key] === connection else { return }
         remove(connection)
     }
 
     /// Writes down what changed without an event.
     private func writeDown(_ connection: RegisteredConnection) {
-        guard let continuity, connections[connection.name] === connection, let kept = connection.changes() else {
+        guard let continuity, connections[connection.key] === connection, let kept = connection.changes() else {
             return
         }
         continuity.write([.connection(kept)])
@@ -411,12 +432,13 @@ final class ConnectionRegistry {
         journal.reserve(max(Self.fewestEvents, Self.eventsPerConnection * connections.count))
     }
 
-    /// A name that nobody has: the remote's host, cut where it is longer than a name may be, with a number if need be.
-    private func freeName(for remote: Remote) -> String {
+    /// A name that none of the owner's connections has: the remote's host, cut where it is longer than a name may be,
+    /// with a number if need be.
+    private func freeName(for remote: Remote, owner: UInt32) -> String {
         let host = remote.host.description
         var name = String(host.prefix(ConnectionSettings.longestName))
         var number = 1
-        while connections[name] != nil {
+        while connections[ConnectionKey(name, of: owner)] != nil {
             number += 1
             name = host.prefix(ConnectionSettings.longestName - 1 - "\(number)".count) + "-\(number)"
         }

@@ -47,15 +47,17 @@ final class ConnectionsService {
         HandoverService.register(in: service, registry)
         KeepAliveService.register(in: service, registry)
         service.handle(ConnectionsAPI.Close.self) { [unowned self] parameters, peer throws(VarlinkFailure) in
+            let which = try ConnectionReference(parameters.name, owner: parameters.owner)
             try answer(about: parameters.name) { () throws(RegistryError) in
-                try registry.close(parameters.name, for: peer.uid)
+                try registry.close(which, for: peer.uid)
             }
             return VarlinkEmpty()
         }
         service.handle(ConnectionsAPI.Redial.self) { [unowned self] parameters, peer throws(VarlinkFailure) in
+            let which = try ConnectionReference(parameters.name, owner: parameters.owner)
             try answer(about: parameters.name) { () throws(RegistryError) in
                 let pause = parameters.afterMilliseconds.map { Duration.milliseconds($0) }
-                try registry.redial(parameters.name, after: pause, for: peer.uid)
+                try registry.redial(which, after: pause, for: peer.uid)
             }
             return VarlinkEmpty()
         }
@@ -84,12 +86,12 @@ final class ConnectionsService {
             }
             after = valid
         }
+        let filter = try ConnectionFilter(names: parameters.names, owner: parameters.owner)
         let user = stream.peer.uid
         guard subscriptions.take(for: user) else {
             throw VarlinkFailure(ConnectionsAPI.QuotaExceeded(limit: subscriptions.limit))
         }
-        let subscription = ConnectionSubscription(
-            of: self, stream, names: parameters.names.map { Set($0) }, after: after)
+        let subscription = ConnectionSubscription(of: self, stream, filter, after: after)
         subscribers[ObjectIdentifier(subscription)] = subscription
         registry.subscriptionsChanged()
         return subscription
@@ -115,9 +117,9 @@ final class ConnectionsService {
 
     /// Everything that `user` may see, as a snapshot or after a gap.
     fileprivate func state(
-        _ kind: ConnectionsAPI.Monitor.Reply.Kind, for user: UInt32, names: Set<String>?
+        _ kind: ConnectionsAPI.Monitor.Reply.Kind, for user: UInt32, _ filter: ConnectionFilter
     ) -> (sequence: UInt64, message: VarlinkMessage) {
-        let connections = registry.visible(to: user).filter { names?.contains($0.name) ?? true }
+        let connections = registry.visible(to: user).filter { filter.matches($0.name, of: $0.owner) }
         let sequence = registry.journal.latest
         let reply = ConnectionsAPI.Monitor.Reply(
             sequence: Int(clamping: sequence), kind: kind, connections: connections.compactMap(\.wire))
@@ -141,14 +143,14 @@ final class ConnectionsService {
 private final class ConnectionSubscription: VarlinkSubscription {
     private unowned let service: ConnectionsService
     private let stream: VarlinkStream
-    private let names: Set<String>?
+    private let filter: ConnectionFilter
     /// The number of the event told last; `nil` while the snapshot is still to be told.
     private var cursor: UInt64?
 
-    init(of service: ConnectionsService, _ stream: VarlinkStream, names: Set<String>?, after: UInt64?) {
+    init(of service: ConnectionsService, _ stream: VarlinkStream, _ filter: ConnectionFilter, after: UInt64?) {
         self.service = service
         self.stream = stream
-        self.names = names
+        self.filter = filter
         cursor = after
     }
 
@@ -185,19 +187,19 @@ private final class ConnectionSubscription: VarlinkSubscription {
     }
 
     private func tell(_ kind: ConnectionsAPI.Monitor.Reply.Kind) -> VarlinkMessage {
-        let (sequence, message) = service.state(kind, for: stream.peer.uid, names: names)
+        let (sequence, message) = service.state(kind, for: stream.peer.uid, filter)
         cursor = sequence
         return message
     }
 
     func may(be process: ProcessHandle?, of connection: RegisteredConnection) -> Bool {
-        stream.peer.uid == connection.owner && names?.contains(connection.name) ?? true
+        stream.peer.uid == connection.owner && filter.matches(connection.name, of: connection.owner)
             && process.map { $0.number == stream.peer.pid } ?? true
     }
 
     private func isWanted(_ event: KeptEvent) -> Bool {
         RegisteredConnection.isVisible(ownedBy: event.owner, to: stream.peer.uid)
-            && names?.contains(event.name) ?? true
+            && filter.matches(event.name, of: event.owner)
     }
 }
 

@@ -41,6 +41,7 @@ final class DecisionLog {
         guard logger.logLevel <= level else { return }
         var metadata: Logger.Metadata = [
             "connection": "\(recorded.name)",
+            "owner": "\(recorded.owner)",
             "remote": "\(recorded.remoteWithoutQuery)",
             "from": "\(event.previousState.rawValue)",
             "to": "\(event.status.state.rawValue)",
@@ -51,7 +52,7 @@ final class DecisionLog {
         logger.log(level: level, "\(event.reason)", metadata: metadata)
         // What only a person can mend is said in full, once, when it is found.
         if event.status.state == .failed, event.kind == .stateChanged, let advice = event.reason.advice {
-            logger.warning("\(advice)", metadata: ["connection": "\(recorded.name)"])
+            logger.warning("\(advice)", metadata: ["connection": "\(recorded.name)", "owner": "\(recorded.owner)"])
         }
     }
 
@@ -61,6 +62,7 @@ final class DecisionLog {
         let wake = ConnectionsAPI.Wake(report)
         var metadata: Logger.Metadata = [
             "connection": "\(recorded.name)",
+            "owner": "\(recorded.owner)",
             "wake": "\(wake.number)",
             "stage": "\(wake.stage.rawValue)",
             "reasons": "\(wake.reasons.joined(separator: ","))",

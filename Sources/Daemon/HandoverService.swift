@@ -14,15 +14,16 @@ enum HandoverService {
     /// Adds the methods to `service`, which has the interface already.
     static func register(in service: VarlinkService, _ registry: ConnectionRegistry) {
         service.handleLater(ConnectionsAPI.Take.self) { parameters, exchange throws(VarlinkFailure) in
-            try take(parameters.name, from: registry, exchange)
+            try take(ConnectionReference(parameters.name, owner: parameters.owner), from: registry, exchange)
         }
         service.handle(ConnectionsAPI.Park.self) { parameters, peer throws(VarlinkFailure) in
             guard let epoch = UInt64(exactly: parameters.epoch) else {
                 throw VarlinkFailure(VarlinkService.InvalidParameter(parameter: "epoch"))
             }
             let opening = try parameters.opening.map { steps throws(VarlinkFailure) in try LeftOpening(steps) }
+            let which = try ConnectionReference(parameters.name, owner: parameters.owner)
             try answer(about: parameters.name) { () throws(RegistryError) in
-                try registry.park(parameters.name, epoch, leaving: opening, for: peer.uid)
+                try registry.park(which, epoch, leaving: opening, for: peer.uid)
             }
             return VarlinkEmpty()
         }
@@ -30,8 +31,9 @@ enum HandoverService {
             guard let wake = UInt64(exactly: parameters.wake) else {
                 throw VarlinkFailure(VarlinkService.InvalidParameter(parameter: "wake"))
             }
+            let which = try ConnectionReference(parameters.name, owner: parameters.owner)
             try answer(about: parameters.name) { () throws(RegistryError) in
-                try registry.acknowledge(parameters.name, wake: wake, for: peer.uid)
+                try registry.acknowledge(which, wake: wake, for: peer.uid)
             }
             return VarlinkEmpty()
         }
@@ -41,12 +43,13 @@ enum HandoverService {
     }
 
     private static func take(
-        _ name: String, from registry: ConnectionRegistry, _ exchange: VarlinkExchange<ConnectionsAPI.Take>
+        _ which: ConnectionReference, from registry: ConnectionRegistry,
+        _ exchange: VarlinkExchange<ConnectionsAPI.Take>
     ) throws(VarlinkFailure) {
         do throws(RegistryError) {
             let process = try caller(of: exchange)
-            let flow = try registry.take(name, by: process, for: exchange.peer.uid)
-            guard let connection = try registry.wire(of: name, for: exchange.peer.uid) else {
+            let flow = try registry.take(which, by: process, for: exchange.peer.uid)
+            guard let connection = try registry.wire(of: which, for: exchange.peer.uid) else {
                 throw .noSuchConnection
             }
             let (epoch, isOver) = (Int(clamping: flow.epoch), flow.isOver)
@@ -55,7 +58,7 @@ enum HandoverService {
             exchange.reply(
                 .init(connection: connection, fileDescriptor: place, epoch: epoch, isOver: isOver), descriptors)
         } catch {
-            throw VarlinkFailure(error, about: name)
+            throw VarlinkFailure(error, about: which.name)
         }
     }
 

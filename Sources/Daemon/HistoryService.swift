@@ -28,10 +28,11 @@ final class HistoryService {
         service.handleStream(ConnectionsAPI.History.self) {
             [unowned self] parameters, stream throws(VarlinkFailure) in
             let user = stream.peer.uid
+            let filter = try ConnectionFilter(names: parameters.names, owner: parameters.owner)
             guard subscriptions.take(for: user) else {
                 throw VarlinkFailure(ConnectionsAPI.QuotaExceeded(limit: subscriptions.limit))
             }
-            return HistoryReading(history, parameters, stream) { [unowned self] in
+            return HistoryReading(history, filter, since: parameters.since, stream) { [unowned self] in
                 subscriptions.giveBack(for: user)
             }
         }
@@ -47,19 +48,19 @@ private final class HistoryReading: VarlinkSubscription {
     private let history: History
     /// What was there when everything was written that happened before somebody asked.
     private var reader: LineReader?
-    private let names: Set<String>?
+    private let filter: ConnectionFilter
     private let since: Timestamp?
     private let stream: VarlinkStream
     private let onEnd: @AgentQueue () -> Void
     private let decoder = JSONDecoder()
 
     init(
-        _ history: History, _ parameters: ConnectionsAPI.History.Parameters, _ stream: VarlinkStream,
+        _ history: History, _ filter: ConnectionFilter, since: Timestamp?, _ stream: VarlinkStream,
         onEnd: @escaping @AgentQueue () -> Void
     ) {
         self.history = history
-        names = parameters.names.map { Set($0) }
-        since = parameters.since
+        self.filter = filter
+        self.since = since
         self.stream = stream
         self.onEnd = onEnd
     }
@@ -72,7 +73,9 @@ private final class HistoryReading: VarlinkSubscription {
         for _ in 0..<Self.linesPerTurn {
             guard let line = reader?.next() else { return .reply(ConnectionsAPI.History.Reply()) }
             // One that was damaged is left out.
-            guard let line = try? decoder.decode(History.Line.self, from: Data(line)), isWanted(line) else { continue }
+            guard var line = try? decoder.decode(History.Line.self, from: Data(line)), isWanted(line) else { continue }
+            // Earlier versions wrote it beside the event alone.
+            line.entry.event?.connection.owner = line.owner.map { Int($0) }
             return .reply(line.entry, continues: true)
         }
         return later()
@@ -88,10 +91,10 @@ private final class HistoryReading: VarlinkSubscription {
 
     private func isWanted(_ line: History.Line) -> Bool {
         guard let time = line.entry.time, since.map({ time >= $0 }) ?? true else { return false }
-        guard let event = line.entry.event else { return names == nil || line.entry.agent != nil }
+        guard let event = line.entry.event else { return !filter.isNarrow || line.entry.agent != nil }
         guard let owner = line.owner, RegisteredConnection.isVisible(ownedBy: owner, to: stream.peer.uid) else {
             return false
         }
-        return names?.contains(event.connection.name) ?? true
+        return filter.matches(event.connection.name, of: owner)
     }
 }

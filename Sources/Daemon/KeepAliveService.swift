@@ -30,8 +30,9 @@ enum KeepAliveService {
             let handler = ClientHandler(
                 timeout: .milliseconds(parameters.timeoutMilliseconds), wakesMachine: wakesMachine)
             let calls = KeepaliveStream(stream)
+            let which = try ConnectionReference(parameters.name, owner: parameters.owner)
             let connection = try answer(about: parameters.name) { () throws(RegistryError) in
-                try registry.keepAlive(parameters.name, handler, calls, for: user)
+                try registry.keepAlive(which, handler, calls, for: user)
             }
             calls.onEnd = { [weak connection] in connection?.endKeepAlive($0) }
             return calls

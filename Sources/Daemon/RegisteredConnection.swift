@@ -21,6 +21,7 @@ final class RegisteredConnection {
     nonisolated let name: String
     nonisolated let owner: UInt32
     nonisolated let origin: Origin
+    nonisolated var key: ConnectionKey { ConnectionKey(name, of: owner) }
     private let record: @AgentQueue (RecordedEvent) -> Void
     /// Writes down what changed without an event.
     private let writeDown: @AgentQueue (RegisteredConnection) -> Void
@@ -41,7 +42,9 @@ final class RegisteredConnection {
     /// The process that is taking the flow in this moment.
     private(set) var taker: ProcessHandle?
     /// Whether a user, or the configuration, has no use for it any more.
-    private var isBeingClosed = false
+    private var isBeingClosed: Bool { closing != nil }
+    /// Why it is being closed.
+    private var closing: StatusReason?
     /// The opening exchange that its client left when it parked.
     var leftOpening: LeftOpening?
     /// What belongs to it beyond this process.
@@ -88,7 +91,8 @@ final class RegisteredConnection {
     var wire: ConnectionsAPI.Connection? {
         driver.map { driver in
             .init(
-                name, remote: subject(of: driver).remoteText, driver.status, unreadBytes: driver.unreadBytes,
+                name, owner: owner, remote: subject(of: driver).remoteText, driver.status,
+                unreadBytes: driver.unreadBytes,
                 wake: waker?.standing,
                 at: .now())
         }
@@ -264,8 +268,8 @@ final class RegisteredConnection {
 
     func redial(after pause: Duration?) { driver?.redial(after: pause) }
 
-    func close() {
-        isBeingClosed = true
+    func close(because reason: StatusReason) {
+        closing = reason
         driver?.close()
         holder = nil
         forgetLegacy()
@@ -297,6 +301,8 @@ extension RegisteredConnection: ConnectionObserver {
 
     private func record(_ event: ConnectionEvent, of connection: ConnectionDriver, _ report: WakeReport? = nil) {
         let standing = waker?.standing
+        var event = event
+        if let closing, event.status.state == .closed { (event.reason, event.status.reason) = (closing, closing) }
         let wake = report == nil && standing == nil ? nil : RecordedWake(standing: standing, report)
         record(RecordedEvent(clocks: .now(), subject: subject(of: connection), event: event, wake: wake))
     }

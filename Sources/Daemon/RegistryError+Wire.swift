@@ -21,6 +21,8 @@ extension VarlinkFailure {
             switch refusal {
             case .nameTaken: VarlinkFailure(ConnectionsAPI.NameTaken(name: name))
             case .noSuchConnection: VarlinkFailure(ConnectionsAPI.NoSuchConnection(name: name))
+            case .ambiguous(let owners):
+                VarlinkFailure(ConnectionsAPI.AmbiguousName(name: name, owners: owners.map { Int($0) }))
             case .quotaExceeded(let limit): VarlinkFailure(ConnectionsAPI.QuotaExceeded(limit: limit))
             case .invalidName: VarlinkFailure(VarlinkService.InvalidParameter(parameter: "name"))
             case .configured: VarlinkFailure(VarlinkService.PermissionDenied())

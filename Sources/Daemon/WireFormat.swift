@@ -65,11 +65,12 @@ struct ClockReading {
 
 extension ConnectionsAPI.Connection {
     init(
-        _ name: String, remote: String, _ status: ConnectionStatus, unreadBytes: Int?, wake: StandingWake?,
+        _ name: String, owner: UInt32, remote: String, _ status: ConnectionStatus, unreadBytes: Int?,
+        wake: StandingWake?,
         at clocks: ClockReading
     ) {
         self.init(
-            name: name, remote: remote, epoch: Int(clamping: status.epoch),
+            name: name, owner: Int(owner), remote: remote, epoch: Int(clamping: status.epoch),
             state: State(status.state), reason: status.reason.description,
             holder: status.custody.map { .init($0.holder) } ?? .daemon,
             session: status.custody.map { .init($0.session) } ?? .none, since: clocks.wall(at: status.since),
@@ -88,7 +89,8 @@ extension ConnectionsAPI.Event {
         self.init(
             sequence: Int(clamping: sequence), time: recorded.clocks.wall, kind: event.wireKind,
             connection: .init(
-                recorded.name, remote: recorded.remote, event.status, unreadBytes: nil, wake: recorded.wake?.standing,
+                recorded.name, owner: recorded.owner, remote: recorded.remote, event.status, unreadBytes: nil,
+                wake: recorded.wake?.standing,
                 at: recorded.clocks),
             reason: event.reason.description, previousState: .init(event.previousState),
             previousDurationMilliseconds: Int(clamping: event.previousDuration.milliseconds),

@@ -391,7 +391,7 @@ extension StatusReason {
         case .opened, .noPath, .pathAvailable, .pathMoved, .retryDue, .dialledTooOften, .serverAsked, .resolutionFailed,
             .dialFailed, .connected, .replaced, .resumed, .unanswered, .unverified, .verified, .flowFailed,
             .localAddressRemoved, .adopted, .restarted, .taken, .parked, .arrived, .clientGone, .sessionOpened,
-            .openingFailed, .redialRequested, .policyChanged, .closeRequested:
+            .openingFailed, .redialRequested, .policyChanged, .closeRequested, .nameConfigured:
             false
         }
     }

@@ -43,6 +43,8 @@ extension ConnectionsAPI {
         public struct Parameters: VarlinkParameters, Hashable {
             /// The connection's name.
             public var name: String
+            /// Whose it is; `nil` for the caller's own, or for root the only one of the name.
+            public var owner: Int?
             /// The number of the flow.
             public var epoch: Int
             /// What the daemon says on each new flow from now on to log in; empty for nothing, `nil` for what it did
@@ -52,12 +54,13 @@ extension ConnectionsAPI {
             /// The fields.
             public enum CodingKeys: String, CodingKey, CaseIterable {
                 /// Named as the properties.
-                case name, epoch, opening
+                case name, owner, epoch, opening
             }
 
             /// The flow of this number.
-            public init(name: String, epoch: Int, opening: [OpeningStep]? = nil) {
+            public init(name: String, owner: Int? = nil, epoch: Int, opening: [OpeningStep]? = nil) {
                 self.name = name
+                self.owner = owner
                 self.epoch = epoch
                 self.opening = opening
             }
@@ -66,7 +69,7 @@ extension ConnectionsAPI {
             public static func object(in field: CodingKeys) -> (any VarlinkParameters.Type)? {
                 switch field {
                 case .opening: OpeningStep.self
-                case .name, .epoch: nil
+                case .name, .owner, .epoch: nil
                 }
             }
         }
@@ -83,18 +86,21 @@ extension ConnectionsAPI {
         public struct Parameters: VarlinkParameters, Hashable {
             /// The connection's name.
             public var name: String
+            /// Whose it is; `nil` for the caller's own, or for root the only one of the name.
+            public var owner: Int?
             /// The number of the wake.
             public var wake: Int
 
             /// The fields.
             public enum CodingKeys: String, CodingKey, CaseIterable {
                 /// Named as the properties.
-                case name, wake
+                case name, owner, wake
             }
 
             /// The wake of this number.
-            public init(name: String, wake: Int) {
+            public init(name: String, owner: Int? = nil, wake: Int) {
                 self.name = name
+                self.owner = owner
                 self.wake = wake
             }
         }
@@ -111,6 +117,8 @@ extension ConnectionsAPI {
         public struct Parameters: VarlinkParameters, Hashable {
             /// The connection's name.
             public var name: String
+            /// Whose it is; `nil` for the caller's own, or for root the only one of the name.
+            public var owner: Int?
             /// The longest time between two calls.
             public var timeoutMilliseconds: Int
             /// Whether to wake a sleeping machine for it.
@@ -119,12 +127,13 @@ extension ConnectionsAPI {
             /// The fields.
             public enum CodingKeys: String, CodingKey, CaseIterable {
                 /// Named as the properties.
-                case name, timeoutMilliseconds, wakeMachine
+                case name, owner, timeoutMilliseconds, wakeMachine
             }
 
             /// Calls at least that often.
-            public init(name: String, timeoutMilliseconds: Int, wakeMachine: Bool? = nil) {
+            public init(name: String, owner: Int? = nil, timeoutMilliseconds: Int, wakeMachine: Bool? = nil) {
                 self.name = name
+                self.owner = owner
                 self.timeoutMilliseconds = timeoutMilliseconds
                 self.wakeMachine = wakeMachine
             }

@@ -101,6 +101,8 @@ public enum ConnectionsAPI {
 
         /// Its name.
         public var name: String
+        /// Whose it is: a user's number. Names are by owner. `nil` from an agent of an earlier version.
+        public var owner: Int?
         /// Where it leads, as a URL.
         public var remote: String
         /// Counts its sockets.
@@ -138,13 +140,15 @@ public enum ConnectionsAPI {
 
         /// A connection.
         public init(
-            name: String, remote: String, epoch: Int, state: State, reason: String? = nil, holder: Holder,
-            session: Session, since: Timestamp, localAddress: String? = nil, remoteAddress: String? = nil,
+            name: String, owner: Int? = nil, remote: String, epoch: Int, state: State, reason: String? = nil,
+            holder: Holder, session: Session, since: Timestamp, localAddress: String? = nil,
+            remoteAddress: String? = nil,
             interface: String? = nil, security: Security? = nil, attempt: Int, nextAttemptAt: Timestamp? = nil,
             lastProof: Timestamp? = nil, unreadBytes: Int? = nil, wake: Int? = nil,
             wakeFailed: Bool? = nil
         ) {
             self.name = name
+            self.owner = owner
             self.remote = remote
             self.epoch = epoch
             self.state = state

@@ -13,7 +13,23 @@ extension ConnectionsAPI {
         public init(name: String) { self.name = name }
     }
 
-    /// There is a connection of this name already.
+    /// Several users have a connection of this name.
+    public struct AmbiguousName: VarlinkErrorReply, Hashable {
+        /// The error's name.
+        public static let errorName = "org.dialtone.Connections.AmbiguousName"
+        /// The name.
+        public var name: String
+        /// The numbers of the users.
+        public var owners: [Int]
+
+        /// The error.
+        public init(name: String, owners: [Int]) {
+            self.name = name
+            self.owners = owners
+        }
+    }
+
+    /// The caller has a connection of this name already.
     public struct NameTaken: VarlinkErrorReply, Hashable {
         /// The error's name.
         public static let errorName = "org.dialtone.Connections.NameTaken"

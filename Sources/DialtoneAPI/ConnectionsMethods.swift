@@ -30,18 +30,21 @@ extension ConnectionsAPI {
         public struct Parameters: VarlinkParameters, Hashable {
             /// Only these connections.
             public var names: [String]?
+            /// Only connections of this user.
+            public var owner: Int?
             /// Go on after the event of this sequence.
             public var after: Int?
 
             /// The fields.
             public enum CodingKeys: String, CodingKey, CaseIterable {
                 /// Named as the properties.
-                case names, after
+                case names, owner, after
             }
 
             /// All connections from now on, or these, or since then.
-            public init(names: [String]? = nil, after: Int? = nil) {
+            public init(names: [String]? = nil, owner: Int? = nil, after: Int? = nil) {
                 self.names = names
+                self.owner = owner
                 self.after = after
             }
         }
@@ -179,18 +182,21 @@ extension ConnectionsAPI {
         public struct Parameters: VarlinkParameters, Hashable {
             /// The connection's name.
             public var name: String
+            /// Whose it is; `nil` for the caller's own, or for root the only one of the name.
+            public var owner: Int?
             /// How long the server wants to be left alone.
             public var afterMilliseconds: Int?
 
             /// The fields.
             public enum CodingKeys: String, CodingKey, CaseIterable {
                 /// Named as the properties.
-                case name, afterMilliseconds
+                case name, owner, afterMilliseconds
             }
 
             /// The connection of that name.
-            public init(name: String, afterMilliseconds: Int? = nil) {
+            public init(name: String, owner: Int? = nil, afterMilliseconds: Int? = nil) {
                 self.name = name
+                self.owner = owner
                 self.afterMilliseconds = afterMilliseconds
             }
         }
@@ -200,14 +206,19 @@ extension ConnectionsAPI {
     public struct NameParameters: VarlinkParameters, Hashable {
         /// Its name.
         public var name: String
+        /// Whose it is; `nil` for the caller's own, or for root the only one of the name.
+        public var owner: Int?
 
         /// The fields.
         public enum CodingKeys: String, CodingKey, CaseIterable {
-            /// Named as the property.
-            case name
+            /// Named as the properties.
+            case name, owner
         }
 
         /// The connection of that name.
-        public init(name: String) { self.name = name }
+        public init(name: String, owner: Int? = nil) {
+            self.name = name
+            self.owner = owner
+        }
     }
 }

@@ -93,18 +93,21 @@ extension ConnectionsAPI {
         public struct Parameters: VarlinkParameters, Hashable {
             /// Only these connections.
             public var names: [String]?
+            /// Only connections of this user.
+            public var owner: Int?
             /// Only what happened then or later.
             public var since: Timestamp?
 
             /// The fields.
             public enum CodingKeys: String, CodingKey, CaseIterable {
                 /// Named as the properties.
-                case names, since
+                case names, owner, since
             }
 
             /// All that is kept, or of these connections, or since then.
-            public init(names: [String]? = nil, since: Timestamp? = nil) {
+            public init(names: [String]? = nil, owner: Int? = nil, since: Timestamp? = nil) {
                 self.names = names
+                self.owner = owner
                 self.since = since
             }
         }

@@ -22,8 +22,10 @@ public struct TakenFlow: ~Copyable, Sendable {
 extension DialtoneClient {
     /// Takes a connection's flow, to read and write it. The daemon keeps a copy until it is parked; a client that ends
     /// without parking loses no byte, unless it has read or written some before.
-    public func take(_ name: String) async throws(DialtoneError) -> TakenFlow {
-        let answer = try await callWithDescriptors(ConnectionsAPI.Take.self, .init(name: name), nil)
+    ///
+    /// - Parameter owner: for root, whose connection of that name is meant; `nil` for root's own, or the only one.
+    public func take(_ name: String, owner: Int? = nil) async throws(DialtoneError) -> TakenFlow {
+        let answer = try await callWithDescriptors(ConnectionsAPI.Take.self, .init(name: name, owner: owner), nil)
         guard let descriptor = await answer.descriptors.take(answer.reply.fileDescriptor) else {
             throw .interrupted(method: ConnectionsAPI.Take.name, .violated(.descriptorMissing))
         }
@@ -35,12 +37,14 @@ extension DialtoneClient {
     /// Gives a flow back, with a session on it, for the daemon to keep alive. The caller's own descriptor is closed
     /// afterwards, by the caller; `O_NONBLOCK` is cleared before if it was set.
     ///
-    /// - Parameter opening: what the daemon says on each new flow from now on to log in for the caller; empty for
-    ///   nothing, `nil` for what it did before.
+    /// - Parameters:
+    ///   - owner: as for ``take(_:owner:)``.
+    ///   - opening: what the daemon says on each new flow from now on to log in for the caller; empty for nothing,
+    ///     `nil` for what it did before.
     public func park(
-        _ name: String, epoch: Int, opening: [ConnectionsAPI.OpeningStep]? = nil
+        _ name: String, owner: Int? = nil, epoch: Int, opening: [ConnectionsAPI.OpeningStep]? = nil
     ) async throws(DialtoneError) {
-        _ = try await call(ConnectionsAPI.Park.self, .init(name: name, epoch: epoch, opening: opening))
+        _ = try await call(ConnectionsAPI.Park.self, .init(name: name, owner: owner, epoch: epoch, opening: opening))
     }
 
     /// Supervises a socket that the caller opened, and returns the connection's name. The caller's own descriptor stays

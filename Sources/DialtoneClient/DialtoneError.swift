@@ -90,8 +90,12 @@ extension VarlinkFailure {
         if let error: ConnectionsAPI.NoSuchConnection = decoded() {
             return "There is no connection \"\(error.name)\". \"dialtone list\" shows those that there are."
         }
+        if let error: ConnectionsAPI.AmbiguousName = decoded() {
+            let owners = error.owners.map(String.init).joined(separator: ", ")
+            return "Several users have a connection \"\(error.name)\": \(owners). Say whose with --owner."
+        }
         if let error: ConnectionsAPI.NameTaken = decoded() {
-            return "There is a connection \"\(error.name)\" already. Close it first, or choose another name."
+            return "This user has a connection \"\(error.name)\" already. Close it first, or choose another name."
         }
         if let error: ConnectionsAPI.NotOwner = decoded() {
             return "The connection \"\(error.name)\" belongs to another user. Only that user and root may do this."

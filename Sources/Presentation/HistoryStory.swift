@@ -20,16 +20,19 @@ public struct HistoryStory: Sendable {
     }
 
     private let localTime: LocalTime
+    private let reader: Reader
     private var day: String?
     /// How many runs of the agent were told of so far.
     private var run = 0
+    /// By the name that the reader knows the connection by.
     private var outages: [String: OutageTally] = [:]
     /// When something was last told of.
     private var last: OutageTally.Instant?
 
     /// A story that has not begun.
-    public init(_ localTime: LocalTime) {
+    public init(_ localTime: LocalTime, for reader: Reader = Reader()) {
         self.localTime = localTime
+        self.reader = reader
     }
 
     /// The lines of what happened next: a new day where one begins, and the happening.
@@ -46,8 +49,8 @@ public struct HistoryStory: Sendable {
         if let event = entry.event {
             let instant = instant(event.time, entry.uptimeMilliseconds)
             last = instant
-            let remark = outages[event.connection.name, default: OutageTally()].heard(event, at: instant)
-            return WatchLine(event, adding: remark)
+            let remark = outages[reader.subject(event.connection), default: OutageTally()].heard(event, at: instant)
+            return WatchLine(event, adding: remark, for: reader)
         }
         if let change = entry.network {
             last = instant(change.time, entry.uptimeMilliseconds)

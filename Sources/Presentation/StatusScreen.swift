@@ -7,12 +7,16 @@ public struct StatusScreen: Sendable {
     private let path: NetworkAPI.Path
     private let connections: [ConnectionsAPI.Connection]
     private let now: Timestamp
+    private let reader: Reader
 
     /// What is known at `now`.
-    public init(path: NetworkAPI.Path, connections: [ConnectionsAPI.Connection], now: Timestamp) {
+    public init(
+        path: NetworkAPI.Path, connections: [ConnectionsAPI.Connection], now: Timestamp, for reader: Reader = Reader()
+    ) {
         self.path = path
         self.connections = connections
         self.now = now
+        self.reader = reader
     }
 
     /// The lines.
@@ -23,31 +27,37 @@ public struct StatusScreen: Sendable {
                 network, "", style.paint("No connections. `dialtone open tcp://HOST:PORT` supervises one.", .faint),
             ]
         }
-        return [network, ""] + ConnectionTable(connections, now: now).lines(style)
+        return [network, ""] + ConnectionTable(connections, now: now, for: reader).lines(style)
     }
 }
 
-/// The table of `dialtone status` and `dialtone list`.
+/// The table of `dialtone status` and `dialtone list`. It has a column of owners where there is more than one.
 public struct ConnectionTable: Sendable {
     private let connections: [ConnectionsAPI.Connection]
     private let now: Timestamp
+    private let reader: Reader
 
     /// What is known at `now`.
-    public init(_ connections: [ConnectionsAPI.Connection], now: Timestamp) {
+    public init(_ connections: [ConnectionsAPI.Connection], now: Timestamp, for reader: Reader = Reader()) {
         self.connections = connections
         self.now = now
+        self.reader = reader
     }
 
     /// The lines.
     public func lines(_ style: Style) -> [String] {
-        var table = Table(["NAME", "STATE", "REMOTE", "VIA", "FOR", "PROOF", "HOLDER", ""])
+        let hasSeveralOwners = Set(connections.map(\.owner)).count > 1
+        var table = Table(
+            ["NAME"] + (hasSeveralOwners ? ["OWNER"] : []) + ["STATE", "REMOTE", "VIA", "FOR", "PROOF", "HOLDER", ""])
         for connection in connections {
-            table.add([
-                .init(connection.name), .init(ConnectionText.state(connection.state), ConnectionText.tone(connection)),
+            let owner: [Table.Cell] = hasSeveralOwners ? [.init(reader.owner(connection))] : []
+            let rest: [Table.Cell] = [
+                .init(ConnectionText.state(connection.state), ConnectionText.tone(connection)),
                 .init(connection.remote), .init(connection.interface ?? "–"), .init(since(connection.since)),
                 .init(connection.lastProof.map { "\(since($0)) ago" } ?? "–"), .init(connection.holder.rawValue),
                 .init(ConnectionText.remark(connection, now: now), .faint),
-            ])
+            ]
+            table.add([.init(connection.name)] + owner + rest)
         }
         return table.lines(style)
     }

@@ -6,7 +6,7 @@ public import DialtoneAPI
 public struct WatchLine: Hashable, Sendable {
     /// When.
     public let time: Timestamp
-    /// "network", or the connection's name.
+    /// "network", or the connection's name, with its owner where that is not the reader.
     public let subject: String
     /// What happened.
     public let text: String
@@ -31,9 +31,9 @@ public struct WatchLine: Hashable, Sendable {
     }
 
     /// A connection as it is, for a snapshot or after a gap.
-    public init(_ connection: ConnectionsAPI.Connection, at time: Timestamp) {
+    public init(_ connection: ConnectionsAPI.Connection, at time: Timestamp, for reader: Reader = Reader()) {
         self.time = time
-        subject = connection.name
+        subject = reader.subject(connection)
         let remark = ConnectionText.remark(connection, now: time)
         text =
             ConnectionText.state(connection.state)
@@ -82,13 +82,15 @@ public struct WatchLine: Hashable, Sendable {
     }
 
     /// An event of a connection.
-    public init(_ event: ConnectionsAPI.Event) { self.init(event, adding: nil) }
+    public init(_ event: ConnectionsAPI.Event, for reader: Reader = Reader()) {
+        self.init(event, adding: nil, for: reader)
+    }
 
     /// An event of a connection, and what else is to be said of it.
-    init(_ event: ConnectionsAPI.Event, adding addition: String?) {
+    init(_ event: ConnectionsAPI.Event, adding addition: String?, for reader: Reader) {
         let connection = event.connection
         time = event.time
-        subject = connection.name
+        subject = reader.subject(connection)
         if let wake = event.wake {
             (text, tone) = WakeText.line(wake)
             detail = "wake \(wake.number)"

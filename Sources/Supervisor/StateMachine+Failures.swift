@@ -93,7 +93,7 @@ extension ConnectionStateMachine {
         case .opened, .noPath, .pathAvailable, .pathMoved, .retryDue, .dialledTooOften, .serverAsked, .connected,
             .replaced, .resumed, .unanswered, .unverified, .verified, .remoteClosed, .localAddressRemoved, .adopted,
             .restarted, .taken, .parked, .arrived, .clientGone, .sessionOpened,
-            .openingFailed, .redialRequested, .policyChanged, .closeRequested:
+            .openingFailed, .redialRequested, .policyChanged, .closeRequested, .nameConfigured:
             .transient
         }
     }

@@ -64,6 +64,8 @@ public enum StatusReason: Hashable, Sendable {
     case policyChanged
     /// A user ended the connection.
     case closeRequested
+    /// The configuration names a connection of the same name and owner, and took this one's place.
+    case nameConfigured
 }
 
 extension StatusReason: CustomStringConvertible {
@@ -104,6 +106,7 @@ extension StatusReason: CustomStringConvertible {
         case .redialRequested: "redial requested"
         case .policyChanged: "policy changed"
         case .closeRequested: "close requested"
+        case .nameConfigured: "the configuration took its name over"
         }
     }
 
@@ -141,7 +144,8 @@ extension StatusReason: CustomStringConvertible {
         case .opened, .noPath, .pathAvailable, .pathMoved, .retryDue, .dialledTooOften, .serverAsked, .resolutionFailed,
             .dialFailed, .connected, .replaced, .resumed, .unanswered, .unverified, .verified, .remoteClosed,
             .flowFailed, .localAddressRemoved, .adopted, .restarted, .taken, .parked, .arrived, .clientGone,
-            .sessionOpened, .openingFailed, .redialRequested, .policyChanged, .closeRequested:
+            .sessionOpened, .openingFailed, .redialRequested, .policyChanged, .closeRequested,
+            .nameConfigured:
             nil
         }
     }

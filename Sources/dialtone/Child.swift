@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import CPlatform
+internal import DialtoneAPI
 internal import DialtoneClient
 internal import Glibc
 internal import Platform
@@ -26,7 +27,7 @@ struct Child: Sendable {
     let program: String
     /// The command as it was given.
     let arguments: [String]
-    let connection: String
+    let connection: ConnectionsAPI.Connection
     let epoch: Int
     let streams: Streams
 
@@ -113,14 +114,15 @@ struct Child: Sendable {
     private var environment: [String] {
         var all = Output.environment
         for name in ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"] { all[name] = nil }
-        all["DIALTONE_NAME"] = connection
+        all["DIALTONE_NAME"] = connection.name
+        all["DIALTONE_OWNER"] = connection.owner.map { "\($0)" }
         all["DIALTONE_EPOCH"] = "\(epoch)"
         switch streams {
         case .standard: break
         case .passed:
             all["LISTEN_FDS"] = "1"
             // A colon parts one name from the next.
-            all["LISTEN_FDNAMES"] = String(connection.map { $0 == ":" ? "_" : $0 })
+            all["LISTEN_FDNAMES"] = String(connection.name.map { $0 == ":" ? "_" : $0 })
         }
         return all.map { "\($0.key)=\($0.value)" }
     }

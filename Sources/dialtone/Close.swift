@@ -11,7 +11,10 @@ struct Close: AsyncParsableCommand {
     @Argument(help: "The connection's name.")
     var name: String
 
+    @OptionGroup
+    var owner: OwnerOption
+
     func run() async throws {
-        _ = try await DialtoneClient().call(ConnectionsAPI.Close.self, .init(name: name))
+        _ = try await DialtoneClient().call(ConnectionsAPI.Close.self, .init(name: name, owner: owner.number))
     }
 }

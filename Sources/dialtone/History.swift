@@ -24,12 +24,16 @@ struct History: AsyncParsableCommand {
     @Option(help: ArgumentHelp("Only what happened then or later.", valueName: "time"))
     var since: Since?
 
+    @OptionGroup
+    var owner: OwnerOption
+
     @Flag(help: "Write one JSON object a line: the replies of History as the socket carries them.")
     var json = false
 
     func run() async throws {
-        let parameters = ConnectionsAPI.History.Parameters(names: names.isEmpty ? nil : names, since: since?.time)
-        var story = HistoryStory(.init(day: Output.localDay, clock: Output.localTime))
+        let parameters = ConnectionsAPI.History.Parameters(
+            names: names.isEmpty ? nil : names, owner: owner.number, since: since?.time)
+        var story = HistoryStory(.init(day: Output.localDay, clock: Output.localTime), for: Output.reader)
         for try await entry in DialtoneClient().stream(ConnectionsAPI.History.self, parameters) {
             // The last reply is there to end the others.
             guard entry.time != nil else { continue }

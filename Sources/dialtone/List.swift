@@ -18,7 +18,7 @@ struct List: AsyncParsableCommand {
         if json {
             for connection in connections { try Output.write(json: connection) }
         } else {
-            Output.write(ConnectionTable(connections, now: .now()).lines(Output.style))
+            Output.write(ConnectionTable(connections, now: .now(), for: Output.reader).lines(Output.style))
         }
     }
 }

@@ -20,10 +20,17 @@ struct Park: AsyncParsableCommand {
     @OptionGroup
     var opening: OpeningOption
 
+    @OptionGroup
+    var owner: OwnerOption
+
+    /// Whose connection `dialtone take` took.
+    private static var ownerOfTaken: Int? { Output.environment["DIALTONE_OWNER"].flatMap { Int($0) } }
+
     func run() async throws {
         guard let epoch = epoch ?? Output.environment["DIALTONE_EPOCH"].flatMap({ Int($0) }) else {
             throw ValidationError("which flow is given back? Give --epoch, or set DIALTONE_EPOCH")
         }
-        try await DialtoneClient().park(name, epoch: epoch, opening: opening.wire())
+        try await DialtoneClient().park(
+            name, owner: owner.number ?? Self.ownerOfTaken, epoch: epoch, opening: opening.wire())
     }
 }

@@ -12,6 +12,9 @@ struct Redial: AsyncParsableCommand {
     @Argument(help: "The connection's name.")
     var name: String
 
+    @OptionGroup
+    var owner: OwnerOption
+
     @Option(help: .init("How long the server asked to be left alone (Retry-After).", valueName: "seconds"))
     var after: Int?
 
@@ -23,6 +26,7 @@ struct Redial: AsyncParsableCommand {
 
     func run() async throws {
         _ = try await DialtoneClient().call(
-            ConnectionsAPI.Redial.self, .init(name: name, afterMilliseconds: after.map { $0 * 1000 }))
+            ConnectionsAPI.Redial.self,
+            .init(name: name, owner: owner.number, afterMilliseconds: after.map { $0 * 1000 }))
     }
 }

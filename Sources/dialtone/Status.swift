@@ -25,7 +25,7 @@ struct Status: AsyncParsableCommand {
         if json {
             try Output.write(json: Document(path: path, connections: connections))
         } else {
-            let screen = StatusScreen(path: path, connections: connections, now: .now())
+            let screen = StatusScreen(path: path, connections: connections, now: .now(), for: Output.reader)
             Output.write(screen.lines(Output.style))
         }
     }

@@ -9,9 +9,9 @@ struct Take: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Run a command with a connection as its standard input and output.",
         discussion: """
-            The command finds $DIALTONE_NAME and $DIALTONE_EPOCH in its environment. When it ends with 0, it has \
-            left a session on the connection, between two messages, and the agent keeps that alive from then on. When \
-            it ends otherwise, or by a signal, nothing is known of the session.
+            The command finds $DIALTONE_NAME, $DIALTONE_OWNER and $DIALTONE_EPOCH in its environment. When it ends \
+            with 0, it has left a session on the connection, between two messages, and the agent keeps that alive \
+            from then on. When it ends otherwise, or by a signal, nothing is known of the session.
 
             Exit status: the command's; 128 and the signal's number when a signal ended it; 127 when there is no such \
             command, 126 when it cannot be run; else as of the other commands.
@@ -29,6 +29,9 @@ struct Take: AsyncParsableCommand {
 
     @OptionGroup
     var opening: OpeningOption
+
+    @OptionGroup
+    var owner: OwnerOption
 
     @Argument(parsing: .postTerminator, help: "What to run, with its arguments.")
     var command: [String] = []
@@ -50,21 +53,26 @@ struct Take: AsyncParsableCommand {
         }
         let steps = try opening.wire()
         let client = DialtoneClient()
-        let flow = try await client.take(name)
-        let (epoch, isOver) = (flow.epoch, flow.isOver)
+        let flow = try await client.take(name, owner: owner.number)
+        let (epoch, isOver, owner) = (flow.epoch, flow.isOver, flow.connection.owner)
         let child = Child(
-            program: program, arguments: command, connection: name, epoch: epoch, streams: fd ? .passed : .standard)
+            program: program, arguments: command, connection: flow.connection, epoch: epoch,
+            streams: fd ? .passed : .standard)
         let status = try await child.run(with: flow)
         if status != 0 { throw ExitCode(status) }
         // Nothing is left on one that has ended. But so the agent knows that the command had it.
-        if isOver { try? await client.park(name, epoch: epoch) } else { try await park(epoch, leaving: steps, client) }
+        if isOver {
+            try? await client.park(name, owner: owner, epoch: epoch)
+        } else {
+            try await park(epoch, of: owner, leaving: steps, client)
+        }
     }
 
     private func park(
-        _ epoch: Int, leaving steps: [ConnectionsAPI.OpeningStep]?, _ client: DialtoneClient
+        _ epoch: Int, of owner: Int?, leaving steps: [ConnectionsAPI.OpeningStep]?, _ client: DialtoneClient
     ) async throws {
         do throws(DialtoneError) {
-            try await client.park(name, epoch: epoch, opening: steps)
+            try await client.park(name, owner: owner, epoch: epoch, opening: steps)
         } catch {
             guard case .refused(_, let failure) = error, failure.name == ConnectionsAPI.StaleEpoch.errorName else {
                 throw error

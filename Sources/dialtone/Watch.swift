@@ -16,18 +16,21 @@ struct Watch: AsyncParsableCommand {
     @Argument(help: "Connections to watch; by default all, and the network.")
     var names: [String] = []
 
+    @OptionGroup
+    var owner: OwnerOption
+
     @Flag(help: "Write one JSON object a line: the replies of MonitorPath and Monitor as the socket carries them.")
     var json = false
 
     func run() async throws {
         try await Output.endWithReader()
         // A connection of the socket for each stream: one holds its connection until it ends.
-        let (names, json) = (names, json)
+        let (names, owner, json) = (names, owner.number, json)
         try await withThrowingTaskGroup(of: Void.self) { group in
-            if names.isEmpty {
+            if names.isEmpty, owner == nil {
                 group.addTask { try await Self.watchNetwork(json: json) }
             }
-            group.addTask { try await Self.watchConnections(names, json: json) }
+            group.addTask { try await Self.watchConnections(names, of: owner, json: json) }
             // Neither ends by itself; what fails one, the agent's return does not mend.
             try await group.next()
             group.cancelAll()
@@ -48,10 +51,11 @@ struct Watch: AsyncParsableCommand {
         }
     }
 
-    private static func watchConnections(_ names: [String], json: Bool) async throws {
+    private static func watchConnections(_ names: [String], of owner: Int?, json: Bool) async throws {
         var sequence: Int?
         try await acrossRestarts { heard in
-            let parameters = ConnectionsAPI.Monitor.Parameters(names: names.isEmpty ? nil : names, after: sequence)
+            let parameters = ConnectionsAPI.Monitor.Parameters(
+                names: names.isEmpty ? nil : names, owner: owner, after: sequence)
             for try await reply in DialtoneClient().stream(ConnectionsAPI.Monitor.self, parameters) {
                 heard()
                 sequence = reply.sequence
@@ -67,10 +71,10 @@ struct Watch: AsyncParsableCommand {
         if json {
             try Output.write(json: reply)
         } else if let event = reply.event {
-            write(WatchLine(event))
+            write(WatchLine(event, for: Output.reader))
         } else {
             if reply.kind == .gap { write(WatchLine(gapAt: .now())) }
-            for connection in reply.connections { write(WatchLine(connection, at: .now())) }
+            for connection in reply.connections { write(WatchLine(connection, at: .now(), for: Output.reader)) }
         }
     }
 

@@ -91,7 +91,8 @@ struct TaggedFieldsTests {
 struct AgentStateTests {
     @Test func `an event is told as it was, whichever run of the agent tells it`() throws {
         let connection = ConnectionsAPI.Connection(
-            name: "office", remote: "wss://192.0.2.7/?token=x", epoch: 7, state: .verifying, reason: "a reason",
+            name: "office", owner: 1000, remote: "wss://192.0.2.7/?token=x", epoch: 7, state: .verifying,
+            reason: "a reason",
             holder: .client, session: .unknown, since: .init(milliseconds: -1), localAddress: "192.0.2.1:5",
             remoteAddress: "[2001:db8::7]:5060", interface: "wlan0",
             security: .init(
@@ -153,15 +154,36 @@ struct AgentStateTests {
     @Test func `the last word on a connection holds`() {
         let state = state(
             [.connection(.sample("a")), .connection(.sample("b", number: 1))], [.connection(.sample("b", number: 2))],
-            [.connection(.sample("c")), .removed("a")])
-        #expect(Array(state.connections.keys) == ["b", "c"])
-        #expect(state.connections["b"]?.storeNumbers == [2])
+            [.connection(.sample("c")), .removed(ConnectionKey("a", of: 1000))])
+        #expect(state.connections.keys.map(\.name) == ["b", "c"])
+        #expect(state.connections[ConnectionKey("b", of: 1000)]?.storeNumbers == [2])
+    }
+
+    @Test func `namesakes of several owners are kept apart`() {
+        var others = KeptConnection.sample("office", number: 8)
+        others.owner = 1001
+        let both = state([.connection(.sample("office", number: 7)), .connection(others)])
+        #expect(both.connections.values.map(\.storeNumbers) == [[7], [8]])
+        let left = state(
+            [.connection(.sample("office")), .connection(others)], [.removed(ConnectionKey("office", of: 1000))],
+            [.event(.init(sequence: 5, event: .sample(epoch: 9)))])
+        #expect(left.connections.keys.map(\.owner) == [1001])
+        #expect(left.connections.values.map(\.flows.epoch) == [3], "another's events are not its own")
+    }
+
+    @Test func `an earlier version's word on a connection that ended holds, whoever owned it`() {
+        var state = state([.connection(.sample("a")), .connection(.sample("b"))])
+        var fields = FieldWriter()
+        fields.put(3, "a")
+        state.apply(fields.bytes[...])
+        #expect(state.connections.keys.map(\.name) == ["b"])
+        #expect(state.unreadable == 0)
     }
 
     @Test func `a flow that was spoken of is never numbered again`() {
         let state = state([.connection(.sample())], [.event(.init(sequence: 5, event: .sample(epoch: 9)))])
-        #expect(state.connections["office"]?.flows.epoch == 9)
-        #expect(state.connections["office"]?.flows.standing?.adoption.epoch == 3)
+        #expect(state.connections[ConnectionKey("office", of: 1000)]?.flows.epoch == 9)
+        #expect(state.connections[ConnectionKey("office", of: 1000)]?.flows.standing?.adoption.epoch == 3)
     }
 
     @Test func `events before a hole are of no use to anybody`() {
@@ -192,7 +214,8 @@ struct StateLogTests {
     private static let records: [[UInt8]] = [
         AgentState.record([.latest(100), .connection(.sample())]),
         AgentState.record([.event(.init(sequence: 101, event: .sample()))]),
-        AgentState.record([.event(.init(sequence: 102, event: .sample())), .removed("office")]),
+        AgentState.record([.event(.init(sequence: 102, event: .sample())), .removed(ConnectionKey("office", of: 1000))]
+        ),
     ]
 
     private static let file = StateLog.header(generation: 3) + records.flatMap(StateLog.frame)

@@ -180,6 +180,28 @@ struct SeveralUsersTests {
         #expect(bench.registry.count == 1)
     }
 
+    @Test func `names are by owner, and nobody learns from them what others have`() async throws {
+        let bench = ServiceBench()
+        try await bench.open("office")
+        try await bench.open("office", for: .nobody)
+        let made = [try await bench.open(), try await bench.open(for: .nobody)]
+        #expect(made == ["192.0.2.7", "192.0.2.7"])
+        let (root, nobody) = (try bench.client(), try bench.client(.nobody))
+        let seen = try await root.ask(ConnectionsAPI.List.self, .init()).connections
+        #expect(seen.map(\.owner) == [0, 65534, 0, 65534])
+        let nobodys = try await bench.client().monitor(names: ["office"], owner: 65534).one()
+        #expect(nobodys.connections.map(\.owner) == [65534])
+        let _: ConnectionsAPI.NoSuchConnection = try await nobody.refusal(
+            of: ConnectionsAPI.Redial.self, .init(name: "office", owner: 0))
+        for owner in [-1, 1 << 32] {
+            let invalid: VarlinkService.InvalidParameter = try await root.refusal(
+                of: ConnectionsAPI.Close.self, .init(name: "office", owner: owner))
+            #expect(invalid.parameter == "owner")
+        }
+        _ = try await root.ask(ConnectionsAPI.Close.self, .init(name: "office", owner: 65534))
+        #expect(bench.registry.visible(to: 0).filter { $0.name == "office" }.map(\.owner) == [0])
+    }
+
     @Test func `a monitor tells of one's own, and its numbers have holes where others' were`() async throws {
         let bench = ServiceBench()
         try await bench.open("roots")

@@ -49,8 +49,8 @@ private final class DeputyBench {
         let daemon = try VarlinkConnection.connect(to: "\(directory)/socket")
         defer { daemon.close() }
         let parameters = DeputyAPI.Wake.Parameters(
-            connection: connection, means: WakeMeans.exec.rawValue, wake: 41, attempt: 1, reasons: [], epoch: epoch,
-            process: nil, fileDescriptor: nil)
+            connection: connection, owner: Int(geteuid()), means: WakeMeans.exec.rawValue, wake: 41, attempt: 1,
+            reasons: [], epoch: epoch, process: nil, fileDescriptor: nil)
         let result: Result<VarlinkAnswer<DeputyAPI.Wake>, VarlinkCallError> =
             try await answer("the deputy's answer") { done in
                 daemon.callWithDescriptors(DeputyAPI.Wake.self, parameters, nil, done)
@@ -66,12 +66,13 @@ private final class DeputyBench {
 
     /// What came of an attempt, in words.
     func wake(
-        _ connection: String, by means: WakeMeans, process: ProcessHandle? = nil, socket: CInt? = nil
+        _ connection: String, of owner: UInt32 = geteuid(), by means: WakeMeans, process: ProcessHandle? = nil,
+        socket: CInt? = nil
     ) async throws -> String {
         // The daemon's own idea of the targets counts for nothing.
         let order = WakeOrder(
             WakeAttempt(wake: 41, attempt: 1, means: means, reasons: [.data, .reconnected]), WakeTargets(),
-            connection: connection, owner: 0, epoch: 3, socketPath: "/elsewhere")
+            connection: connection, owner: owner, epoch: 3, socketPath: "/elsewhere")
         return try await answer("the deputy's answer") { completion in
             client.perform(order, process: process, socket: socket, ended: { [weak self] in self?.ends.append($0) }) {
                 switch $0 {
@@ -195,12 +196,20 @@ struct DeputyTests {
         #expect(answers.last == "launched too often in a short time" || answers.last == "launched", "in a slow minute")
     }
 
+    @Test func `another user's connection of a configured name is not the configured one`() async throws {
+        let bench = try DeputyBench([connection("office") { $0.signal = SIGUSR1 }])
+        let box = try Sleeping()
+        let refusal = "root's configuration gives office to user \(geteuid())"
+        #expect(try await bench.wake("office", of: 4711, by: .signal, process: box.process) == refusal)
+        #expect(box.process.isAlive)
+    }
+
     @Test func `it signals a process of the owner's, by the descriptor that the daemon has`() async throws {
         let bench = try DeputyBench([
             connection("office") { $0.signal = SIGUSR1 }, connection("others", of: 4711) { $0.signal = SIGUSR1 },
         ])
         let box = try Sleeping()
-        #expect(try await bench.wake("others", by: .signal, process: box.process).contains("another user's"))
+        #expect(try await bench.wake("others", of: 4711, by: .signal, process: box.process).contains("another user's"))
         #expect(box.process.isAlive)
         #expect(try await bench.wake("office", by: .signal, process: box.process) == "done")
         try await eventually("it got the signal") { box.end == .killed(signal: SIGUSR1) }

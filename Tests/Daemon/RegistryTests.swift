@@ -51,6 +51,9 @@ final class RegistryBench {
 
     func names(visibleTo user: UInt32 = 0) -> [String] { registry.visible(to: user).map(\.name) }
 
+    /// What happened before is of no interest any more.
+    func forget() { events = [] }
+
     /// What happened since the last call: `office opened`.
     func story() -> [String] {
         defer { events = [] }
@@ -132,13 +135,51 @@ struct RegistryTests {
         #expect(bench.story().isEmpty)
     }
 
-    @Test func `a name that is taken is refused, whoever has it`() throws {
+    @Test func `a name is taken for its owner alone`() throws {
         let bench = RegistryBench()
         try bench.open("office", owner: 1000)
         #expect(throws: RegistryError.nameTaken) { try bench.open("office", owner: 1000) }
-        #expect(throws: RegistryError.nameTaken) { try bench.open("office", owner: 1001) }
-        try bench.registry.close("office", for: 1000)
         #expect(try bench.open("office", owner: 1001) == "office")
+        #expect(bench.registry.count == 2)
+        try bench.registry.close("office", for: 1000)
+        #expect(bench.names(visibleTo: 1000) == [])
+        #expect(bench.names(visibleTo: 1001) == ["office"])
+    }
+
+    @Test func `root's own connection of a name comes first, then the only one, and namesakes are told apart by owner`()
+        throws
+    {
+        let bench = RegistryBench()
+        for owner: UInt32 in [0, 1000, 1001] { try bench.open("office", owner: owner) }
+        func owners() -> [UInt32] { bench.registry.visible(to: 0).map(\.owner) }
+        try bench.registry.close("office", for: 0)
+        #expect(owners() == [1000, 1001])
+        #expect(throws: RegistryError.ambiguous(owners: [1000, 1001])) { try bench.registry.close("office", for: 0) }
+        try bench.registry.redial(ConnectionReference("office", of: 1001), for: 0)
+        try bench.registry.close(ConnectionReference("office", of: 1001), for: 0)
+        #expect(owners() == [1000])
+        #expect(throws: RegistryError.noSuchConnection) {
+            try bench.registry.close(ConnectionReference("office", of: 0), for: 0)
+        }
+        try bench.registry.close("office", for: 0)
+        #expect(owners() == [])
+    }
+
+    @Test func `a user who names another owner finds nothing`() throws {
+        let bench = RegistryBench()
+        for owner: UInt32 in [1000, 1001] { try bench.open("office", owner: owner) }
+        #expect(throws: RegistryError.noSuchConnection) {
+            try bench.registry.close(ConnectionReference("office", of: 1001), for: 1000)
+        }
+        try bench.registry.close(ConnectionReference("office", of: 1000), for: 1000)
+        #expect(bench.registry.visible(to: 0).map(\.owner) == [1001])
+    }
+
+    @Test func `a made-up name says nothing of the names that others have`() throws {
+        let bench = RegistryBench()
+        #expect(try bench.open(owner: 1000) == "192.0.2.7")
+        #expect(try bench.open(owner: 1001) == "192.0.2.7")
+        #expect(try bench.open(owner: 1001) == "192.0.2.7-2")
     }
 
     @Test func `a user sees and touches what is the user's, and root all`() throws {

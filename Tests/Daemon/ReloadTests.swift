@@ -101,14 +101,30 @@ struct ReloadTests {
         #expect(bench.names(visibleTo: 1001) == ["office"])
     }
 
-    @Test func `a name that a client has stays the client's until it is closed and the files are read again`() throws {
+    @Test func `another user's connection of the name neither keeps a configured one from starting nor is touched`()
+        throws
+    {
         let bench = RegistryBench()
         try bench.open("office", owner: 1001)
+        _ = bench.story()
         let wanted = [bench.configured("office", try bench.policy("tcp://192.0.2.9:1"), owner: 1000)]
-        #expect(bench.registry.reconcile(with: wanted) == ["office"])
-        #expect(bench.names(visibleTo: 1001) == ["office"])
-        try bench.registry.close("office", for: 1001)
-        #expect(bench.registry.reconcile(with: wanted) == [])
+        #expect(bench.registry.reconcile(with: wanted).isEmpty)
+        #expect(bench.story() == ["office opened"])
         #expect(bench.names(visibleTo: 1000) == ["office"])
+        #expect(bench.names(visibleTo: 1001) == ["office"])
+    }
+
+    @Test func `a configured connection takes its name over from a client of its owner, and says so`() throws {
+        let bench = RegistryBench(connectionsPerUser: 1)
+        try bench.open("office", owner: 1000)
+        bench.forget()
+        let wanted = [bench.configured("office", try bench.policy("tcp://192.0.2.9:1"), owner: 1000)]
+        #expect(bench.registry.reconcile(with: wanted).map { "\($0)" }.description.contains("office"))
+        let told = bench.events.map { "\($0.event.wireKind.rawValue): \($0.event.reason)" }
+        #expect(told == ["closed: the configuration took its name over", "opened: opened"])
+        #expect(bench.registry.visible(to: 1000).map { $0.wire?.remote } == ["tcp://192.0.2.9:1"])
+        #expect(bench.registry.reconcile(with: wanted).isEmpty, "once")
+        #expect(throws: RegistryError.nameTaken) { try bench.open("office", owner: 1000) }
+        try bench.open("other", owner: 1000)
     }
 }

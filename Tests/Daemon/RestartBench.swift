@@ -116,18 +116,19 @@ final class RestartBench {
             given: parameters.encoded)
     }
 
-    func connection(_ name: String) -> ConnectionsAPI.Connection? {
-        registry.visible(to: 0).first { $0.name == name }?.wire
+    func connection(_ name: String, of owner: UInt32? = nil) -> ConnectionsAPI.Connection? {
+        registry.visible(to: 0).first { $0.name == name && $0.owner == owner ?? $0.owner }?.wire
     }
 
     /// Waits until a connection is as the test wants it, by the events of the process that runs.
-    func wait(for name: String, _ awaited: String, _ isRight: @escaping (ConnectionsAPI.Connection) -> Bool)
-        async throws
-    {
+    func wait(
+        for name: String, _ awaited: String, of owner: UInt32? = nil,
+        _ isRight: @escaping (ConnectionsAPI.Connection) -> Bool
+    ) async throws {
         try await answer("\(name) to be \(awaited)") { done in
             var isDone = false
             let look = { @AgentQueue [weak self] in
-                guard !isDone, self?.connection(name).map(isRight) ?? false else { return }
+                guard !isDone, self?.connection(name, of: owner).map(isRight) ?? false else { return }
                 isDone = true
                 done(())
             }

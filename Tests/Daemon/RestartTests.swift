@@ -339,6 +339,25 @@ struct RestartTests {
         try await bench.wait(for: "b", "dialled anew") { $0.state == .ready && $0.epoch == 2 }
     }
 
+    @Test func `namesakes of two users both go on with their flows`() async throws {
+        let (bench, listener) = (try RestartBench(), try LoopbackListener())
+        var peers: [CInt] = []
+        for owner: UInt32 in [1000, 1001] {
+            try bench.open("office", "tcp://127.0.0.1:\(listener.port)", owner: owner)
+            try await bench.wait(for: "office", "ready for \(owner)", of: owner) { $0.state == .ready }
+            peers.append(try listener.accept().release())
+        }
+        defer { for peer in peers { close(peer) } }
+        try bench.kill()
+        #expect(bench.resumption.flows == 2)
+        #expect(bench.registry.visible(to: 0).map(\.owner) == [1000, 1001])
+        #expect(bench.events.map(\.event.reason) == [.restarted(.kept), .restarted(.kept)])
+        try bench.registry.close("office", for: 1001)
+        try bench.kill()
+        #expect(bench.registry.visible(to: 0).map(\.owner) == [1000])
+        #expect(bench.connection("office")?.epoch == 1)
+    }
+
     @Test func `a state that cannot be read begins a new life, and leaves nothing of the old one`() async throws {
         let (bench, server) = try await ready()
         let sequence = bench.registry.journal.latest
@@ -401,7 +420,7 @@ extension RestartBench {
             let count = pread(entry.descriptor, &bytes, bytes.count, 0)
             return try? StateLog.read(Array(bytes.prefix(max(count, 0))))
         }
-        return readings.max { $0.generation < $1.generation }?.state.connections[name]
+        return readings.max { $0.generation < $1.generation }?.state.connections[ConnectionKey(name, of: 1000)]
     }
 
     /// What happened in this process: `office opened`.

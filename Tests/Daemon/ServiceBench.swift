@@ -137,8 +137,10 @@ extension VarlinkConnection {
     }
 
     /// Follows the connections.
-    func monitor(names: [String]? = nil, after: Int? = nil) -> VarlinkReplies<ConnectionsAPI.Monitor> {
-        stream(ConnectionsAPI.Monitor.self, .init(names: names, after: after))
+    func monitor(
+        names: [String]? = nil, owner: Int? = nil, after: Int? = nil
+    ) -> VarlinkReplies<ConnectionsAPI.Monitor> {
+        stream(ConnectionsAPI.Monitor.self, .init(names: names, owner: owner, after: after))
     }
 }
 

@@ -16,7 +16,8 @@ import Varlink
     ]
     private static let errors: [any VarlinkErrorReply.Type] = [
         NetworkAPI.InvalidTarget.self, NetworkAPI.QuotaExceeded.self,
-        ConnectionsAPI.NoSuchConnection.self, ConnectionsAPI.NameTaken.self, ConnectionsAPI.NotOwner.self,
+        ConnectionsAPI.NoSuchConnection.self, ConnectionsAPI.AmbiguousName.self, ConnectionsAPI.NameTaken.self,
+        ConnectionsAPI.NotOwner.self,
         ConnectionsAPI.InvalidRemote.self, ConnectionsAPI.QuotaExceeded.self, ConnectionsAPI.StaleEpoch.self,
         ConnectionsAPI.InvalidOpening.self, ConnectionsAPI.NotReady.self, ConnectionsAPI.InvalidTimeout.self,
         ConnectionsAPI.HeldByClient.self,

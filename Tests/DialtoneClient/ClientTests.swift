@@ -47,6 +47,7 @@ import Varlink
         DialtoneError.notRunning(paths: ["/a", "/b"]), .accessDenied(path: "/a"), .busy(path: "/a"),
         .unreachable(SystemError("connecting to /a", code: ENAMETOOLONG)),
         .refused(method: "a.B", VarlinkFailure(ConnectionsAPI.NameTaken(name: "x"))),
+        .refused(method: "a.B", VarlinkFailure(ConnectionsAPI.AmbiguousName(name: "x", owners: [5, 6]))),
         .refused(method: "a.B", VarlinkFailure(ConnectionsAPI.NotOwner(name: "x"))),
         .refused(method: "a.B", VarlinkFailure(ConnectionsAPI.InvalidRemote(remote: "x", reason: "y"))),
         .refused(method: "a.B", VarlinkFailure(ConnectionsAPI.QuotaExceeded(limit: 5))),

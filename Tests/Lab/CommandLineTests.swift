@@ -152,7 +152,7 @@ struct CommandLineTests {
         }
         let taken = try await home.dialtone("open", "tcp://192.0.2.1:1", "--name", "192.0.2.1", on: machine)
         #expect(taken.exit == .status(1))
-        #expect(taken.error.contains("There is a connection \"192.0.2.1\" already"), "\(taken)")
+        #expect(taken.error.contains("This user has a connection \"192.0.2.1\" already"), "\(taken)")
         let unfit = try await home.dialtone("open", "tcp://192.0.2.1:1", "--name", "a b", on: machine)
         #expect(unfit.exit == .status(1))
         #expect(unfit.error.contains("\"name\""), "\(unfit)")

@@ -7,6 +7,16 @@ import Testing
 
 @Suite("Connections in words")
 struct ConnectionTests {
+    @Test func `namesakes of several users stand in the table with their owners`() {
+        let connections = [1000, 1001].map { owner in Sample.connection("office") { $0.owner = owner } }
+        let reader = Reader(user: 0) { $0 == 1000 ? "alice" : "\($0)" }
+        let lines = ConnectionTable(connections, now: Sample.noon, for: reader).lines(Sample.plain)
+        let cells = lines.map { Array($0.split(separator: " ").prefix(2)) }
+        #expect(cells == [["NAME", "OWNER"], ["office", "alice"], ["office", "1001"]])
+        let alone = ConnectionTable(Array(connections.prefix(1)), now: Sample.noon, for: reader).lines(Sample.plain)
+        #expect(alone.first?.contains("OWNER") == false)
+    }
+
     @Test func `the status is the network's line and a row for each connection`() {
         let connections = [
             Sample.connection("office", .ready, since: 11_520) {

@@ -11,6 +11,14 @@ struct WatchLineTests {
         line.line(style) { _ in "14:02:11.042" }
     }
 
+    @Test func `another's connection is told with its owner, one's own without`() {
+        let office = Sample.connection("office") { $0.owner = 1000 }
+        func subject(for user: Int?) -> String {
+            WatchLine(Sample.event(.state, office), for: Reader(user: user) { _ in "alice" }).subject
+        }
+        #expect([0, 1000, nil].map(subject) == ["office (alice)", "office", "office"])
+    }
+
     @Test func `a change of the network names what changed`() {
         let line = WatchLine(
             network: Sample.path(.unsatisfied, .noCarrier), changes: ["status", "interface"], at: Sample.noon)

@@ -33,6 +33,7 @@ final class Deputy {
     private final class Request {
         let exchange: VarlinkExchange<DeputyAPI.Wake>
         let connection: String
+        let owner: Int
         let attempt: WakeAttempt
         let epoch: UInt64
         let process: ProcessHandle?
@@ -46,6 +47,7 @@ final class Deputy {
             }
             self.exchange = exchange
             connection = parameters.connection
+            owner = parameters.owner
             attempt = WakeAttempt(
                 wake: UInt64(clamping: parameters.wake), attempt: parameters.attempt, means: means,
                 reasons: parameters.reasons.compactMap { WakeReason(rawValue: $0) })
@@ -142,6 +144,10 @@ final class Deputy {
         guard let settings = configuration.connections.first(where: { $0.name == name }), let wake = settings.wake,
             wake.targets.means.contains(means)
         else { return finish(request, .failed("root's configuration names no \(means.rawValue) for \(name)")) }
+        let owner = settings.owner ?? request.exchange.peer.uid
+        guard request.owner == Int(owner) else {
+            return finish(request, .failed("root's configuration gives \(name) to user \(owner)"))
+        }
         if means == .exec, let (process, epoch) = running[name], epoch == request.epoch,
             waiting[process.number] == nil
         {
@@ -153,7 +159,7 @@ final class Deputy {
         if means == .exec, let refusal = refusal(to: name) { return finish(request, .failed(refusal)) }
         if means == .exec { launching.insert(name) }
         let order = WakeOrder(
-            request.attempt, wake.targets, connection: name, owner: settings.owner ?? request.exchange.peer.uid,
+            request.attempt, wake.targets, connection: name, owner: owner,
             epoch: request.epoch, socketPath: socketPath)
         activator.perform(
             order, process: request.process, socket: request.socketNumber,

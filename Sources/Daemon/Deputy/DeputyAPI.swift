@@ -14,10 +14,12 @@ enum DeputyAPI {
         # alone.
         interface org.dialtone.Deputy
 
-        # Attempts to wake the client of a connection. "process" is the place of a descriptor of the process that parked
-        # it, "fileDescriptor" that of its socket. The reply has a descriptor of the program that was launched.
-        method Wake(connection: string, means: (signal, thaw, unit, exec), wake: int, attempt: int, reasons: []string,
-          epoch: int, process: ?int, fileDescriptor: ?int) -> (process: ?int, number: ?int)
+        # Attempts to wake the client of a connection, which root's files must give to "owner": names are by owner, and
+        # a client of another user may have one of the same name. "process" is the place of a descriptor of the process
+        # that parked it, "fileDescriptor" that of its socket. The reply has a descriptor of the program that was
+        # launched.
+        method Wake(connection: string, owner: int, means: (signal, thaw, unit, exec), wake: int, attempt: int,
+          reasons: []string, epoch: int, process: ?int, fileDescriptor: ?int) -> (process: ?int, number: ?int)
 
         # Replies when a program that was launched has ended, with its exit status or the signal that ended it.
         method Await(number: int) -> (status: ?int, signal: ?int)
@@ -32,6 +34,7 @@ enum DeputyAPI {
 
         struct Parameters: VarlinkParameters {
             var connection: String
+            var owner: Int
             var means: String
             var wake: Int
             var attempt: Int
@@ -41,7 +44,7 @@ enum DeputyAPI {
             var fileDescriptor: Int?
 
             enum CodingKeys: String, CodingKey, CaseIterable {
-                case connection, means, wake, attempt, reasons, epoch, process, fileDescriptor
+                case connection, owner, means, wake, attempt, reasons, epoch, process, fileDescriptor
             }
         }
 

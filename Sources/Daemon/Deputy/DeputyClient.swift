@@ -117,8 +117,9 @@ extension ProgramEnd {
 extension DeputyAPI.Wake.Parameters {
     fileprivate init(_ order: WakeOrder) {
         self.init(
-            connection: order.connection, means: order.attempt.means.rawValue, wake: Int(clamping: order.attempt.wake),
-            attempt: order.attempt.attempt, reasons: order.attempt.reasons.map(\.rawValue),
+            connection: order.connection, owner: Int(order.owner), means: order.attempt.means.rawValue,
+            wake: Int(clamping: order.attempt.wake), attempt: order.attempt.attempt,
+            reasons: order.attempt.reasons.map(\.rawValue),
             epoch: Int(clamping: order.epoch))
     }
 }

@@ -19,7 +19,7 @@ struct AgentState {
         /// A connection is this from now on.
         case connection(KeptConnection)
         /// A connection is supervised no longer.
-        case removed(String)
+        case removed(ConnectionKey)
         /// A process of the agent began.
         case started
         /// It has run for long enough for whatever ends it now to have another cause than this state.
@@ -29,7 +29,7 @@ struct AgentState {
     }
 
     /// The connections, in the order in which they were opened.
-    private(set) var connections: OrderedDictionary<String, KeptConnection> = [:]
+    private(set) var connections: OrderedDictionary<ConnectionKey, KeptConnection> = [:]
     /// The newest events, numbered without a hole.
     private(set) var events: [NumberedEvent] = []
     /// The number of the newest event, kept or not.
@@ -42,10 +42,12 @@ struct AgentState {
     private enum Field {
         static let event = 1
         static let connection = 2
-        static let removed = 3
+        /// By name alone, as earlier versions wrote it, where a name was one user's.
+        static let removedName = 3
         static let started = 4
         static let settled = 5
         static let latest = 6
+        static let removed = 7
     }
 
     /// Nothing is known.
@@ -62,7 +64,7 @@ struct AgentState {
                     inner.put(2, numbered.event.bytes)
                 }
             case .connection(let connection): fields.put(Field.connection, connection.write)
-            case .removed(let name): fields.put(Field.removed, name)
+            case .removed(let key): fields.put(Field.removed, key.write)
             case .started: fields.put(Field.started, 1)
             case .settled: fields.put(Field.settled, 1)
             case .latest(let sequence): fields.put(Field.latest, sequence)
@@ -94,8 +96,11 @@ struct AgentState {
         case Field.event: try append(value.fields())
         case Field.connection:
             let connection = try KeptConnection(value.fields())
-            connections[connection.name] = connection
-        case Field.removed: connections[try value.text()] = nil
+            connections[connection.key] = connection
+        case Field.removed: connections[try ConnectionKey(value.fields())] = nil
+        case Field.removedName:
+            let name = try value.text()
+            connections.removeAll { $0.key.name == name }
         case Field.started: unsettledStarts += 1
         case Field.settled: unsettledStarts = 0
         case Field.latest: latest = max(latest, try value.unsigned())
@@ -119,11 +124,36 @@ struct AgentState {
         do throws(DamagedState) {
             let event = try KeptEvent(bytes: bytes)
             events.append(NumberedEvent(sequence: sequence, event: event))
-            connections[event.name]?.flows.epoch.raise(to: event.epoch)
+            connections[ConnectionKey(event.name, of: event.owner)]?.flows.epoch.raise(to: event.epoch)
         } catch {
             events = []
             throw error
         }
+    }
+}
+
+extension ConnectionKey {
+    private enum Field {
+        static let owner = 1
+        static let name = 2
+    }
+
+    fileprivate func write(_ fields: inout FieldWriter) {
+        fields.put(Field.owner, UInt64(owner))
+        fields.put(Field.name, name)
+    }
+
+    fileprivate init(_ fields: FieldReader) throws(DamagedState) {
+        var (fields, owner, name) = (fields, UInt32?.none, String?.none)
+        while let (field, value) = try fields.next() {
+            switch field {
+            case Field.owner: owner = try value.unsigned(as: UInt32.self)
+            case Field.name: name = try value.text()
+            default: break
+            }
+        }
+        guard let owner, let name else { throw DamagedState() }
+        self.init(name, of: owner)
     }
 }
 

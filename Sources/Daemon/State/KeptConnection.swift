@@ -39,6 +39,9 @@ struct KeptConnection: Hashable {
     /// The wake that has not been acknowledged.
     var wake: StandingWake?
 
+    /// What tells it from all others.
+    var key: ConnectionKey { ConnectionKey(name, of: owner) }
+
     private enum Field {
         static let name = 1
         static let owner = 2

@@ -120,6 +120,7 @@ struct KeptEvent: Hashable {
             }
         }
         guard let owner, !connection.name.isEmpty, !event.kind.rawValue.isEmpty else { throw DamagedState() }
+        connection.owner = Int(owner)
         event.connection = connection
         return (owner, event)
     }

@@ -66,7 +66,7 @@ public struct SilentLoss: Sendable {
         case .opened, .noPath, .pathAvailable, .pathMoved, .retryDue, .dialledTooOften, .serverAsked, .resolutionFailed,
             .dialFailed, .connected, .replaced, .resumed, .unverified, .verified, .remoteClosed, .flowFailed,
             .localAddressRemoved, .adopted, .restarted, .taken, .parked, .arrived, .clientGone, .sessionOpened,
-            .openingFailed, .redialRequested, .policyChanged, .closeRequested:
+            .openingFailed, .redialRequested, .policyChanged, .closeRequested, .nameConfigured:
             false
         }
     }

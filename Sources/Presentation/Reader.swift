@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import DialtoneAPI
+
+/// Who reads. Names are by owner, and root sees the connections of all: those of others are shown with their owner.
+public struct Reader: Sendable {
+    private let user: Int?
+    private let userName: @Sendable (Int) -> String
+
+    /// A reader.
+    ///
+    /// - Parameters:
+    ///   - user: the reader's number; `nil` for one to whom owners say nothing.
+    ///   - userName: the name of a user, or the number where there is none.
+    public init(user: Int? = nil, userName: @escaping @Sendable (Int) -> String = { "\($0)" }) {
+        self.user = user
+        self.userName = userName
+    }
+
+    /// The connection's name, and its owner where that is another user.
+    func subject(_ connection: ConnectionsAPI.Connection) -> String {
+        guard let user, let owner = connection.owner, owner != user else { return connection.name }
+        return "\(connection.name) (\(userName(owner)))"
+    }
+
+    /// The name of a connection's owner.
+    func owner(_ connection: ConnectionsAPI.Connection) -> String { connection.owner.map(userName) ?? "–" }
+}
