@@ -113,12 +113,6 @@ final class ConnectionRegistry {
     /// What an earlier process supervised, until it is resumed.
     private var inherited: [KeptConnection]
 
-    /// The fewest events kept. A subscriber that reconnects after a second of a busy network resumes without a gap.
-    private static let fewestEvents = 1024
-    /// Events kept for each connection. When the network goes and returns, each makes four within one turn of the queue
-    /// (waiting, resolving, connecting, ready), and a subscriber that reads at its own pace must find them all.
-    private static let eventsPerConnection = 8
-
     /// No connections.
     ///
     /// - Parameter continuity: where everything is written down for the next process; `nil` where nothing outlives this
@@ -135,10 +129,8 @@ final class ConnectionRegistry {
         inherited = Array(state.connections.values)
         // Where nothing is known, above every number of a daemon that ran before on this boot; see docs/decisions/0005.
         let latest = state.latest > 0 ? state.latest : UInt64(BootClock.now() / .microseconds(1))
-        journal = EventJournal(
-            state.events.map(\.event), upTo: latest,
-            capacity: max(Self.fewestEvents, Self.eventsPerConnection * state.connections.count))
-        continuity?.write([.latest(journal.latest)])
+        journal = state.journal(upTo: latest)
+        continuity?.write([.latest(journal.latest), .lost(journal.losses)])
         continuity?.snapshot = { [unowned self] in snapshot }
     }
 
@@ -211,7 +203,7 @@ final class ConnectionRegistry {
             AgentQueue.async { self?.forgetIfOver(connection) }
         }
         connections[connection.key] = connection
-        resizeJournal()
+        journal.connectionCame(of: owner)
         return connection
     }
 
@@ -360,7 +352,7 @@ final class ConnectionRegistry {
 
     /// All that there is to be known, for the records to be written anew.
     private var snapshot: [[AgentState.Entry]] {
-        [[.latest(journal.latest)]]
+        [[.latest(journal.latest), .lost(journal.losses)]]
             + connections.values.compactMap { $0.kept.map { [.connection($0)] } }
             + journal.all.map { [.event(.init(sequence: $0.sequence, event: $0.event))] }
     }
@@ -388,7 +380,7 @@ final class ConnectionRegistry {
         connections[connection.key] = nil
         continuity?.write([.removed(connection.key)])
         if connection.origin == .client { quota.giveBack(for: connection.owner) }
-        resizeJournal()
+        journal.connectionWent(of: connection.owner)
     }
 
     private func record(_ recorded: RecordedEvent) {
@@ -406,7 +398,7 @@ final class ConnectionRegistry {
             continuity.write(entries)
             connections[recorded.key]?.changesAreWritten()
         }
-        _ = journal.append(event)
+        _ = journal.append(event, of: event.owner)
         for observer in observers { observer(recorded) }
         guard recorded.event.status.state == .closed, let connection = connections[recorded.key] else { return }
         // Not within its own event.
@@ -426,10 +418,6 @@ final class ConnectionRegistry {
         }
         continuity.write([.connection(kept)])
         connection.changesAreWritten()
-    }
-
-    private func resizeJournal() {
-        journal.reserve(max(Self.fewestEvents, Self.eventsPerConnection * connections.count))
     }
 
     /// A name that none of the owner's connections has: the remote's host, cut where it is longer than a name may be,

@@ -126,9 +126,13 @@ final class ConnectionsService {
         return (sequence, .reply(reply, continues: true))
     }
 
-    fileprivate func continuation(after sequence: UInt64) -> EventJournal<KeptEvent>.Continuation {
-        registry.journal.continuation(after: sequence)
+    fileprivate func continuation(
+        after sequence: UInt64, for user: UInt32
+    ) -> EventJournal<KeptEvent>.Continuation {
+        registry.journal.continuation(after: sequence, for: RegisteredConnection.ownerVisible(to: user))
     }
+
+    fileprivate var latest: UInt64 { registry.journal.latest }
 
     fileprivate func message(for entry: EventJournal<KeptEvent>.Entry) -> VarlinkMessage {
         if let encoded, encoded.sequence == entry.sequence { return encoded.message }
@@ -161,9 +165,10 @@ private final class ConnectionSubscription: VarlinkSubscription {
     func next() -> VarlinkMessage? {
         guard var cursor else { return tell(.snapshot) }
         while true {
-            switch service.continuation(after: cursor) {
+            switch service.continuation(after: cursor, for: stream.peer.uid) {
             case .upToDate:
-                self.cursor = cursor
+                // Others' events are no loss when they are dropped.
+                self.cursor = service.latest
                 return nil
             case .gap:
                 return tell(.gap)
@@ -178,7 +183,9 @@ private final class ConnectionSubscription: VarlinkSubscription {
 
     /// Whether the journal has something that was not looked at yet.
     var isBehind: Bool {
-        guard let cursor, case .upToDate = service.continuation(after: cursor) else { return true }
+        guard let cursor, case .upToDate = service.continuation(after: cursor, for: stream.peer.uid) else {
+            return true
+        }
         return false
     }
 

@@ -4,12 +4,14 @@ internal import DequeModule
 
 /// What happened to the connections, in order and numbered, as far back as there is room.
 ///
-/// Subscriptions keep no events of their own, only the number of the last one they told: however many there are and
-/// however slowly they read, this is all the memory they take. See docs/decisions/0005.
+/// Each user has room of their own: what one user does pushes out no event of another's. The numbers are one sequence
+/// over all users. Subscriptions keep no events of their own, only the number of the last one they told: however many
+/// there are and however slowly they read, this is all the memory they take. See docs/decisions/0005.
 struct EventJournal<Event> {
     /// An event and its number.
     struct Entry {
         let sequence: UInt64
+        let owner: UInt32
         let event: Event
     }
 
@@ -17,58 +19,184 @@ struct EventJournal<Event> {
     enum Continuation {
         /// This is the next event.
         case next(Entry)
-        /// Nothing has happened since.
+        /// Nothing that the reader may see has happened since.
         case upToDate
-        /// What followed is not kept any more, or the number is not one of this journal's.
+        /// Some of what followed is not kept any more, or the number is not one of this journal's.
         case gap
     }
 
-    private var entries: Deque<Entry> = []
-    private var capacity: Int
+    /// What is not kept: all up to a number, and of some users more.
+    struct Losses: Hashable {
+        /// Nothing is known of events up to this number, whoever's they were.
+        var beginning: UInt64
+        /// Up to which number events were dropped of each user of whom something is kept.
+        var byOwner: [UInt32: UInt64] = [:]
+        /// The same of all other users.
+        var ofOthers: UInt64 = 0
+
+        /// Up to which number a reader may have missed something; of all users where there is no `owner`.
+        func seen(by owner: UInt32?) -> UInt64 {
+            guard let owner else { return max(beginning, ofOthers, byOwner.values.max() ?? 0) }
+            return max(beginning, byOwner[owner] ?? ofOthers)
+        }
+    }
+
+    /// The limits.
+    struct Room {
+        /// The fewest events kept for a user. A subscriber that reconnects after a second of a busy network resumes
+        /// without a gap.
+        var fewest = 1024
+        /// Events kept for each of a user's connections. When the network goes and returns, each makes four within one
+        /// turn of the queue (waiting, resolving, connecting, ready), and a subscriber that reads at its own pace must
+        /// find them all.
+        var perConnection = 8
+        /// Users whose events are kept though they have no connection any more: more than use a machine in a day.
+        var mostOwners = 256
+        /// Events of all users together that are kept at least, some fifteen megabytes; then ``perConnection`` counts.
+        var most = 32_768
+    }
+
+    private struct Ring {
+        var entries: Deque<Entry> = []
+        var connections = 0
+        /// How many connections an earlier process had, which come back one after the other.
+        var expected = 0
+
+        /// The first entry after a number.
+        func first(after sequence: UInt64) -> Entry? {
+            var (low, high) = (0, entries.count)
+            while low < high {
+                let middle = (low + high) / 2
+                if entries[middle].sequence > sequence { high = middle } else { low = middle + 1 }
+            }
+            return low < entries.count ? entries[low] : nil
+        }
+    }
+
+    private let room: Room
+    private var rings: [UInt32: Ring] = [:]
+    private var count = 0
+    private var connections = 0
+    private let expected: Int
+    private var newest: Entry?
 
     /// The number of the newest event; before the first, the number that it will follow.
     private(set) var latest: UInt64
 
+    /// What is not kept any more.
+    private(set) var losses: Losses
+
     /// An empty journal whose first event has the number after `sequence`.
-    init(startingAfter sequence: UInt64, capacity: Int) {
-        latest = sequence
-        self.capacity = capacity
+    init(startingAfter sequence: UInt64, room: Room = Room()) {
+        self.init([], without: Losses(beginning: sequence), upTo: sequence, room: room)
     }
 
-    /// A journal that goes on with events of an earlier one, numbered without a hole up to `sequence`.
-    init(_ events: [Event], upTo sequence: UInt64, capacity: Int) {
-        self.init(startingAfter: sequence - UInt64(events.count), capacity: capacity)
-        for event in events { _ = append(event) }
+    /// A journal that goes on with what an earlier one kept.
+    ///
+    /// - Parameters:
+    ///   - entries: in the order of their numbers, which may have holes.
+    ///   - latest: the number of the newest event, kept or not.
+    ///   - connections: how many each user had, for whose events there is to be room.
+    init(
+        _ entries: [Entry], without losses: Losses, upTo latest: UInt64, connections: [UInt32: Int] = [:],
+        room: Room = Room()
+    ) {
+        self.latest = latest
+        self.losses = losses
+        self.room = room
+        expected = connections.values.reduce(0, +)
+        for owner in losses.byOwner.keys { rings[owner] = Ring() }
+        for (owner, count) in connections {
+            enter(owner)
+            rings[owner]?.expected = count
+        }
+        for entry in entries { add(entry) }
     }
 
     /// What there is, the oldest first.
-    var all: some Collection<Entry> { entries }
+    var all: [Entry] { rings.values.flatMap(\.entries).sorted { $0.sequence < $1.sequence } }
 
-    /// Makes room for `capacity` events, dropping the oldest where it is less than before.
-    mutating func reserve(_ capacity: Int) {
-        self.capacity = capacity
-        trim()
+    /// A user has one more connection.
+    mutating func connectionCame(of owner: UInt32) {
+        enter(owner)
+        rings[owner]?.connections += 1
+        connections += 1
+    }
+
+    /// A user has one connection less.
+    mutating func connectionWent(of owner: UInt32) {
+        rings[owner]?.connections -= 1
+        connections -= 1
+        if let excess = excess(of: owner) { drop(excess, of: owner) }
     }
 
     /// Adds an event and returns its number.
-    mutating func append(_ event: Event) -> UInt64 {
+    mutating func append(_ event: Event, of owner: UInt32) -> UInt64 {
         latest += 1
-        entries.append(Entry(sequence: latest, event: event))
-        trim()
+        let entry = Entry(sequence: latest, owner: owner, event: event)
+        add(entry)
+        newest = entry
         return latest
     }
 
-    /// What comes after the event with number `sequence`.
-    func continuation(after sequence: UInt64) -> Continuation {
+    /// What comes after the event with number `sequence`, for a reader who may see what is `owner`'s; who may see
+    /// everything, where there is no owner.
+    func continuation(after sequence: UInt64, for owner: UInt32?) -> Continuation {
         if sequence == latest { return .upToDate }
         // Also a number from another life of the daemon: below where this one began, or not reached yet.
-        guard sequence < latest, let oldest = entries.first?.sequence, sequence + 1 >= oldest else {
-            return .gap
+        guard sequence < latest, sequence >= losses.seen(by: owner) else { return .gap }
+        if sequence == latest - 1, let newest {
+            return owner == nil || owner == newest.owner ? .next(newest) : .upToDate
         }
-        return .next(entries[Int(sequence + 1 - oldest)])
+        let next =
+            if let owner {
+                rings[owner]?.first(after: sequence)
+            } else {
+                rings.values.compactMap { $0.first(after: sequence) }.min { $0.sequence < $1.sequence }
+            }
+        return next.map { .next($0) } ?? .upToDate
     }
 
-    private mutating func trim() {
-        if entries.count > capacity { entries.removeFirst(entries.count - capacity) }
+    // MARK: - Room
+
+    private mutating func add(_ entry: Entry) {
+        enter(entry.owner)
+        rings[entry.owner]?.entries.append(entry)
+        count += 1
+        if let excess = excess(of: entry.owner) { drop(excess, of: entry.owner) }
+        guard count > max(room.most, room.perConnection * max(connections, expected)) else { return }
+        // Who has the most has it by events of their own. An eighth at a time, so that looking for them is seldom.
+        let largest = rings.max { $0.value.entries.count < $1.value.entries.count }
+        if let (owner, ring) = largest { drop(ring.entries.count / 8 + 1, of: owner) }
+    }
+
+    private func excess(of owner: UInt32) -> Int? {
+        guard let ring = rings[owner] else { return nil }
+        let excess = ring.entries.count - max(room.fewest, room.perConnection * max(ring.connections, ring.expected))
+        return excess > 0 ? excess : nil
+    }
+
+    private mutating func drop(_ excess: Int, of owner: UInt32) {
+        guard let ring = rings[owner], let last = ring.entries.prefix(excess).last else { return }
+        rings[owner]?.entries.removeFirst(excess)
+        count -= excess
+        losses.byOwner[owner] = last.sequence
+    }
+
+    /// Gives a user a ring; the one who has been quiet for the longest may be forgotten for it.
+    private mutating func enter(_ owner: UInt32) {
+        guard rings[owner] == nil else { return }
+        if rings.count >= room.mostOwners { forgetOwner() }
+        rings[owner] = Ring()
+        losses.byOwner[owner] = losses.ofOthers
+    }
+
+    private mutating func forgetOwner() {
+        let quiet = rings.filter { $0.value.connections == 0 }
+        func newest(_ ring: Ring) -> UInt64 { ring.entries.last?.sequence ?? 0 }
+        guard let (owner, ring) = quiet.min(by: { newest($0.value) < newest($1.value) }) else { return }
+        count -= ring.entries.count
+        rings[owner] = nil
+        losses.ofOthers = max(losses.ofOthers, newest(ring), losses.byOwner.removeValue(forKey: owner) ?? 0)
     }
 }

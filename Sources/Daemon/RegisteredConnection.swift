@@ -84,8 +84,13 @@ final class RegisteredConnection {
     /// Whether `user` may see it and act on it.
     func isVisible(to user: UInt32) -> Bool { Self.isVisible(ownedBy: owner, to: user) }
 
-    /// The rule, for whoever has the owner and not the connection: a connection is its owner's and root's to see.
-    nonisolated static func isVisible(ownedBy owner: UInt32, to user: UInt32) -> Bool { user == 0 || user == owner }
+    /// The rule, where the owner is known and not the connection: a connection is its owner's and root's to see.
+    nonisolated static func isVisible(ownedBy owner: UInt32, to user: UInt32) -> Bool {
+        ownerVisible(to: user).map { $0 == owner } ?? true
+    }
+
+    /// The one owner whose connections `user` may see; `nil` for all.
+    nonisolated static func ownerVisible(to user: UInt32) -> UInt32? { user == 0 ? nil : user }
 
     /// The connection as the socket shows it now; `nil` before it is at work.
     var wire: ConnectionsAPI.Connection? {

@@ -186,11 +186,24 @@ struct AgentStateTests {
         #expect(state.connections[ConnectionKey("office", of: 1000)]?.flows.standing?.adoption.epoch == 3)
     }
 
-    @Test func `events before a hole are of no use to anybody`() {
+    @Test func `events before a hole that nothing explains are of no use to anybody`() {
         let numbers: [UInt64] = [5, 6, 9, 10]
         let state = state(numbers.map { .event(.init(sequence: $0, event: .sample())) })
         #expect(state.events.map(\.sequence) == [9, 10])
         #expect(state.latest == 10)
+    }
+
+    @Test func `a hole that another user's events left costs nothing`() {
+        let losses = EventJournal<KeptEvent>.Losses(beginning: 3, byOwner: [1000: 8], ofOthers: 2)
+        let numbers: [UInt64] = [5, 9, 10]
+        let events = numbers.map { AgentState.Entry.event(.init(sequence: $0, event: .sample())) }
+        let known = state([.latest(10), .lost(losses)], events)
+        #expect(known.events.map(\.sequence) == [5, 9, 10])
+        #expect(known.losses == losses)
+        #expect(known.journal(upTo: 10).losses == losses)
+        let damaged = state([.latest(10), .lost(losses)], events, [.event(.init(sequence: 12, event: .sample()))])
+        #expect(damaged.events.map(\.sequence) == [12])
+        #expect(damaged.losses == .init(beginning: 11), "what nothing explains is a loss for all")
     }
 
     @Test func `starts count until one of them lasted`() {

@@ -132,6 +132,25 @@ struct MonitorTests {
         expectConsecutive(try await resumed.many(1024), after: sequence + 1)
     }
 
+    @Test(.enabled(if: Client.obstacle == nil, Client.obstacle))
+    func `what one user does pushes out nothing that another still has to read`() async throws {
+        let bench = ServiceBench()
+        try await bench.open("theirs", for: .nobody)
+        let monitor = try bench.client(.nobody).monitor()
+        let sequence = try await monitor.one().sequence
+        let flood = try bench.client()
+        for _ in 1...1500 {
+            _ = try await flood.ask(ConnectionsAPI.Open.self, .init(remote: "tcp://192.0.2.7:1", name: "flood"))
+            _ = try await flood.ask(ConnectionsAPI.Close.self, .init(name: "flood"))
+        }
+        _ = try await bench.client(.nobody).ask(ConnectionsAPI.Close.self, .init(name: "theirs"))
+        let resumed = try await bench.client(.nobody).monitor(after: sequence).one()
+        #expect(resumed.kind == .change)
+        #expect(resumed.event?.connection.name == "theirs")
+        #expect(try await monitor.one() == resumed)
+        #expect(try await bench.client().monitor(after: sequence).one().kind == .gap, "root may see what was lost")
+    }
+
     @Test func `the journal has room for a network that goes and returns under every connection`() async throws {
         let bench = ServiceBench(connectionsPerUser: 1000)
         for _ in 1...300 { try await bench.open() }

@@ -146,7 +146,7 @@ final class RestartBench {
     func told(after sequence: UInt64) -> [String]? {
         var (cursor, told) = (sequence, [String]())
         while true {
-            switch registry.journal.continuation(after: cursor) {
+            switch registry.journal.continuation(after: cursor, for: nil) {
             case .upToDate: return told
             case .gap: return nil
             case .next(let entry):

@@ -26,12 +26,16 @@ struct AgentState {
         case settled
         /// The number of the newest event, kept or not.
         case latest(UInt64)
+        /// What is not kept of the events.
+        case lost(EventJournal<KeptEvent>.Losses)
     }
 
     /// The connections, in the order in which they were opened.
     private(set) var connections: OrderedDictionary<ConnectionKey, KeptConnection> = [:]
-    /// The newest events, numbered without a hole.
+    /// The newest events, numbered without a hole but for those that ``losses`` explain.
     private(set) var events: [NumberedEvent] = []
+    /// What is not kept of the events; `nil` where an earlier version kept all of the newest.
+    private(set) var losses: EventJournal<KeptEvent>.Losses?
     /// The number of the newest event, kept or not.
     private(set) var latest: UInt64 = 0
     /// How many processes in a row began with this state and did not last.
@@ -48,6 +52,13 @@ struct AgentState {
         static let settled = 5
         static let latest = 6
         static let removed = 7
+        static let lost = 8
+    }
+
+    fileprivate enum LossField {
+        static let beginning = 1
+        static let ofOthers = 2
+        static let byOwner = 3
     }
 
     /// Nothing is known.
@@ -68,6 +79,7 @@ struct AgentState {
             case .started: fields.put(Field.started, 1)
             case .settled: fields.put(Field.settled, 1)
             case .latest(let sequence): fields.put(Field.latest, sequence)
+            case .lost(let losses): fields.put(Field.lost, losses.write)
             }
         }
         return fields.bytes
@@ -87,8 +99,23 @@ struct AgentState {
 
     /// Records are missing that told of no more than `count` events.
     mutating func skip(events count: Int) {
-        events = []
         latest += UInt64(count)
+        forgetEvents(upTo: latest)
+    }
+
+    /// The journal goes on with these events.
+    ///
+    /// - Parameter latest: the number after which the next event comes.
+    func journal(upTo latest: UInt64) -> EventJournal<KeptEvent> {
+        EventJournal(
+            events.map { .init(sequence: $0.sequence, owner: $0.event.owner, event: $0.event) },
+            without: losses ?? .init(beginning: events.first.map { $0.sequence - 1 } ?? latest), upTo: latest,
+            connections: connections.values.reduce(into: [:]) { $0[$1.owner, default: 0] += 1 })
+    }
+
+    private mutating func forgetEvents(upTo sequence: UInt64) {
+        events = []
+        losses = .init(beginning: sequence)
     }
 
     private mutating func apply(_ field: Int, _ value: FieldReader.Value) throws(DamagedState) {
@@ -104,6 +131,7 @@ struct AgentState {
         case Field.started: unsettledStarts += 1
         case Field.settled: unsettledStarts = 0
         case Field.latest: latest = max(latest, try value.unsigned())
+        case Field.lost: losses = try .init(value.fields())
         default: break
         }
     }
@@ -117,16 +145,18 @@ struct AgentState {
             default: break
             }
         }
-        guard let sequence else { throw DamagedState() }
-        // Subscribers are told of a hole as a gap: what lies before one is of no use.
-        if let last = events.last, last.sequence + 1 != sequence { events = [] }
+        guard let sequence, sequence > 0 else { throw DamagedState() }
+        // Subscribers are told of a hole as a gap: what lies before one that nothing explains is of no use.
+        if let last = events.last, last.sequence < sequence - 1, losses?.seen(by: nil) ?? 0 < sequence - 1 {
+            forgetEvents(upTo: sequence - 1)
+        }
         latest = max(latest, sequence)
         do throws(DamagedState) {
             let event = try KeptEvent(bytes: bytes)
             events.append(NumberedEvent(sequence: sequence, event: event))
             connections[ConnectionKey(event.name, of: event.owner)]?.flows.epoch.raise(to: event.epoch)
         } catch {
-            events = []
+            forgetEvents(upTo: sequence)
             throw error
         }
     }
@@ -154,6 +184,40 @@ extension ConnectionKey {
         }
         guard let owner, let name else { throw DamagedState() }
         self.init(name, of: owner)
+    }
+}
+
+extension EventJournal<KeptEvent>.Losses {
+    private typealias Field = AgentState.LossField
+
+    fileprivate func write(_ fields: inout FieldWriter) {
+        fields.put(Field.beginning, beginning)
+        fields.put(Field.ofOthers, ofOthers)
+        for (owner, sequence) in byOwner {
+            fields.put(Field.byOwner) { inner in
+                inner.put(1, UInt64(owner))
+                inner.put(2, sequence)
+            }
+        }
+    }
+
+    fileprivate init(_ fields: FieldReader) throws(DamagedState) {
+        self.init(beginning: 0)
+        var fields = fields
+        while let (field, value) = try fields.next() {
+            switch field {
+            case Field.beginning: beginning = try value.unsigned()
+            case Field.ofOthers: ofOthers = try value.unsigned()
+            case Field.byOwner:
+                var (inner, owner, sequence) = (try value.fields(), UInt32?.none, UInt64(0))
+                while let (field, value) = try inner.next() {
+                    if field == 1 { owner = try value.unsigned(as: UInt32.self) }
+                    if field == 2 { sequence = try value.unsigned() }
+                }
+                if let owner { byOwner[owner] = sequence }
+            default: break
+            }
+        }
     }
 }
 
