@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import DialtoneAPI
-internal import FoundationEssentials
 internal import Platform
 internal import Varlink
 
@@ -39,7 +38,7 @@ final class HistoryService {
     }
 }
 
-/// One reading of the history: a place in a file, nothing else.
+/// One reading of the history: places in files, nothing else.
 @AgentQueue
 private final class HistoryReading: VarlinkSubscription {
     /// So many lines of others are passed over in a turn: a millisecond.
@@ -47,12 +46,13 @@ private final class HistoryReading: VarlinkSubscription {
 
     private let history: History
     /// What was there when everything was written that happened before somebody asked.
-    private var reader: LineReader?
+    private var reading: HistoryMerge?
+    /// How many lines were damaged.
+    private var damaged = 0
     private let filter: ConnectionFilter
     private let since: Timestamp?
     private let stream: VarlinkStream
     private let onEnd: @AgentQueue () -> Void
-    private let decoder = JSONDecoder()
 
     init(
         _ history: History, _ filter: ConnectionFilter, since: Timestamp?, _ stream: VarlinkStream,
@@ -66,17 +66,18 @@ private final class HistoryReading: VarlinkSubscription {
     }
 
     func next() -> VarlinkMessage? {
-        if reader == nil {
+        if reading == nil {
             guard history.isWritten else { return later() }
-            reader = history.reader()
+            reading = history.reading(for: stream.peer.uid)
         }
         for _ in 0..<Self.linesPerTurn {
-            guard let line = reader?.next() else { return .reply(ConnectionsAPI.History.Reply()) }
-            // One that was damaged is left out.
-            guard var line = try? decoder.decode(History.Line.self, from: Data(line)), isWanted(line) else { continue }
-            // Earlier versions wrote it beside the event alone.
-            line.entry.event?.connection.owner = line.owner.map { Int($0) }
-            return .reply(line.entry, continues: true)
+            switch reading?.next() {
+            case .line(let line)?: if isWanted(line) { return .reply(line.entry, continues: true) }
+            case .damaged?: damaged += 1
+            case .end?, nil:
+                history.found(damaged: damaged)
+                return .reply(ConnectionsAPI.History.Reply())
+            }
         }
         return later()
     }
@@ -89,7 +90,7 @@ private final class HistoryReading: VarlinkSubscription {
 
     func ended() { onEnd() }
 
-    private func isWanted(_ line: History.Line) -> Bool {
+    private func isWanted(_ line: HistoryFiles.Line) -> Bool {
         guard let time = line.entry.time, since.map({ time >= $0 }) ?? true else { return false }
         guard let event = line.entry.event else { return !filter.isNarrow || line.entry.agent != nil }
         guard let owner = line.owner, RegisteredConnection.isVisible(ownedBy: owner, to: stream.peer.uid) else {

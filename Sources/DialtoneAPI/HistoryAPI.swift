@@ -122,6 +122,8 @@ extension ConnectionsAPI {
             public var agent: AgentChange?
             /// How long the machine had been up when it happened, in milliseconds, its sleep included.
             public var uptimeMilliseconds: Int?
+            /// How many events of the same owner right before this one are left out, because there were too many.
+            public var omitted: Int?
 
             /// A reply.
             public init(

@@ -40,9 +40,12 @@ public struct HistoryStory: Sendable {
         guard let line = line(entry) else { return [] }
         let today = localTime.day(line.time)
         defer { day = today }
-        let text = line.line(style, clock: localTime.clock)
-        if today == day { return [text] }
-        return (day == nil ? [] : [""]) + [style.paint(today, .strong), text]
+        var text = [line.line(style, clock: localTime.clock)]
+        if let omitted = entry.omitted {
+            text.insert(style.paint("\(omitted) events of this owner are left out: there were too many", .faint), at: 0)
+        }
+        if today == day { return text }
+        return (day == nil ? [] : [""]) + [style.paint(today, .strong)] + text
     }
 
     private mutating func line(_ entry: ConnectionsAPI.History.Reply) -> WatchLine? {

@@ -4,6 +4,7 @@ import DialtoneAPI
 import Logging
 import NetworkPath
 import Platform
+import Supervisor
 import TestSupport
 import Testing
 import Varlink
@@ -83,7 +84,7 @@ struct HistoryTests {
             let bench = bench()
             before = bench.history
             try await bench.open("door")
-            _ = bench.history.reader()
+            _ = bench.history.reading(for: 0)
         }
         try await eventually("the second one is gone") { before == nil }
         let bench = bench()
@@ -129,9 +130,99 @@ struct HistoryTests {
 
     @Test func `lines that are none are passed over`() async throws {
         try scratch.put(
-            "{\"entry\":{}}\nnonsense\n{\"owner\":0}\n\n{\"entry\":{\"agent\":{}}}\n{\"cut", "history.jsonl")
+            "{\"entry\":{}}\nnonsense\n{\"owner\":0}\n\n{\"entry\":{\"agent\":{}}}\n{\"cut", "history-network.log")
+        try scratch.put("0123", "history-1.log")
+        try scratch.put("", "history-abc.log")
+        let notes = Notes()
+        let bench = ServiceBench(history: History(KeptState(logger, in: scratch.path), notes.logger))
+        for _ in 1...2 { #expect(words(try await read(bench.client())) == ["agent started"]) }
+        #expect(notes.all == ["some of the history is damaged and left out"])
+    }
+
+    @Test(.enabled(if: Client.obstacle == nil, Client.obstacle))
+    func `what one user does wipes out nothing of another's, over a restart too`() async throws {
+        let room = HistoryFiles.Room(mostBytes: 100_000, mostUsers: 8)
+        weak var before: History?
+        do {
+            let bench = ServiceBench(history: History(KeptState(logger, in: scratch.path), logger, room))
+            before = bench.history
+            try await bench.open("mine")
+            try await bench.open("theirs", for: .nobody)
+            let policy = ConnectionPolicy(remote: try Remote("tcp://192.0.2.7:5060"))
+            for number in 1...10_000 {
+                _ = try bench.registry.open("flood", policy, owner: 4711, origin: .client)
+                try bench.registry.close("flood", for: 4711)
+                // Others have their turn.
+                if number.isMultiple(of: 500) { _ = try await bench.client().ask(ConnectionsAPI.List.self, .init()) }
+            }
+            let told = try await read(bench.client())
+            #expect(told.contains { $0.event?.connection.name == "mine" })
+            #expect(told.filter { $0.event?.connection.name == "flood" }.count < 2 * 100_000 / 200)
+            #expect(words(try await read(bench.client(.nobody))) == ["agent started", "theirs opened"])
+            bench.registry.closeAll()
+            bench.history.end()
+        }
+        try await eventually("the first one is gone") { before == nil }
+        let bench = ServiceBench(history: History(KeptState(logger, in: scratch.path), logger, room))
+        #expect(
+            words(try await read(bench.client(.nobody))) == [
+                "agent started", "theirs opened", "theirs closed", "agent ended", "agent started",
+            ])
+    }
+
+    @Test func `of too many users the one who was quiet for the longest gives up the files`() throws {
+        let files = HistoryFiles(KeptState(logger, in: scratch.path), .init(mostBytes: 1000, mostUsers: 2))
+        for owner in [0, 1, 2, 1, 3] as [UInt32] {
+            try files.append(.init(owner: owner, entry: .init(agent: .init(time: .now(), kind: .started))))
+        }
+        let there = [0, 1, 2, 3].filter { scratch.text("history-\($0).log") != nil }
+        #expect(there == [0, 1, 3])
+    }
+
+    @Test func `lines of several files are read in the order of their time`() async throws {
+        let files = HistoryFiles(KeptState(logger, in: scratch.path))
+        // The clock is set back in between.
+        for (number, owner) in [(5, 0), (6, 7), (6, nil), (2, 0), (9, 7)] as [(Int64, UInt32?)] {
+            let change = ConnectionsAPI.AgentChange(time: .init(milliseconds: number), kind: .started)
+            try files.append(.init(owner: owner, entry: .init(agent: change)))
+        }
+        let reading = try files.reading(for: nil)
+        var told: [Int64] = []
+        while case .line(let line) = reading.next() { told.append(line.entry.time?.milliseconds ?? 0) }
+        #expect(told == [5, 6, 6, 2, 9])
+    }
+
+    @Test(.enabled(if: Client.obstacle == nil, Client.obstacle))
+    func `the file of an earlier version is taken over once`() async throws {
+        let events = [("office", 0), ("theirs", 65_534)].map { name, owner in
+            """
+            {"entry":{"event":{"connection":{"attempt":0,"epoch":0,"holder":"daemon","name":"\(name)",\
+            "remote":"tcp://192.0.2.7:1","session":"none","since":"2026-11-22T10:00:00.000Z","state":"waiting"},\
+            "kind":"opened","sequence":5,"time":"2026-11-22T10:00:00.000Z"}},"owner":\(owner)}
+            """
+        }
+        let started = #"{"entry":{"agent":{"kind":"started","time":"2026-11-22T09:00:00.000Z"}}}"#
+        try scratch.put("\(started)\n\(events[0])\n", "history.jsonl.1")
+        try scratch.put("nonsense\n\(events[1])\n\(events[1].prefix(50))", "history.jsonl")
         let bench = bench()
-        #expect(words(try await read(bench.client())) == ["agent started"])
+        let all = ["agent started", "office opened", "theirs opened", "agent started"]
+        #expect(words(try await read(bench.client())) == all)
+        #expect(words(try await read(bench.client(.nobody))) == ["agent started", "theirs opened", "agent started"])
+        #expect(scratch.text("history.jsonl") == nil && scratch.text("history.jsonl.1") == nil)
+    }
+
+    @Test func `lines beyond a user's allowance are counted and left out`() {
+        var allowance = HistoryAllowance()
+        let admitted = (0..<5000).map { _ in allowance.admit(1000, now: .seconds(10)) }
+        #expect(admitted.firstIndex(of: nil) == HistoryAllowance.burst)
+        #expect(Set(admitted) == [0, nil])
+        #expect(allowance.admit(1001, now: .seconds(10)) == 0, "another's is another's")
+        #expect(allowance.admit(1000, now: .milliseconds(10_499)) == nil)
+        #expect(allowance.admit(1000, now: .milliseconds(10_500)) == 5001 - HistoryAllowance.burst)
+        #expect(allowance.admit(1000, now: .milliseconds(10_500)) == nil)
+        #expect(allowance.admit(1000, now: .seconds(11)) == 1)
+        let rested = (0..<5000).count { _ in allowance.admit(1000, now: .seconds(100_000)) != nil }
+        #expect(rested == HistoryAllowance.burst, "what was not used is not saved up")
     }
 
     @Test func `a token in a remote does not reach the file`() async throws {
@@ -140,8 +231,8 @@ struct HistoryTests {
             ConnectionsAPI.Open.self, .init(remote: "wss://chat.example.com/socket?token=hunter2", name: "chat"))
         let told = try await read(bench.client())
         #expect(told.last?.event?.connection.remote == "wss://chat.example.com:443/socket")
-        #expect(scratch.text("history.jsonl")?.contains("chat.example.com") == true)
-        #expect(scratch.text("history.jsonl")?.contains("hunter2") == false)
+        #expect(scratch.text("history-0.log")?.contains("chat.example.com") == true)
+        #expect(scratch.text("history-0.log")?.contains("hunter2") == false)
     }
 
     @Test func `a history is one of a user's subscriptions`() async throws {

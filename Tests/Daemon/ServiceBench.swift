@@ -68,14 +68,18 @@ final class ServiceBench {
     let history: History
     private let past: HistoryService
 
-    init(connectionsPerUser: Int = 100, subscriptionsPerUser: Int = 64, state: KeptState = KeptState()) {
+    init(
+        connectionsPerUser: Int = 100, subscriptionsPerUser: Int = 64, state: KeptState = KeptState(),
+        history: History? = nil
+    ) {
         registry = ConnectionRegistry(
             DialerContext(paths: network, names: network), connectionsPerUser: connectionsPerUser)
         connections = ConnectionsService(registry, subscriptionsPerUser: subscriptionsPerUser)
         paths = NetworkService(.shared, subscriptionsPerUser: subscriptionsPerUser)
-        history = History(state, Logger(label: "test"))
+        let history = history ?? History(state, Logger(label: "test"))
+        self.history = history
         past = HistoryService(history, subscriptionsPerUser: subscriptionsPerUser)
-        registry.onEvent { [history, unowned registry] in history.heard($0, sequence: registry.journal.latest) }
+        registry.onEvent { [unowned registry] in history.heard($0, sequence: registry.journal.latest) }
         connections.register(in: service)
         paths.register(in: service)
         past.register(in: service)

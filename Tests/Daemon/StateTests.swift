@@ -36,7 +36,7 @@ final class Scratch: Sendable {
 }
 
 /// What was logged.
-private final class Notes: Sendable {
+final class Notes: Sendable {
     private struct Handler: LogHandler {
         let notes: Notes
         var metadata = Logger.Metadata()
@@ -70,8 +70,20 @@ struct StateTests {
     private func lines(_ file: LineFile) throws -> [String] {
         let reader = try file.reader()
         var lines: [String] = []
-        while let line = reader.next() { lines.append(String(decoding: line, as: UTF8.self)) }
+        while let line = reader.next() { lines.append(text(line)) }
         return lines
+    }
+
+    private func text(_ line: LineReader.Line) -> String {
+        switch line {
+        case .whole(let text): String(decoding: text, as: UTF8.self)
+        case .damaged: "damaged"
+        }
+    }
+
+    /// Lines as they are written.
+    private func sealed(_ lines: String...) -> String {
+        lines.map { String(decoding: SealedLine.seal($0.utf8), as: UTF8.self) + "\n" }.joined()
     }
 
     @Test(
@@ -87,11 +99,11 @@ struct StateTests {
 
     @Test func `a directory is one daemon's, and its own`() throws {
         let path = "\(scratch.path)/deep/er/state"
-        let directory = try StateDirectory(path)
+        let directory = try StateDirectory(path, logger)
         var status = stat()
         #expect(stat(path, &status) == 0 && status.st_mode & 0o777 == 0o700)
         do throws(SystemError) {
-            _ = try StateDirectory(path)
+            _ = try StateDirectory(path, logger)
             Issue.record("two daemons have it")
         } catch {
             #expect(error.code == EWOULDBLOCK)
@@ -107,15 +119,15 @@ struct StateTests {
             let file = try LineFile("log", in: state, limit: 1000)
             for number in 1...3 { try file.append(Array("line \(number)".utf8)) }
         }
-        try scratch.put("line 1\nline 2\nlin", "state/log")
+        try scratch.put(sealed("line 1", "line 2") + "lin", "state/log")
         let file = try LineFile("log", in: state, limit: 1000)
         try file.append(Array("line 4".utf8))
         #expect(try lines(file) == ["line 1", "line 2", "line 4"])
-        #expect(scratch.text("state/log") == "line 1\nline 2\nline 4\n")
+        #expect(scratch.text("state/log") == sealed("line 1", "line 2", "line 4"))
     }
 
     @Test(arguments: [true, false]) func `two files are all the room there is`(onDisk: Bool) throws {
-        let file = try LineFile("log", in: onDisk ? state : KeptState(), limit: 100)
+        let file = try LineFile("log", in: onDisk ? state : KeptState(), limit: 190)
         let early = try file.reader()
         for number in 100..<200 { try file.append(Array("line \(number)".utf8)) }
         let kept = try lines(file)
@@ -124,15 +136,15 @@ struct StateTests {
         #expect(kept == kept.sorted())
         #expect(early.next() == nil)
         guard onDisk else { return }
-        #expect((scratch.text("state/log") ?? "").utf8.count + (scratch.text("state/log.1") ?? "").utf8.count <= 200)
+        #expect((scratch.text("state/log") ?? "").utf8.count + (scratch.text("state/log.1") ?? "").utf8.count <= 380)
     }
 
     @Test func `a reader sees the lines as they were, whatever is turned over meanwhile`() throws {
-        let file = try LineFile("log", in: state, limit: 60)
+        let file = try LineFile("log", in: state, limit: 110)
         for number in 10..<16 { try file.append(Array("line \(number)".utf8)) }
         let reader = try file.reader()
         for number in 20..<60 { try file.append(Array("line \(number)".utf8)) }
-        #expect(reader.next().map { String(decoding: $0, as: UTF8.self) } == "line 10")
+        #expect(reader.next().map(text) == "line 10")
         for _ in 0..<5 { #expect(reader.next() != nil) }
         #expect(reader.next() == nil)
     }
@@ -145,6 +157,58 @@ struct StateTests {
         for number in 2...4 { try file.append(Array("line \(number)".utf8)) }
         #expect(try lines(file).last == "line 4")
         #expect(scratch.text("state/log")?.hasSuffix("line 4\n") == true)
+    }
+
+    @Test func `a line that was changed is told from the others`() throws {
+        _ = try LineFile("log", in: state, limit: 1000)
+        for place in 0..<16 {
+            var bytes = Array(sealed("line 1").utf8)
+            bytes[place < 15 ? place : 3] ^= 1
+            try scratch.put(
+                sealed("line 0") + String(decoding: bytes.dropLast(), as: UTF8.self) + "\n" + sealed("line 2"),
+                "state/log")
+            let read = try lines(LineFile("log", in: state, limit: 1000))
+            #expect(read == ["line 0", "damaged", "line 2"], "byte \(place)")
+        }
+    }
+
+    @Test func `what is no line costs no more than its length`() throws {
+        let state = state
+        let long = String(repeating: "x", count: 200_000)
+        try scratch.put("\n\n\(long)\n" + sealed("line 1") + long + "\n" + sealed("line 2") + long, "state/log")
+        let file = try LineFile("log", in: state, limit: 1 << 20)
+        try file.append(Array("line 3".utf8))
+        #expect(try lines(file) == ["damaged", "damaged", "damaged", "line 1", "damaged", "line 2", "line 3"])
+        #expect(throws: SystemError.self) { try file.append(Array(long.utf8)) }
+        try scratch.put(long + "\n", "state/log.1")
+        #expect(try lines(LineFile("log", in: state, limit: 1 << 20)).first == "damaged")
+    }
+
+    @Test func `a file that is larger than it can have become is put aside, however large it is`() throws {
+        let notes = Notes()
+        let state = KeptState(notes.logger, in: "\(scratch.path)/state")
+        try scratch.put("line 1\n", "state/log")
+        try #require(truncate("\(scratch.path)/state/log", 1 << 40) == 0)
+        let file = try LineFile("log", in: state, limit: 1000)
+        try file.append(Array("line 2".utf8))
+        #expect(try lines(file) == ["line 2"])
+        var status = stat()
+        #expect(stat("\(scratch.path)/state/damaged", &status) == 0 && status.st_size == 1 << 40)
+        #expect(notes.all == ["a file of the state cannot be used and is put aside"])
+    }
+
+    @Test func `a pipe or a link in a file's place is put aside, and stops nobody`() throws {
+        let state = state
+        mkfifo("\(scratch.path)/state/log", 0o600)
+        symlink("/etc/passwd", "\(scratch.path)/state/log.1")
+        let file = try LineFile("log", in: state, limit: 1000)
+        try file.append(Array("line 1".utf8))
+        #expect(try lines(file) == ["line 1"])
+        mkfifo("\(scratch.path)/state/other", 0o600)
+        #expect(throws: SystemError.self) { try state.read("other", atMost: 100) }
+        mkfifo("\(scratch.path)/state/other.new", 0o600)
+        try state.replace("other", with: Array("text".utf8))
+        #expect(try state.read("other", atMost: 100) == Array("text".utf8))
     }
 
     @Test func `what keepalives taught is written, and known to the next run`() throws {

@@ -21,7 +21,7 @@ struct NightStories {
         first.signal(SIGKILL)
         #expect(try await first.exit() == .signal(SIGKILL))
         // What a loss of power may leave.
-        let file = "\(home.state)/history.jsonl"
+        let file = "\(home.state)/history-network.log"
         let before = try String(contentsOfFile: file, encoding: .utf8)
         try Data((before + "{\"entry\":{\"age").utf8).write(to: URL(filePath: file))
 
@@ -62,6 +62,30 @@ struct NightStories {
         #expect(try await home.client.connections().map(\.name) == ["office"])
         let told = try await home.dialtone("history", on: machine)
         #expect(told.exit == .status(0), "\(told)")
+        #expect(try await daemon.terminate() == .status(0))
+    }
+
+    @Test func `whatever lies in the state directory, the daemon starts and keeps a history`() async throws {
+        let machine = try await Namespace.island()
+        let home = try DaemonHome()
+        try FileManager.default.createDirectory(atPath: home.state, withIntermediateDirectories: false)
+        // A pipe that nobody writes to, a file of a terabyte, one of megabytes without a line's end, bytes by chance.
+        mkfifo("\(home.state)/keepalive-intervals", 0o600)
+        mkfifo("\(home.state)/history-network.log.1", 0o600)
+        try Data().write(to: URL(filePath: "\(home.state)/history-0.log"))
+        try #require(truncate("\(home.state)/history-0.log", 1 << 40) == 0)
+        let long = Data(repeating: UInt8(ascii: "x"), count: 8 << 20)
+        try long.write(to: URL(filePath: "\(home.state)/history.jsonl"))
+        try long.prefix(1 << 20).write(to: URL(filePath: "\(home.state)/history-network.log"))
+        let chance = Data((0..<500_000).map { UInt8(truncatingIfNeeded: $0 &* $0 >> 3) })
+        try chance.write(to: URL(filePath: "\(home.state)/history-1.log"))
+        let daemon = try await home.start(on: machine)
+        _ = try await daemon.line(containing: "a file of the state cannot be used and is put aside")
+        _ = try await home.client.open(.init(remote: "tcp://192.0.2.7:5060", name: "office"))
+        let told = try await home.dialtone("history", on: machine)
+        #expect(told.exit == .status(0), "\(told)")
+        #expect(told.lines.contains { $0.contains("office") }, "\(told)")
+        _ = try await daemon.line(containing: "some of the history is damaged and left out")
         #expect(try await daemon.terminate() == .status(0))
     }
 

@@ -18,6 +18,13 @@ struct HistoryStoryTests {
         return .init(event: event, uptimeMilliseconds: Int(seconds) * 1000 + Self.boot)
     }
 
+    @Test func `what was left out is told before what follows`() {
+        var flood = entry(.closed, at: 5)
+        flood.omitted = 1204
+        let (lines, _) = tell([agent(.started, at: 0), flood], until: 9)
+        #expect(lines.dropLast().last == "1204 events of this owner are left out: there were too many", "\(lines)")
+    }
+
     private func agent(_ kind: ConnectionsAPI.AgentChange.Kind, at seconds: Int64) -> ConnectionsAPI.History.Reply {
         .init(
             agent: .init(time: Sample.noon.advanced(by: seconds * 1000), kind: kind),

@@ -107,9 +107,16 @@ struct AgentState {
     ///
     /// - Parameter latest: the number after which the next event comes.
     func journal(upTo latest: UInt64) -> EventJournal<KeptEvent> {
-        EventJournal(
-            events.map { .init(sequence: $0.sequence, owner: $0.event.owner, event: $0.event) },
-            without: losses ?? .init(beginning: events.first.map { $0.sequence - 1 } ?? latest), upTo: latest,
+        var entries = events.map { numbered in
+            EventJournal.Entry(sequence: numbered.sequence, owner: numbered.event.owner, event: numbered.event)
+        }
+        var losses = losses ?? .init(beginning: entries.first.map { $0.sequence - 1 } ?? latest)
+        // Nobody knows what became of the newest.
+        if max(entries.last?.sequence ?? 0, losses.seen(by: nil)) < latest {
+            (entries, losses) = ([], .init(beginning: latest))
+        }
+        return EventJournal(
+            entries, without: losses, upTo: latest,
             connections: connections.values.reduce(into: [:]) { $0[$1.owner, default: 0] += 1 })
     }
 

@@ -2,7 +2,7 @@
 
 internal import DequeModule
 internal import DialtoneAPI
-internal import FoundationEssentials
+internal import Glibc
 internal import Logging
 internal import NetworkPath
 internal import Platform
@@ -15,46 +15,33 @@ internal import Supervisor
 /// kept waiting for the disk. With nothing happening there is nothing to do.
 @AgentQueue
 final class History {
-    /// A line of the file: what a client gets, and who may.
-    struct Line: Codable {
-        /// Whose connection it is; `nil` for what everybody may know.
-        var owner: UInt32?
-        var entry: ConnectionsAPI.History.Reply
-    }
-
     private enum Happening {
-        case event(RecordedEvent, sequence: UInt64)
+        /// `omitted` events of the same owner before it are left out.
+        case event(RecordedEvent, sequence: UInt64, omitted: Int)
         case network(NetworkAPI.Path, [PathChange], before: (status: NetworkAPI.Path.Status, lasted: Duration)?)
         case agent(ConnectionsAPI.AgentChange.Kind, slept: Duration? = nil)
     }
 
-    private static let file = "history.jsonl"
-    /// A few thousand events in each of two files; a quiet connection makes some tens a day.
-    nonisolated static let mostBytes = 1 << 20
     /// So many lines are written in a turn: under a millisecond.
     private static let linesPerTurn = 16
 
     private let logger: Logger
-    private let encoder = JSONEncoder()
-    private var lines: LineFile?
+    private let files: HistoryFiles
+    private var allowance = HistoryAllowance()
     private var pending: Deque<(happening: Happening, clocks: ClockReading)> = []
     private var isWriting = false
     private var hasFailed = false
     /// How many happenings could not be written since it failed.
     private var lost = 0
+    /// Whether damaged lines were told of.
+    private var hasToldOfDamage = false
     private var observation: PathObservation?
     private var network: (status: NetworkAPI.Path.Status, since: Duration)?
 
     /// A history that goes on where the last run's stopped.
-    init(_ state: KeptState, _ logger: Logger, mostBytes: Int = mostBytes) {
+    init(_ state: KeptState, _ logger: Logger, _ room: HistoryFiles.Room? = nil) {
         self.logger = logger
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        do throws(SystemError) {
-            lines = try LineFile(Self.file, in: state, limit: mostBytes)
-        } catch {
-            report(error)
-            lines = try? LineFile(Self.file, in: KeptState(), limit: mostBytes)
-        }
+        files = HistoryFiles(state, room)
         record(.agent(.started))
     }
 
@@ -74,7 +61,13 @@ final class History {
     /// An event of a connection, with its number.
     func heard(_ recorded: RecordedEvent, sequence: UInt64) {
         guard recorded.wake?.report?.isWorthTelling ?? recorded.event.isWorthTelling else { return }
-        record(.event(recorded, sequence: sequence), at: recorded.clocks)
+        var omitted = 0
+        // Root, and in a user's own daemon that user, are not held to a limit.
+        if recorded.owner != 0, recorded.owner != geteuid() {
+            guard let admitted = allowance.admit(recorded.owner, now: recorded.clocks.boot) else { return }
+            omitted = admitted
+        }
+        record(.event(recorded, sequence: sequence, omitted: omitted), at: recorded.clocks)
     }
 
     /// The machine woke from suspend.
@@ -91,15 +84,22 @@ final class History {
     /// Whether all that happened is in the file. After a storm of events that takes some turns of the queue.
     var isWritten: Bool { pending.isEmpty }
 
-    /// Reads what is kept, the oldest first.
-    func reader() -> LineReader? {
+    /// Reads what is kept and `user` may see, the oldest first.
+    func reading(for user: UInt32) -> HistoryMerge? {
         flush()
         do throws(SystemError) {
-            return try lines?.reader()
+            return try files.reading(for: RegisteredConnection.ownerVisible(to: user))
         } catch {
             report(error)
             return nil
         }
+    }
+
+    /// So many lines were found that are not as they were written. They are told of once: they stay where they are.
+    func found(damaged count: Int) {
+        guard count > 0, !hasToldOfDamage else { return }
+        hasToldOfDamage = true
+        logger.warning("some of the history is damaged and left out", metadata: ["lines": "\(count)"])
     }
 
     // MARK: - Writing
@@ -127,11 +127,9 @@ final class History {
     }
 
     private func writeNext() {
-        guard let (happening, clocks) = pending.popFirst(), let lines,
-            let data = try? encoder.encode(line(of: happening, at: clocks))
-        else { return }
+        guard let (happening, clocks) = pending.popFirst() else { return }
         do throws(SystemError) {
-            try lines.append(Array(data))
+            try files.append(line(of: happening, at: clocks))
             guard hasFailed else { return }
             logger.notice("the history is kept again", metadata: ["lost": "\(lost)"])
             (hasFailed, lost) = (false, 0)
@@ -141,14 +139,15 @@ final class History {
         }
     }
 
-    private func line(of happening: Happening, at clocks: ClockReading) -> Line {
+    private func line(of happening: Happening, at clocks: ClockReading) -> HistoryFiles.Line {
         var owner: UInt32?
         var entry = ConnectionsAPI.History.Reply(uptimeMilliseconds: Int(clamping: clocks.boot.milliseconds))
         switch happening {
-        case .event(let recorded, let sequence):
+        case .event(let recorded, let sequence, let omitted):
             var event = ConnectionsAPI.Event(recorded, sequence: sequence)
             event.connection.remote = recorded.remoteWithoutQuery
             (owner, entry.event) = (recorded.owner, event)
+            entry.omitted = omitted > 0 ? omitted : nil
         case .network(let path, let changes, let before):
             entry.network = .init(
                 time: clocks.wall, changes: changes.map(\.rawValue), to: path, previousStatus: before?.status,
@@ -157,7 +156,7 @@ final class History {
             entry.agent = .init(
                 time: clocks.wall, kind: kind, sleptMilliseconds: slept.map { Int(clamping: $0.milliseconds) })
         }
-        return Line(owner: owner, entry: entry)
+        return .init(owner: owner, entry: entry)
     }
 
     /// Says what is wrong, once until it works again. It is no reason to stop.

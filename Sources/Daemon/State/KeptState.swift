@@ -17,7 +17,7 @@ final class KeptState {
             return
         }
         do throws(SystemError) {
-            directory = try StateDirectory(path)
+            directory = try StateDirectory(path, logger)
         } catch {
             directory = nil
             let reason = error.code == EWOULDBLOCK ? "another daemon keeps its state there" : "\(error)"
@@ -46,6 +46,38 @@ final class KeptState {
     func replace(_ name: String, with bytes: [UInt8]) throws(SystemError) {
         switch directory {
         case .some(let directory): try directory.replace(name, with: bytes)
+        case .none: break
+        }
+    }
+
+    /// Whether what is kept outlives the process.
+    var isOnDisk: Bool {
+        switch directory {
+        case .some: true
+        case .none: false
+        }
+    }
+
+    /// The files whose names begin so, the one changed last at the end.
+    func names(beginning prefix: String) -> [String] {
+        switch directory {
+        case .some(let directory): directory.names(beginning: prefix)
+        case .none: []
+        }
+    }
+
+    /// Removes a file.
+    func remove(_ name: String) {
+        switch directory {
+        case .some(let directory): directory.remove(name)
+        case .none: break
+        }
+    }
+
+    /// Puts a file aside that cannot be used, and says so.
+    func putAside(_ name: String, because reason: String) throws(SystemError) {
+        switch directory {
+        case .some(let directory): try directory.putAside(name, because: reason)
         case .none: break
         }
     }

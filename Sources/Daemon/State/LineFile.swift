@@ -5,8 +5,13 @@ internal import Platform
 
 /// Lines in two files, the older of which is given up when the newer one is full: the last of what was written, in
 /// bounded room. A line is written by one call, so another process that is killed, or this one, leaves whole lines.
+/// Each has a checksum.
 @AgentQueue
 final class LineFile {
+    /// The longest line, many times that of an event. What is longer was not written here, and is not collected in
+    /// memory to be read.
+    nonisolated static let longestLine = 65_536
+
     private let state: KeptState
     private let name: String
     private let limit: Int
@@ -14,26 +19,36 @@ final class LineFile {
     private var newer: OwnedDescriptor
     private var size: Int
 
-    /// The files `name` and `name.1`.
+    /// The files `name` and `name.1`. One that is larger than it can have become is put aside.
     ///
     /// - Parameter limit: how many bytes each of them may have.
     init(_ name: String, in state: KeptState, limit: Int) throws(SystemError) {
         self.state = state
         self.name = name
         self.limit = limit
-        older = try state.open("\(name).1")
-        newer = try state.open(name)
+        older = try Self.open("\(name).1", in: state, limit)
+        newer = try Self.open(name, in: state, limit)
         size = Self.endOfLines(newer)
         // What a loss of power, or a full disk, left of a line.
         if ftruncate(newer.number, off_t(size)) != 0 { throw .last("mending \(name)") }
     }
 
+    private static func open(
+        _ name: String, in state: KeptState, _ limit: Int
+    ) throws(SystemError) -> OwnedDescriptor {
+        let file = try state.open(name)
+        if length(file) <= limit + longestLine { return file }
+        try state.putAside(name, because: "it is larger than \(limit) bytes")
+        return try state.open(name)
+    }
+
     /// Appends a line.
     ///
-    /// - Throws: what the file system says; nothing is left of the line then.
+    /// - Throws: what the file system says, or that the line is too long; nothing is left of the line then.
     func append(_ line: [UInt8]) throws(SystemError) {
-        if size > 0, size + line.count + 1 > limit { try turnOver() }
-        let bytes = line + [UInt8(ascii: "\n")]
+        let bytes = SealedLine.seal(line) + [UInt8(ascii: "\n")]
+        guard bytes.count <= Self.longestLine else { throw SystemError("writing \(name)", code: EMSGSIZE) }
+        if size > 0, size + bytes.count > limit { try turnOver() }
         // In memory nothing else writes; in a file, O_APPEND puts it at the end anyway.
         let count = pwrite(newer.number, bytes, bytes.count, off_t(size))
         let code = errno
@@ -68,19 +83,31 @@ final class LineFile {
         return fstat(file.number, &status) == 0 ? Int(status.st_size) : 0
     }
 
-    /// Where the last whole line ends.
+    /// Where the last whole line ends. From the end on, in pieces: no further than the file may be long.
     private static func endOfLines(_ file: borrowing OwnedDescriptor) -> Int {
         var end = length(file)
-        var byte: UInt8 = 0
-        while end > 0, pread(file.number, &byte, 1, off_t(end - 1)) == 1, byte != UInt8(ascii: "\n") { end -= 1 }
-        return end
+        while end > 0 {
+            let start = max(end - LineReader.piece, 0)
+            let piece = LineReader.read(file, from: start, count: end - start)
+            if let last = piece.lastIndex(of: UInt8(ascii: "\n")) { return start + last + 1 }
+            end = start
+        }
+        return 0
     }
 }
 
 /// Reads the lines of a ``LineFile`` as it was, piece by piece.
 @AgentQueue
 final class LineReader {
-    private static let piece = 16_384
+    /// What comes next.
+    enum Line {
+        /// A line as it was written, without its end.
+        case whole(ArraySlice<UInt8>)
+        /// One that is not as it was written.
+        case damaged
+    }
+
+    fileprivate static let piece = 16_384
 
     private let older: OwnedDescriptor
     private let newer: OwnedDescriptor
@@ -88,6 +115,8 @@ final class LineReader {
     private var isInNewer = false
     private var offset = 0
     private var buffer: ArraySlice<UInt8> = []
+    /// Whether the line that the buffer begins with is longer than any that was written, and its beginning dropped.
+    private var isInLongLine = false
 
     fileprivate init(
         older: consuming OwnedDescriptor, count olderCount: Int, newer: consuming OwnedDescriptor,
@@ -98,13 +127,17 @@ final class LineReader {
         counts = (olderCount, newerCount)
     }
 
-    /// The next line without its end; `nil` after the last one.
-    func next() -> ArraySlice<UInt8>? {
+    /// The next line; `nil` after the last one.
+    func next() -> Line? {
         while true {
             if let end = buffer.firstIndex(of: UInt8(ascii: "\n")) {
-                defer { buffer = buffer[(end + 1)...] }
-                return buffer[..<end]
+                let line = buffer[..<end]
+                buffer = buffer[(end + 1)...]
+                defer { isInLongLine = false }
+                if !isInLongLine, let text = SealedLine.open(line) { return .whole(text) }
+                return .damaged
             }
+            if buffer.count > LineFile.longestLine { (buffer, isInLongLine) = ([], true) }
             guard fill() else { return nil }
         }
     }
@@ -112,26 +145,26 @@ final class LineReader {
     private func fill() -> Bool {
         while true {
             let rest = (isInNewer ? counts.newer : counts.older) - offset
-            var bytes = Array(buffer)
-            let count = rest > 0 ? read(min(rest, Self.piece), into: &bytes) : 0
-            if count > 0 {
-                offset += count
-                buffer = bytes[...]
+            let count = min(rest, Self.piece)
+            let piece =
+                isInNewer
+                ? Self.read(newer, from: offset, count: count) : Self.read(older, from: offset, count: count)
+            if !piece.isEmpty {
+                offset += piece.count
+                buffer = buffer.isEmpty ? piece[...] : (Array(buffer) + piece)[...]
                 return true
             }
             // A line without an end is none.
-            buffer = []
+            (buffer, isInLongLine) = ([], false)
             if isInNewer { return false }
             (isInNewer, offset) = (true, 0)
         }
     }
 
-    private func read(_ count: Int, into bytes: inout [UInt8]) -> Int {
-        let number = isInNewer ? newer.number : older.number
-        let piece = [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
-            filled = max(pread(number, buffer.baseAddress, count, off_t(offset)), 0)
+    fileprivate static func read(_ file: borrowing OwnedDescriptor, from offset: Int, count: Int) -> [UInt8] {
+        guard count > 0 else { return [] }
+        return [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
+            filled = max(pread(file.number, buffer.baseAddress, count, off_t(offset)), 0)
         }
-        bytes += piece
-        return piece.count
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Glibc
+internal import Logging
 internal import Platform
 
 /// Where the daemon keeps what is to outlive it. It belongs to one daemon at a time, and to nobody else's eyes.
@@ -9,6 +10,7 @@ struct StateDirectory: ~Copyable {
     let path: String
     /// Held open for the lock on it, and so that files are found in it whatever its path leads to by then.
     private let descriptor: OwnedDescriptor
+    private let logger: Logger
 
     /// Where it is by default: what the service manager names (`StateDirectory=`), else the system's place for root and
     /// the user's own (XDG Base Directory Specification) for others; `nil` where nothing says where that is.
@@ -28,7 +30,7 @@ struct StateDirectory: ~Copyable {
     /// Takes the directory, and makes it with those above it where they are missing.
     ///
     /// - Throws: why it cannot be had; `EWOULDBLOCK` where another daemon has it.
-    init(_ path: String) throws(SystemError) {
+    init(_ path: String, _ logger: Logger) throws(SystemError) {
         try Self.make(path)
         let number = Glibc.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         if number < 0 { throw .last("opening \(path)") }
@@ -42,6 +44,7 @@ struct StateDirectory: ~Copyable {
             patience -= 1
         }
         self.path = path
+        self.logger = logger
         self.descriptor = descriptor
     }
 
@@ -54,13 +57,82 @@ struct StateDirectory: ~Copyable {
         if mkdir(path, 0o700) != 0, errno != EEXIST { throw .last("making \(path)") }
     }
 
-    /// Opens a file of it, which is made if it is not there.
+    /// Opens a file of it, which is made if it is not there. Something else of that name, such as a named pipe or a
+    /// link, is put aside.
     borrowing func open(_ name: String, _ flags: CInt) throws(SystemError) -> OwnedDescriptor {
-        let number = openat(descriptor.number, name, flags | O_CREAT | O_CLOEXEC | O_NOFOLLOW, mode_t(0o600))
-        if number < 0 { throw .last("opening \(path)/\(name)") }
-        let file = OwnedDescriptor(number)
+        try putAsideUnlessFile(name)
+        guard let file = try openFile(name, flags | O_CREAT) else {
+            throw SystemError("opening \(path)/\(name)", code: ENOENT)
+        }
         giveToOwner(file)
         return file
+    }
+
+    /// Opens a regular file; `nil` where nothing has its name.
+    private borrowing func openFile(_ name: String, _ flags: CInt) throws(SystemError) -> OwnedDescriptor? {
+        // Not to be stopped by a named pipe that nobody writes to.
+        let number = openat(
+            descriptor.number, name, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, mode_t(0o600))
+        if number < 0 {
+            if errno == ENOENT { return nil }
+            throw .last("opening \(path)/\(name)")
+        }
+        let file = OwnedDescriptor(number)
+        var status = stat()
+        guard fstat(number, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+            throw SystemError("opening \(path)/\(name), which is no regular file", code: EINVAL)
+        }
+        return file
+    }
+
+    /// A directory stays where it is: somebody made it, and it may be full.
+    private borrowing func putAsideUnlessFile(_ name: String) throws(SystemError) {
+        var status = stat()
+        guard fstatat(descriptor.number, name, &status, AT_SYMLINK_NOFOLLOW) == 0 else { return }
+        if status.st_mode & S_IFMT != S_IFREG, status.st_mode & S_IFMT != S_IFDIR {
+            try putAside(name, because: "it is no regular file")
+        }
+    }
+
+    /// Under what is found that could not be used. Always the same name, so that it is one file at most.
+    static let damaged = "damaged"
+
+    /// Gives what has this name another one, where somebody may look at it and nothing reads it.
+    borrowing func putAside(_ name: String, because reason: String) throws(SystemError) {
+        // What was put aside before.
+        remove(Self.damaged)
+        try rename(name, to: Self.damaged)
+        logger.warning(
+            "a file of the state cannot be used and is put aside",
+            metadata: ["file": "\(path)/\(name)", "reason": "\(reason)", "now": "\(path)/\(Self.damaged)"])
+    }
+
+    /// Removes a file; one that is not there is as good.
+    borrowing func remove(_ name: String) {
+        _ = unlinkat(descriptor.number, name, 0)
+    }
+
+    /// How many entries of the directory are looked at: many times what is made here.
+    private static let mostNames = 4096
+
+    /// The files whose names begin so, the one changed last at the end.
+    borrowing func names(beginning prefix: String) -> [String] {
+        // A descriptor of its own, since the stream closes it and moves along in it.
+        let number = openat(descriptor.number, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard number >= 0, let stream = fdopendir(number) else { return [] }
+        defer { closedir(stream) }
+        var found: [(name: String, changed: timespec)] = []
+        for _ in 0..<Self.mostNames {
+            guard let entry = readdir(stream) else { break }
+            let name = withUnsafeBytes(of: &entry.pointee.d_name) {
+                String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
+            }
+            var status = stat()
+            guard name.hasPrefix(prefix), fstatat(number, name, &status, AT_SYMLINK_NOFOLLOW) == 0 else { continue }
+            found.append((name, status.st_mtim))
+        }
+        return found.sorted { ($0.changed.tv_sec, $0.changed.tv_nsec) < ($1.changed.tv_sec, $1.changed.tv_nsec) }
+            .map(\.name)
     }
 
     /// A file that root makes by hand in a service's directory is still the service's.
@@ -77,14 +149,9 @@ struct StateDirectory: ~Copyable {
         }
     }
 
-    /// The content of a file; `nil` where it is not there.
+    /// The content of a regular file, as far as `limit`; `nil` where it is not there.
     borrowing func read(_ name: String, atMost limit: Int) throws(SystemError) -> [UInt8]? {
-        let number = openat(descriptor.number, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
-        if number < 0 {
-            if errno == ENOENT { return nil }
-            throw .last("opening \(path)/\(name)")
-        }
-        let file = OwnedDescriptor(number)
+        guard let file = try openFile(name, O_RDONLY) else { return nil }
         var count = 0
         let bytes = [UInt8](unsafeUninitializedCapacity: limit) { buffer, filled in
             count = Glibc.read(file.number, buffer.baseAddress, buffer.count)

@@ -13,6 +13,8 @@ internal import Platform
 final class StateFile {
     /// Below this it is not worth the while to write the records anew.
     private static let leastToCompact = 64 * 1024
+    /// Ten thousand connections and their events take forty megabytes, and twice that before they are written anew.
+    private static let largest = 1 << 29
 
     private var active: OwnedDescriptor
     private var spare: OwnedDescriptor
@@ -59,6 +61,9 @@ final class StateFile {
     private static func content(of file: borrowing OwnedDescriptor) throws(SystemError) -> [UInt8] {
         var status = stat()
         guard fstat(file.number, &status) == 0 else { throw .last("reading the state") }
+        guard status.st_mode & S_IFMT == S_IFREG, status.st_size <= largest else {
+            throw SystemError("reading the state", code: EFBIG)
+        }
         let count = Int(status.st_size)
         var result = 0
         let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
