@@ -143,10 +143,12 @@ final class RestartBench {
     }
 
     /// What was told after a number, by number and kind; `nil` where a subscriber would be told of a gap.
-    func told(after sequence: UInt64) -> [String]? {
+    ///
+    /// - Parameter owner: whose events the subscriber may see; everybody's, where there is none.
+    func told(after sequence: UInt64, for owner: UInt32? = nil) -> [String]? {
         var (cursor, told) = (sequence, [String]())
         while true {
-            switch registry.journal.continuation(after: cursor, for: nil) {
+            switch registry.journal.continuation(after: cursor, for: owner) {
             case .upToDate: return told
             case .gap: return nil
             case .next(let entry):

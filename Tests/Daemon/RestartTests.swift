@@ -358,6 +358,26 @@ struct RestartTests {
         #expect(bench.connection("office")?.epoch == 1)
     }
 
+    @Test func `a subscriber misses nothing for what another user does, over a restart too`() async throws {
+        let (bench, _) = try await ready()
+        let sequence = bench.registry.journal.latest
+        _ = try take(bench)
+        let policy = ConnectionPolicy(remote: try Remote("tcp://192.0.2.7:5060"))
+        for _ in 1...2000 {
+            _ = try bench.registry.open("flood", policy, owner: 1001, origin: .client)
+            try bench.registry.close("flood", for: 1001)
+        }
+        try bench.registry.park("office", 1, for: 1000)
+        let told = try #require(bench.told(after: sequence, for: 1000))
+        #expect(told.map { $0.split(separator: " ", maxSplits: 1)[1] } == ["office taken", "office parked"])
+        #expect(bench.told(after: sequence, for: 1001) == nil)
+        for _ in 1...2 {
+            try bench.kill()
+            #expect(bench.told(after: sequence, for: 1000)?.starts(with: told) == true)
+            #expect(bench.told(after: sequence, for: 1001) == nil, "what was lost is still known to be lost")
+        }
+    }
+
     @Test func `a state that cannot be read begins a new life, and leaves nothing of the old one`() async throws {
         let (bench, server) = try await ready()
         let sequence = bench.registry.journal.latest

@@ -217,8 +217,10 @@ struct StateTests {
         let text = "dialtone-keepalive-intervals 1\n\(line)\n"
         do {
             let state = state
-            try state.replace("keepalive-intervals", with: Array(text.utf8))
-            #expect(KeptIntervals(state, logger).learner.text == text)
+            for file in [SealedLine.file(text), Array(text.utf8)] {
+                try state.replace("keepalive-intervals", with: file)
+                #expect(KeptIntervals(state, logger).learner.text == text)
+            }
         }
         #expect(scratch.text("state/keepalive-intervals.damaged") == nil)
     }
@@ -238,7 +240,21 @@ struct StateTests {
         try FileManager.default.removeItem(atPath: obstacle)
         try await eventually("it is kept again") { notes.all.count == 2 }
         #expect(notes.all.last == "what is learned of keepalives is kept again")
-        #expect(scratch.text("state/keepalive-intervals") == kept.learner.text)
+        let written = try #require(scratch.text("state/keepalive-intervals"))
+        #expect(Array(written.utf8) == SealedLine.file(kept.learner.text))
+    }
+
+    /// Such a line reads well: only its checksum tells.
+    @Test func `one bit of what keepalives taught is wrong: the line is left out`() throws {
+        let state = state
+        let networks = ["wifi 020000000001", "wifi 020000000002"].map { "\($0) 192.168.1.0/24 - 180000 180000 - 9 0\n" }
+        let heading = "dialtone-keepalive-intervals 1\n"
+        var file = SealedLine.file(heading + networks.joined())
+        let place = try #require(file.lastIndex(of: UInt8(ascii: "9")))
+        file[place] ^= 1
+        try state.replace("keepalive-intervals", with: file)
+        #expect(KeptIntervals(state, logger).learner.text == heading + networks[0])
+        #expect(scratch.text("state/keepalive-intervals.damaged") != nil)
     }
 
     @Test func `a damaged file is left aside, and its rest used`() throws {

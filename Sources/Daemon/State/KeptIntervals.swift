@@ -11,6 +11,8 @@ final class KeptIntervals {
     /// The file's name, and the longest that is read: twenty networks take two kilobytes.
     private static let file = "keepalive-intervals"
     private static let longestFile = 65_536
+    /// With what the file of an earlier version begins.
+    private static let unsealed = "dialtone-keepalive-intervals "
     /// The least time between two writes. What is learned in between is kept with the next one, or at the end.
     private let pause: Duration
 
@@ -31,8 +33,13 @@ final class KeptIntervals {
         var text = ""
         do throws(SystemError) {
             let bytes = try state.read(Self.file, atMost: Self.longestFile)
-            text = String(decoding: bytes ?? [], as: UTF8.self)
-            if bytes != nil, AdaptiveInterval(text: text).text != text {
+            var isWhole = true
+            if let bytes { (text, isWhole) = SealedLine.text(in: bytes) }
+            if let bytes, text.isEmpty, bytes.starts(with: Self.unsealed.utf8) {
+                // Of an earlier version, which wrote no checksums.
+                (text, isWhole) = (String(decoding: bytes, as: UTF8.self), true)
+            }
+            if bytes != nil, !isWhole || AdaptiveInterval(text: text).text != text {
                 try state.rename(Self.file, to: "\(Self.file).damaged")
                 logger.notice(
                     "what was learned of keepalives is damaged; the rest of it is used",
@@ -58,7 +65,7 @@ final class KeptIntervals {
         timer = nil
         earliest = BootClock.now() + pause
         do throws(SystemError) {
-            try state.replace(Self.file, with: Array(learner.text.utf8))
+            try state.replace(Self.file, with: SealedLine.file(learner.text))
             if hasFailed { logger.notice("what is learned of keepalives is kept again") }
             hasFailed = false
         } catch {

@@ -18,4 +18,18 @@ enum SealedLine {
         let text = line.dropFirst(sealSize)
         return line.count >= sealSize && line.prefix(sealSize).elementsEqual(seal(text).prefix(sealSize)) ? text : nil
     }
+
+    /// A file of the lines of `text`, each of which has an end.
+    static func file(_ text: String) -> [UInt8] {
+        text.utf8.split(separator: UInt8(ascii: "\n")).flatMap { seal($0) + [UInt8(ascii: "\n")] }
+    }
+
+    /// The lines of such a file that are as they were written, and whether those are all.
+    static func text(in file: [UInt8]) -> (text: String, isWhole: Bool) {
+        let lines = file.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+        // What follows the last end is nothing, or what is left of a line.
+        let texts = lines.dropLast().map { open($0) }
+        let whole = texts.compactMap { $0 }.flatMap { $0 + [UInt8(ascii: "\n")] }
+        return (String(decoding: whole, as: UTF8.self), lines.last?.isEmpty != false && !texts.contains(nil))
+    }
 }
