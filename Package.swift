@@ -38,8 +38,16 @@ let package = Package(
         .executable(name: "dialtone", targets: ["dialtone"]),
         // For the package of benchmarks.
         .library(name: "LabSupport", targets: ["CLabSupport", "LabSupport", "Platform"]),
+        .executable(name: "lab-neighbour", targets: ["lab-neighbour"]),
         .library(name: "Models", targets: ["Models", "Supervisor", "TestSupport"]),
         .library(name: "Presentation", targets: ["Presentation"]),
+        // For the package of fuzzers: what reads bytes that come from outside, and what is made of them.
+        .library(
+            name: "Readers",
+            targets: [
+                "Daemon", "Dialer", "DialtoneAPI", "Netlink", "NetworkPath", "Platform", "Reachability", "Resolver",
+                "Supervisor", "TLS", "TLSTestSupport", "TOML", "Varlink",
+            ]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.5.0"),
@@ -157,13 +165,15 @@ let package = Package(
         tests(
             "Lab",
             [
-                "CNetlink", "Dialer", "DialtoneAPI", "DialtoneClient", "LabSupport", "Netlink", "NetworkPath",
-                "Platform", "Reachability", "Resolver", "Supervisor", "Systemd", "TLSTestSupport", "TestSupport",
-                "Varlink", "dialtone", "dialtoned", "lab-launch", "lab-logind", "lab-network-manager", "lab-systemd",
+                "CNetlink", "CPlatform", "Dialer", "DialtoneAPI", "DialtoneClient", "LabSupport", "Netlink",
+                "NetworkPath", "Platform", "Reachability", "Resolver", "Supervisor", "Systemd", "TLSTestSupport",
+                "TestSupport", "Varlink", "dialtone", "dialtoned", "lab-launch", "lab-logind", "lab-neighbour",
+                "lab-network-manager", "lab-systemd",
             ],
             resources: [.copy("agent.py"), .copy("mqtt_sleeper.py")]),
         tests("Soak", ["LabSupport", "Netlink", "NetworkPath", "Platform", "Reachability", "Resolver", "TestSupport"]),
         .executableTarget(name: "lab-launch", path: "Tests/LabLaunch"),
+        .executableTarget(name: "lab-neighbour", path: "Tests/LabNeighbour"),
         .executableTarget(name: "lab-logind", dependencies: ["CSystemd"], path: "Tests/LabLogind"),
         .executableTarget(name: "lab-systemd", dependencies: ["CSystemd"], path: "Tests/LabSystemd"),
         .executableTarget(

@@ -2,6 +2,7 @@
 
 import DialtoneAPI
 import Foundation
+import TestSupport
 import Testing
 import Varlink
 

@@ -66,6 +66,12 @@ public final class UnixClient: Sendable {
         }
     }
 
+    /// Its number, for what this type has no call for. It is this object's to close.
+    public var number: CInt { descriptor.number }
+
+    /// Sends nothing more, and goes on reading.
+    public func endSending() { shutdown(descriptor.number, CInt(SHUT_WR)) }
+
     /// The next datagram, or of a stream what there is, at most 64 KiB; empty at the end of the stream, and where the
     /// other end broke it off.
     public func receive() throws(SystemError) -> [UInt8] {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A parsed definition of a Varlink interface: enough of the language to compare it with Swift types.
-struct InterfaceDefinition {
-    indirect enum Kind: Hashable {
+/// A parsed definition of a Varlink interface: enough of the language to compare it with Swift types, and to make calls
+/// of it.
+package struct InterfaceDefinition: Sendable {
+    package indirect enum Kind: Hashable, Sendable {
         case bool, int, float, string
         case optional(Kind)
         case array(Kind)
@@ -11,29 +12,29 @@ struct InterfaceDefinition {
         case object([Field])
     }
 
-    struct Field: Hashable {
-        let name: String
-        let kind: Kind
+    package struct Field: Hashable, Sendable {
+        package let name: String
+        package let kind: Kind
     }
 
-    struct Method {
-        let parameters: Kind
-        let reply: Kind
+    package struct Method: Sendable {
+        package let parameters: Kind
+        package let reply: Kind
     }
 
-    struct SyntaxError: Error {
+    package struct SyntaxError: Error {
         let expected: String
         let found: String
     }
 
-    private(set) var name = ""
-    private(set) var types: [String: Kind] = [:]
-    private(set) var methods: [String: Method] = [:]
-    private(set) var errors: [String: Kind] = [:]
+    package private(set) var name = ""
+    package private(set) var types: [String: Kind] = [:]
+    package private(set) var methods: [String: Method] = [:]
+    package private(set) var errors: [String: Kind] = [:]
 
     private var tokens: ArraySlice<String>
 
-    init(_ text: String) throws {
+    package init(_ text: String) throws {
         tokens = Self.tokens(of: text)[...]
         try expect("interface")
         name = take()
@@ -115,7 +116,7 @@ struct InterfaceDefinition {
 
 extension InterfaceDefinition {
     /// The kind that a name stands for.
-    func resolve(_ kind: Kind) -> Kind {
+    package func resolve(_ kind: Kind) -> Kind {
         switch kind {
         case .named(let name): types[name].map(resolve) ?? kind
         case .bool, .int, .float, .string, .optional, .array, .enumeration, .object: kind
@@ -124,7 +125,7 @@ extension InterfaceDefinition {
 
     /// Values of a kind: between them every case of every enumeration, and every optional field both there and left
     /// out. Texts are times, so that they fit wherever one may stand.
-    func samples(of kind: Kind) -> [any Sendable] {
+    package func samples(of kind: Kind) -> [any Sendable] {
         switch resolve(kind) {
         case .bool: [true, false]
         case .int: [7]
@@ -149,7 +150,7 @@ extension InterfaceDefinition {
 }
 
 extension InterfaceDefinition.Field {
-    var isOptional: Bool {
+    package var isOptional: Bool {
         if case .optional = kind { true } else { false }
     }
 }

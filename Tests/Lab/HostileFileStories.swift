@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DialtoneAPI
+import DialtoneClient
+import Foundation
+import LabSupport
+import Testing
+
+/// Files that no run of the daemon has written: at its start, and when it reads its configuration again.
+@Suite("Files that nobody sane wrote", .lab)
+struct HostileFileStories {
+    private static let names = ["history-network.log", "history-network.log.1", "history-0.log", "keepalive-intervals"]
+
+    @Test(arguments: names)
+    func `a named pipe in the place of a file holds up nothing`(name: String) async throws {
+        let (machine, home) = (try await Namespace.island(), try DaemonHome())
+        try FileManager.default.createDirectory(atPath: home.state, withIntermediateDirectories: true)
+        #expect(mkfifo("\(home.state)/\(name)", 0o600) == 0)
+        _ = try await home.start(on: machine)
+        #expect(try await home.client.connections().isEmpty)
+        _ = try await home.dialtone("history", on: machine)
+        #expect(try await home.client.connections().isEmpty)
+    }
+
+    @Test(arguments: names, [1 << 40, 1 << 27] as [off_t])
+    func `neither does one of a size that nothing here writes`(name: String, size: off_t) async throws {
+        let (machine, home) = (try await Namespace.island(), try DaemonHome())
+        try FileManager.default.createDirectory(atPath: home.state, withIntermediateDirectories: true)
+        let file = "\(home.state)/\(name)"
+        // A hole: a line without an end.
+        #expect(FileManager.default.createFile(atPath: file, contents: nil, attributes: [.posixPermissions: 0o600]))
+        guard truncate(file, size) == 0 else { return }
+        let daemon = try await home.start(on: machine)
+        #expect(try await home.client.connections().isEmpty)
+        _ = try await home.dialtone("history", on: machine)
+        #expect(try await home.client.connections().isEmpty)
+        #expect(daemon.isRunning)
+    }
+
+    @Test(arguments: [
+        "[\n", "[é]\n", "a = [}\n", String(repeating: "[", count: 20_000), "a" + String(repeating: ".a", count: 20_000),
+        "a = " + String(repeating: "{a=", count: 20_000), String(repeating: "#", count: 1 << 21), "\0\0\0",
+    ])
+    func `no text that is read again ends the daemon, and what it was told before holds`(text: String) async throws {
+        let good = "[[connection]]\nname = 'office'\nremote = 'tcp://127.0.0.1:1'\n"
+        let (machine, home) = (try await Namespace.island(), try DaemonHome(good))
+        let daemon = try await home.start(on: machine)
+        #expect(try await home.client.connections().map(\.name) == ["office"])
+        try home.configure(text)
+        daemon.signal(SIGHUP)
+        _ = try await daemon.line(containing: "the old one stays")
+        #expect(try await home.client.connections().map(\.name) == ["office"])
+        let checked = try await home.launch(on: machine, arguments: ["--check-config", "--config", home.file])
+        #expect(try await checked.exit() == .status(EX_CONFIG))
+    }
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DialtoneAPI
+import DialtoneClient
+import Foundation
+import LabSupport
+import TestSupport
+import Testing
+
+/// One user of the socket wants too much; what that costs the others, in answers, in memory and in descriptors. Each
+/// story prints the other user's latencies beside.
+@Suite("A hostile neighbour", .lab, .anotherUser, .serialized)
+struct HostileNeighbourStories {
+    /// What `lab-neighbour` is beside its attack, from a line that it printed.
+    private struct Stay: CustomStringConvertible {
+        let description: String
+        /// How many calls the other user made, and how many of them were answered.
+        let (calls, served): (Int, Int)
+        /// How many answers the greedy user got during one call of the other's, at the median.
+        let between: Int
+
+        init?(_ line: String) {
+            let words = line.split(separator: " ").dropFirst().map { $0.split(separator: "=") }
+            let values = Dictionary(uniqueKeysWithValues: words.map { ($0[0], Double($0[1]) ?? .nan) })
+            guard let calls = values["calls"], let served = values["served"], let between = values["between"] else {
+                return nil
+            }
+            (description, self.calls, self.served) = (line, Int(calls), Int(served))
+            self.between = Int(between)
+        }
+    }
+
+    /// An agent on a machine of its own, and what it has taken.
+    private struct Bench {
+        let machine: Namespace
+        let home: DaemonHome
+        let daemon: LabProcess
+
+        static func start(_ configuration: String = "") async throws -> Bench {
+            let (machine, home) = (try await Namespace.island(), try DaemonHome(configuration))
+            // Not at the level of the other stories: a log of every step is no user's doing.
+            let daemon = try await home.launch(
+                on: machine, arguments: ["--socket", home.socket, "--config", home.file, "--log-level", "info"])
+            _ = try await daemon.line(containing: "listening")
+            return Bench(machine: machine, home: home, daemon: daemon)
+        }
+
+        /// The memory that is the daemon's alone, in MiB.
+        func memory() throws -> Int {
+            let status = try String(contentsOfFile: "/proc/\(daemon.processID)/status", encoding: .utf8)
+            let line = status.split(separator: "\n").first { $0.hasPrefix("RssAnon:") }
+            return try #require(line?.split(separator: " ").compactMap { Int($0) }.first) / 1024
+        }
+
+        func descriptors() throws -> Int {
+            try FileManager.default.contentsOfDirectory(atPath: "/proc/\(daemon.processID)/fd").count
+        }
+
+        func neighbour(_ arguments: String...) async throws -> LabProcess {
+            try await machine.spawn([LabAgent.program("lab-neighbour"), home.socket] + arguments)
+        }
+
+        /// Lets one user attack, and says what it was like for the other one.
+        func attack(_ attack: String, connections: Int, calls: Int) async throws -> Stay {
+            let before = try descriptors()
+            let neighbour = try await neighbour("beside", attack, "\(connections)", "\(calls)")
+            #expect(try await neighbour.exit(within: .seconds(150)) == .status(0), "\(neighbour.text(of: .error))")
+            for line in neighbour.text(of: .output).split(separator: "\n") { print("neighbour \(attack): \(line)") }
+            print("neighbour \(attack): the daemon has \(try memory()) MiB")
+            let stay = try #require(neighbour.lines.compactMap { Stay($0.text) }.last)
+            #expect(daemon.isRunning)
+            try await eventually("the descriptors of those who went are closed") {
+                (try? descriptors()).map { $0 <= before + 8 } ?? false
+            }
+            return stay
+        }
+    }
+
+    private static let turns: Comment = "until turns go round by user"
+
+    /// What the daemon may grow to, in MiB: a debug build's own, and what the limits add up to for one user.
+    private static let mostMemory = 64
+
+    @Test(.disabled(turns), arguments: ["explain", "deep", "keys", "list"])
+    func `a thousand connections of one user keep no other waiting, nor take the memory`(attack: String) async throws {
+        let bench = try await Bench.start()
+        let stay = try await bench.attack(attack, connections: 1000, calls: 200)
+        #expect(stay.calls > 0 && stay.served == stay.calls, "\(stay)")
+        // Turns that go round by connection give each of the thousand one before the other user has another.
+        #expect(stay.between < 250, "\(stay)")
+        #expect(try bench.memory() < Self.mostMemory, "\(stay)")
+    }
+
+    @Test(.disabled(turns)) func `what one user opens and closes neither fills the log nor takes another's history`()
+        async throws
+    {
+        let bench = try await Bench.start()
+        _ = try await bench.home.client.open(.init(remote: "tcp://127.0.0.1:1", name: "door"))
+        _ = try await bench.home.client.close("door")
+        let stay = try await bench.attack("churn", connections: 100, calls: 200)
+        #expect(stay.calls > 0 && stay.served == stay.calls, "\(stay)")
+        let history = try await bench.home.dialtone("history", "door", on: bench.machine)
+        #expect(history.output.contains("door"), "\(history)")
+        print("neighbour churn: the log has \(bench.daemon.lines.count) lines")
+        #expect(bench.daemon.lines.count < 5_000)
+    }
+
+    @Test(.disabled(turns)) func `connections that only messages hold are let go, and lock nobody out`() async throws {
+        let bench = try await Bench.start()
+        let before = try bench.descriptors()
+        for _ in 1...2 {
+            let neighbour = try await bench.neighbour("garbage", "1000")
+            #expect(try await neighbour.exit() == .status(0), "\(neighbour.text(of: .error))")
+            print("neighbour garbage: \(neighbour.text(of: .output)), \(try bench.descriptors()) descriptors")
+        }
+        _ = try await bench.home.client.connections()
+        let stay = try await bench.attack("none", connections: 0, calls: 50)
+        #expect(stay.served == stay.calls, "\(stay)")
+        try await eventually("the connections without a process are closed") {
+            (try? bench.descriptors()).map { $0 <= before + 8 } ?? false
+        }
+    }
+
+    @Test func `one user cannot take the places of all`() async throws {
+        let bench = try await Bench.start()
+        let neighbour = try await bench.neighbour("hold", "6000")
+        print("neighbour hold: \(try await neighbour.line(containing: "held=").text)")
+        let stay = try await bench.attack("none", connections: 0, calls: 50)
+        #expect(stay.served == stay.calls, "\(stay)")
+        _ = try await bench.home.client.connections()
+        neighbour.closeInput()
+        _ = try await neighbour.exit()
+    }
+
+    @Test func `a name says nothing of what others call theirs`() async throws {
+        let bench = try await Bench.start()
+        let taken = try await bench.home.client.open(.init(remote: "tcp://127.0.0.1:1", name: "bank"))
+        let words = try await bench.machine.run { [socket = bench.home.socket] in
+            try ["bank", "free"].map { name in
+                let client = try UnixClient.connected(to: socket, as: AnotherUser.number)
+                try client.send(
+                    #"{"method":"org.dialtone.Connections.Open","parameters":{"remote":"tcp://127.0.0.1:1","name":""#
+                        + name + "\"}}\0")
+                let opened = String(decoding: try client.receive(), as: UTF8.self)
+                try client.send(#"{"method":"org.dialtone.Connections.Close","parameters":{"name":""# + name + "\"}}\0")
+                let closed = String(decoding: try client.receive(), as: UTF8.self)
+                return (opened + closed).replacing(name, with: "NAME")
+            }
+        }
+        #expect(words[0] == words[1])
+        #expect(try await bench.home.client.connections().map(\.name) == [taken])
+    }
+}
