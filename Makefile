@@ -12,6 +12,9 @@ SEED =
 # How many sequences `make sim` runs, and the seed of the first one.
 SEQUENCES = 1000000
 FIRST = 1
+# How long `make fuzz` searches with each of its targets, and which (`Fuzz/Seeds` has their names); without a name all.
+SECONDS = 60
+TARGET =
 # Which rows of the table `make bench` measures; without a name all of them.
 ROWS =
 # What `make run` and `make demo` build. Debug, because after a change it is there in seconds; `make install` and
@@ -22,15 +25,16 @@ export OPEN
 
 BUILT = .build/$(CONFIGURATION)
 RELEASE = --configuration release --static-swift-stdlib
-SWIFT_SOURCES = $(wildcard Sources Tests Demo Examples Benchmarks/Sources Benchmarks/Package.swift) Package.swift
+SWIFT_SOURCES = $(wildcard Sources Tests Demo Examples Benchmarks/Sources Benchmarks/Package.swift Fuzz/Sources Fuzz/Package.swift) Package.swift
 
-.PHONY: help build run test soak sim demo install bench lint deps deps-test
+.PHONY: help build run test soak sim fuzz demo install bench lint deps deps-test
 
 help:
 	@echo 'make run [OPEN=tcp://host:port]  build the agent and run it here, in the foreground'
 	@echo 'make test                        build and run every test'
 	@echo 'make soak [SEED=] [STEPS=20000]  churn a network at random and hold every verdict against the kernel'
 	@echo 'make sim [SEQUENCES=] [FIRST=]   run a million faulty networks in virtual time, and hold every rule at every step'
+	@echo 'make fuzz [TARGET=] [SECONDS=60] throw mutated bytes at every reader of foreign bytes, sanitizers on'
 	@echo 'make demo                        watch the agent in a network of namespaces: cables pulled, a broker restarted'
 	@echo 'make bench [ROWS=]               measure it, beside its peers'
 	@echo 'make lint                        check format and layering'
@@ -75,6 +79,9 @@ soak: deps-test
 sim: deps-test
 	swift build --build-tests
 	@SIM_SEQUENCES='$(SEQUENCES)' SIM_FIRST='$(FIRST)' swift test --skip-build --disable-xctest --filter SimulationTests.SimulationTests
+
+fuzz: deps-test
+	scripts/fuzz $(SECONDS) $(or $(TARGET),readers interface)
 
 demo: deps-test
 	swift build --configuration $(CONFIGURATION)

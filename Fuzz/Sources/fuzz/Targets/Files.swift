@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import FoundationEssentials
+
+@testable internal import Daemon
+@testable internal import Supervisor
+@testable internal import TOML
+
+extension FuzzTarget {
+    /// A configuration file, to its last check.
+    static let configuration = FuzzTarget(name: "configuration") { bytes in
+        guard let entries = try? TOMLDocument.parse(bytes.text) else { return }
+        var checks = ConfigurationChecks.daemon
+        // Nothing of this machine's may decide.
+        checks.userNumber = { UInt32($0) ?? ($0 == "alice" ? 1000 : nil) }
+        checks.identity = { _ in nil }
+        checks.daemonUser = 0
+        var reader = ConfigurationReader(checks, ConfigurationReport())
+        reader.read(entries, of: "fuzzed.toml", isMain: bytes.count.isMultiple(of: 2))
+    }
+
+    /// The state: a whole file, or a record of one, which a checksum would let nothing through to.
+    static let state = FuzzTarget(name: "state") { bytes in
+        switch bytes.first.map({ $0 % 4 }) {
+        case 0: _ = try? StateLog.read(Array(bytes.dropFirst()))
+        case 1:
+            var state = AgentState()
+            state.apply(bytes.dropFirst())
+            state.skip(events: bytes.count)
+            // What was read is written as it was read.
+            _ = AgentState.record(state.events.map { .event($0) } + state.connections.map { .connection($0.value) })
+            for numbered in state.events { _ = numbered.event.wire(sequence: numbered.sequence) }
+        case 2:
+            guard let kept = try? KeptConnection(FieldReader(bytes.dropFirst())) else { return }
+            var fields = FieldWriter()
+            kept.write(&fields)
+            let again = try? KeptConnection(FieldReader(fields.bytes[...]))
+            precondition(again != nil, "what was written cannot be read")
+        default: _ = try? KeptEvent(bytes: Array(bytes.dropFirst())).wire(sequence: .max)
+        }
+    }
+
+    /// A line of the history.
+    static let history = FuzzTarget(name: "history") { bytes in
+        let text = SealedLine.open(bytes[...]) ?? bytes[...]
+        precondition(SealedLine.open(SealedLine.seal(text)[...]) == text)
+        _ = try? JSONDecoder().decode(HistoryFiles.Line.self, from: Data(text))
+    }
+
+    /// What was learned of keepalives.
+    static let intervals = FuzzTarget(name: "intervals") { bytes in
+        _ = SealedLine.text(in: bytes)
+        var learned = AdaptiveInterval(text: bytes.text)
+        precondition(AdaptiveInterval(text: learned.text).text == learned.text)
+        guard let network = learned.networks.first?.identity else { return }
+        for kind in [KeepaliveProtocol.crlf, .mqtt, .websocket] {
+            let figures = kind.figures
+            precondition(figures.intervals.contains(learned.interval(on: network, figures)))
+            learned.survived(.seconds(1 << 40), on: network, figures)
+            learned.died(after: .seconds(-1), sentAt: .zero, on: network, figures)
+            precondition(figures.intervals.contains(learned.interval(on: network, figures)))
+        }
+    }
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+@testable internal import Daemon
+@testable internal import DialtoneAPI
+@testable internal import Supervisor
+
+extension FuzzTarget {
+    /// What a client may ask for, and a connection that lives with it: the settings, the state machine in virtual time
+    /// among whatever networks and servers do, and the planner of its keepalives.
+    static let machine = FuzzTarget(name: "machine") { bytes in
+        var draw = Draw(bytes)
+        guard let policy = try? ConnectionPolicy(draw.settings(), user: 1000) else { return }
+        var life = ConnectionLife(policy, &draw)
+        for _ in 0..<256 where !draw.isOver { life.step(&draw) }
+    }
+
+    /// The same settings, and no life with them: many more of them in a second.
+    static let policies = FuzzTarget(name: "policies") { bytes in
+        var draw = Draw(bytes)
+        guard let policy = try? ConnectionPolicy(draw.settings(), user: draw.chance() ? 0 : 1000) else { return }
+        _ = policy.socketOptions
+        guard let heartbeat = policy.heartbeat?.keeping(policy.opening) else { return }
+        var planner = WakePlanner()
+        let token = planner.add(heartbeat.cadence, after: .seconds(1))
+        for interval in [heartbeat.bounds?.lowerBound, heartbeat.bounds?.upperBound].compactMap(\.self) {
+            planner.change(token, to: heartbeat.cadence(each: interval), after: .seconds(2))
+        }
+        if let next = planner.nextWake { precondition(!planner.take(at: next).isEmpty) }
+    }
+}
+
+extension Draw {
+    /// The parameters of `Open`, most of them such that the daemon takes them.
+    mutating func settings() -> ConnectionsAPI.Open.Parameters {
+        var settings = ConnectionsAPI.Open.Parameters(remote: remote(), name: "c")
+        settings.keepalive = maybe { $0.keepalive() }
+        settings.backoff = maybe { draw in
+            ConnectionsAPI.Backoff(
+                baseMilliseconds: draw.maybe { $0.milliseconds() },
+                maximumMilliseconds: draw.maybe { $0.milliseconds() },
+                multiplier: draw.maybe { $0.fraction() }, stableAfterMilliseconds: draw.maybe { $0.milliseconds() })
+        }
+        settings.opening = maybe { draw in draw.several(3) { $0.step() } }
+        settings.tls = maybe { draw in
+            ConnectionsAPI.TLS(
+                verify: draw.maybe { $0.chance() }, minimumVersion: draw.maybe { $0.pick(["1.2", "1.3", "1.4"]) },
+                serverName: draw.maybe { $0.pick(["a.example", "192.0.2.1", ""]) },
+                applicationProtocols: draw.maybe { draw in draw.several(3) { $0.pick(["sip", "mqtt", ""]) } })
+        }
+        settings.userTimeoutMilliseconds = maybe { $0.milliseconds() }
+        settings.keepAbandoned = maybe { $0.chance() }
+        settings.makeBeforeBreak = maybe { $0.chance() }
+        settings.trafficClass = maybe { $0.pick(["signaling", "46", "-1", "64", ""]) }
+        settings.priority = maybe { $0.number() }
+        settings.mark = maybe { $0.number() }
+        return settings
+    }
+
+    private mutating func remote() -> String {
+        if byte() == 255 { return text() }
+        let scheme = pick(["tcp", "tls", "sip", "sips", "mqtt", "mqtts", "ws", "wss", "xmpp", "xmpps"])
+        let host = pick(["a.example", "192.0.2.1", "[2001:db8::1]", "127.0.0.1"])
+        return "\(scheme)://\(host)\(pick(["", ":1", ":65535", ":0", ":65536"]))"
+    }
+
+    private mutating func keepalive() -> ConnectionsAPI.Keepalive {
+        let kinds = [
+            "tcp", "crlf", "whitespace", "xmpp-ping", "mqtt", "websocket", "custom", "client", "none", "unheard-of",
+        ]
+        var keepalive = ConnectionsAPI.Keepalive()
+        keepalive.protocol = maybe { $0.pick(kinds) }
+        keepalive.intervalMilliseconds = maybe { $0.milliseconds() }
+        keepalive.toleranceMilliseconds = maybe { $0.milliseconds() }
+        keepalive.adaptive = maybe { $0.chance() }
+        if keepalive.protocol == "custom" {
+            keepalive.send = maybe { $0.pick(["ping", "\\x00", "\\", ""]) }
+            keepalive.expect = maybe { $0.pick(["pong", "\\x00", "\\x0", ""]) }
+        }
+        return keepalive
+    }
+
+    private mutating func step() -> ConnectionsAPI.OpeningStep {
+        ConnectionsAPI.OpeningStep(
+            // The Keep Alive of a CONNECT is what the daemon reads of an opening itself.
+            send: pick(["hello", "\\x10\\x0c\\x00\\x04MQTT\\x04\\x02\\x00\\x00\\x00\\x00", text()]),
+            expect: maybe { draw in
+                ConnectionsAPI.OpeningAnswer(
+                    bytes: draw.maybe { $0.pick(["\\x20\\x02", "ok", "\\?\\x2?"]) }, length: draw.maybe { $0.number() },
+                    until: draw.maybe { $0.pick(["\\r\\n", ""]) },
+                    message: draw.maybe { $0.pick(["mqtt", "websocket"]) },
+                    contains: draw.maybe { $0.pick(["ok", ""]) })
+            },
+            overtakenBy: maybe { draw in draw.several(2) { $0.pick(["x", ""]) } })
+    }
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import NetworkPath
+internal import Supervisor
+internal import TLSTestSupport
+
+@testable internal import TLS
+
+extension FuzzTarget {
+    /// What a server sends where TLS is expected: noise, or the words of a real server with some of them changed.
+    static let tls = FuzzTarget(name: "tls") { bytes in
+        var draw = Draw(bytes)
+        guard let surroundings = TLSSurroundings.shared,
+            let session = try? TLSSession(surroundings.request, in: surroundings.context)
+        else { preconditionFailure("no session") }
+        let server = draw.chance() ? surroundings.server.accept() : nil
+        for _ in 0..<64 where !draw.isOver {
+            var sent: [UInt8] = []
+            session.drain {
+                sent = Array($0)
+                return $0.count
+            }
+            var came: [UInt8]
+            if let server {
+                server.receive(sent)
+                if draw.byte() < 32, server.isOpen, server.error == nil { server.send([1] + draw.bytes()) }
+                came = server.takeOutput()
+                for _ in 0..<draw.below(4) where !came.isEmpty {
+                    let position = Int(draw.byte()) << 8 | Int(draw.byte())
+                    came[position % came.count] ^= draw.byte()
+                }
+                if draw.byte() < 8 { came += draw.bytes() }
+            } else {
+                came = draw.bytes()
+            }
+            hand(came, to: session)
+            if draw.byte() < 4 { session.receiveEnd() }
+            var room = [UInt8](repeating: 0, count: 1 + draw.below(200))
+            _ = room.withUnsafeMutableBytes { session.read(into: $0) }
+        }
+        session.close()
+        _ = session.summary
+    }
+
+    private static func hand(_ bytes: [UInt8], to session: TLSSession) {
+        var rest = bytes[...]
+        while session.wantsInput, !rest.isEmpty {
+            rest.prefix(TLSSession.inputLimit).withUnsafeBytes { session.receive($0) }
+            rest = rest.dropFirst(TLSSession.inputLimit)
+        }
+    }
+}
+
+/// A server with a certificate, and a client that trusts it. Made once: its keys take longer than a thousand runs.
+private struct TLSSurroundings {
+    let server: TestServer
+    let request: TLSRequest
+    let context: TLSContext
+
+    /// The one that there is; of one thread alone, libFuzzer's.
+    nonisolated(unsafe) static let shared = try? TLSSurroundings()
+
+    private init() throws {
+        let name = "sip.example.com"
+        server = TestServer(TestCertificate(.init(name, alternatives: "DNS:\(name)")))
+        var policy = TLSPolicy()
+        policy.verifiesCertificate = false
+        request = TLSRequest(to: .name(name), offering: ["sip"], under: policy)
+        context = try TLSContext(policy)
+    }
+}
