@@ -80,7 +80,7 @@ let package = Package(
             swiftSettings: strict),
 
         // The socket: protocol, typed interface, client; and what its values look like to a person.
-        .target(name: "Varlink", dependencies: ["CPlatform", "Platform", deque], swiftSettings: strict),
+        .target(name: "Varlink", dependencies: ["CPlatform", "Platform", deque, heap], swiftSettings: strict),
         .target(
             name: "DialtoneAPI", dependencies: ["NetworkPath", "Varlink"],
             resources: [

@@ -44,6 +44,8 @@ static inline int platform_pidfd_open(int process) {
 enum {
     // Of <asm-generic/socket.h>, Linux 6.5: a pidfd of the process that connected. Alike on all machines Swift knows.
     platform_SO_PEERPIDFD = 77,
+    // Likewise, Linux 6.16: whether a peer may send descriptors to this Unix socket.
+    platform_SO_PASSRIGHTS = 83,
 #ifndef MFD_CLOEXEC
     // Of <linux/memfd.h>, which <sys/mman.h> brings along behind _GNU_SOURCE.
     MFD_CLOEXEC = 1,
@@ -65,12 +67,6 @@ static inline int platform_received_descriptors(struct msghdr *message, int *des
         count += (int)(bytes / sizeof(int));
     }
     return count;
-}
-
-// The length of a control buffer into which no more than `count` descriptors go. CMSG_LEN and not CMSG_SPACE, whose
-// padding has room for one more.
-static inline size_t platform_descriptors_room(int count) {
-    return CMSG_LEN(sizeof(int) * (size_t)count);
 }
 
 // Sends what the socket takes now, with `count` descriptors (up to platform_descriptors_max) riding on the first byte.

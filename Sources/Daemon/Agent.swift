@@ -2,6 +2,7 @@
 
 internal import Dialer
 internal import DialtoneAPI
+internal import Glibc
 internal import Logging
 internal import NetworkPath
 internal import Platform
@@ -61,9 +62,13 @@ final class Agent {
         network.register(in: service)
         connections.register(in: service)
         past.register(in: service)
-        server = VarlinkServer(service)
-        server.onIncident = { [logger] incident in
-            logger.warning("a client was turned away", metadata: ["incident": "\(incident)"])
+        var limits = VarlinkServer.Limits()
+        // A user's own daemon is for that user.
+        limits.privileged = [0, geteuid()]
+        server = VarlinkServer(service, limits: limits)
+        server.onIncident = { [logger] incident, leftOut in
+            logger.warning(
+                "a client was turned away", metadata: ["incident": "\(incident)", "unreported before": "\(leftOut)"])
         }
         history.follow(engine)
         registry.onEvent { [history, unowned registry] in history.heard($0, sequence: registry.journal.latest) }

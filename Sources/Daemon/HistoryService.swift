@@ -84,7 +84,7 @@ private final class HistoryReading: VarlinkSubscription {
 
     /// Lets others have their turn first.
     private func later() -> VarlinkMessage? {
-        AgentQueue.async { [stream] in stream.wake() }
+        stream.wakeInTurn()
         return nil
     }
 

@@ -87,7 +87,8 @@ final class NetworkService {
         // Set first: for an address the answer comes before the call returns.
         exchange.onCancel = { [unowned self] in inspections.removeValue(forKey: key)?.cancel() }
         var isAnswered = false
-        let inspection = engine.inspect(target, without: interface) { [unowned self] result in
+        let inspection = engine.inspect(target, without: interface, inTurn: { exchange.inTurn($0) }) {
+            [unowned self] result in
             isAnswered = true
             inspections[key] = nil
             switch result {

@@ -82,6 +82,9 @@ public final class Poller {
     /// Called at each wake-up, before its events are handled; see ``ResumeWatch``.
     var beforeEvents: (@AgentQueue () -> Void)?
 
+    /// What is to be done after the events at hand; `nil` while there are none.
+    private var afterEvents: [@AgentQueue () -> Void]?
+
     /// The epoll set, for the life of the process; -1 until it is made.
     private var set: CInt = -1
     private var registrations: [UInt64: Registration] = [:]
@@ -169,7 +172,19 @@ public final class Poller {
         precondition(result == 0, "\(SystemError.last("ending the watch of descriptor \(registration.descriptor)"))")
     }
 
+    /// Runs `operation` when the events at hand were handled, in the same turn of the queue; where there are none, in a
+    /// turn of its own.
+    public func afterEvents(_ operation: @escaping @Sendable @AgentQueue () -> Void) {
+        if afterEvents == nil { AgentQueue.async(operation) } else { afterEvents?.append(operation) }
+    }
+
     private func dispatch(_ events: UnsafeMutableBufferPointer<epoll_event>) {
+        afterEvents = []
+        defer {
+            let operations = afterEvents ?? []
+            afterEvents = nil
+            for operation in operations { operation() }
+        }
         beforeEvents?()
         for event in events {
             guard let registration = registrations[event.data.u64] else { continue }

@@ -25,10 +25,14 @@ extension NetworkState {
     /// - Parameters:
     ///   - target: the host; `nil` for the network as such.
     ///   - interface: the name of an interface to think away.
+    ///   - turn: runs what it is given when it is the asker's turn, or drops it: the kernel is asked in it, which takes
+    ///     milliseconds, and the names of a thousand questions may be resolved by one answer.
     ///   - handler: is called once, on the agent's queue: for a name when it is resolved or known not to be, in this
     ///     turn else. Where the kernel cannot be asked it gets a path of unknown status.
     package func inspect(
-        _ target: Target?, without interface: String?, _ handler: @escaping @AgentQueue (Inspected) -> Void
+        _ target: Target?, without interface: String?,
+        inTurn turn: @escaping @AgentQueue (@escaping @AgentQueue () -> Void) -> Void = { $0() },
+        _ handler: @escaping @AgentQueue (Inspected) -> Void
     ) -> PathInspection {
         let inspection = PathInspection()
         guard let target else {
@@ -41,13 +45,15 @@ extension NetworkState {
         case .name(let name):
             inspection.query = resolver.resolve(name) { [self] answer in
                 let finding = NameFinding(name, answer, servers: nameServers)
-                handler(
-                    inspected(without: interface) { inspector in
-                        guard case .addresses(let addresses, _) = finding.answer else {
-                            return try inspector.explanation(unresolved: finding)
-                        }
-                        return try inspector.explanation(of: target, at: addresses, name: finding)
-                    })
+                turn { [self] in
+                    handler(
+                        inspected(without: interface) { inspector in
+                            guard case .addresses(let addresses, _) = finding.answer else {
+                                return try inspector.explanation(unresolved: finding)
+                            }
+                            return try inspector.explanation(of: target, at: addresses, name: finding)
+                        })
+                }
             }
         }
         return inspection

@@ -25,6 +25,7 @@ public struct VarlinkCall: Sendable {
     ///
     /// - Throws: what makes it no call. Members that the protocol does not know are passed over.
     public init(_ message: [UInt8]) throws(VarlinkViolation) {
+        try CallShape.check(message)
         let envelope = try JSON.decodeEnvelope(Envelope.self, from: message) { .notACall($0) }
         let flags: [(Bool?, Mode)] = [
             (envelope.oneway, .oneway), (envelope.more, .more), (envelope.upgrade, .upgrade),

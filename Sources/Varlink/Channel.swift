@@ -7,8 +7,8 @@ internal import Platform
 
 /// A connected Unix socket as messages: what both ends of a Varlink connection have in common.
 ///
-/// A message is written at once, and only what the socket has no room for waits for it. Nothing is read that nobody
-/// asked for: the owner turns ``wantsInput`` off while it is busy, and the peer's bytes stay in the peer's account.
+/// A message is written at once, and only what the socket has no room for waits for it. The owner says what is read by
+/// ``wantsInput``; what is not stays in the peer's account, with its descriptors.
 @AgentQueue
 final class Channel {
     /// Why a channel can no longer be used.
@@ -101,14 +101,42 @@ final class Channel {
         registration = nil
     }
 
-    /// Closes now. What was not written is lost.
-    func close() {
+    /// Closes now, and calls `completion` when nothing is left of it: later where the peer sent what was not read. What
+    /// was not written is lost.
+    func close(_ completion: @escaping @AgentQueue () -> Void = {}) {
         pause()
         output = []
         inbox.removeAll()
         framer = VarlinkFramer(limit: framer.limit)
-        descriptor = nil
+        guard let descriptor = descriptor.take() else { return completion() }
+        inbox.close(descriptor, completion)
     }
+
+    /// Whether descriptors that come are kept for their message. Those that come while they are not are closed, and
+    /// where the kernel can (`SO_PASSRIGHTS`, Linux 6.16) their sender is refused (`EPERM`).
+    var acceptsDescriptors = true {
+        didSet {
+            guard let number = descriptor?.number, acceptsDescriptors != oldValue else { return }
+            var isOn: CInt = acceptsDescriptors ? 1 : 0
+            // Older kernels have no such option.
+            _ = setsockopt(
+                number, SOL_SOCKET, CInt(platform_SO_PASSRIGHTS), &isOn, socklen_t(MemoryLayout.size(ofValue: isOn)))
+        }
+    }
+
+    /// Called with their number when descriptors came that were not accepted, and were closed.
+    var onRefusedDescriptors: (@AgentQueue (Int) -> Void)?
+
+    /// The most bytes of a read while nothing is pending.
+    var firstChunkBytes = chunkBytes
+    /// The most bytes of a message.
+    var messageLimit: Int { framer.limit }
+    /// How many bytes are here: came and not taken yet, or sent and not in the socket.
+    var heldBytes: Int { framer.count + output.reduce(-written) { $0 + $1.message.bytes.count } }
+    /// Whether there is room for another read: no more than one message of the limit's length waits.
+    var hasRoom: Bool { framer.count <= framer.limit }
+    /// Whether descriptors wait here for the rest of their message, or for their message's turn.
+    var holdsDescriptors: Bool { !inbox.isEmpty }
 
     /// The next message that is complete.
     func next() throws(Ending) -> Incoming? {
@@ -129,13 +157,21 @@ final class Channel {
     /// Reads what has come, one chunk of it.
     func receive() throws(Ending) -> Input {
         guard let number = descriptor?.number, !inputEnded else { return .end }
-        var vector = iovec(iov_base: Self.chunk.baseAddress, iov_len: Self.chunk.count)
+        var room = framer.isEmpty ? firstChunkBytes : Self.chunk.count
+        if inbox.isFull {
+            // Only what has none: the rest is closed with the connection.
+            let (count, hasDescriptors) = Self.peek(number)
+            guard count >= 0 else { return try Self.outcome(ofRead: errno) }
+            if hasDescriptors { throw .violated(.descriptorsTruncated) }
+            room = min(room, max(count, 1))
+        }
+        var vector = iovec(iov_base: Self.chunk.baseAddress, iov_len: room)
         var header = msghdr()
         let count = withUnsafeMutablePointer(to: &vector) { vector in
             header.msg_iov = vector
             header.msg_iovlen = 1
             header.msg_control = Self.control.baseAddress
-            header.msg_controllen = inbox.controlLength
+            header.msg_controllen = Self.control.count
             return recvmsg(number, &header, CInt(MSG_CMSG_CLOEXEC) | CInt(MSG_DONTWAIT))
         }
         guard count >= 0 else { return try Self.outcome(ofRead: errno) }
@@ -147,9 +183,27 @@ final class Channel {
         framer.append(UnsafeRawBufferPointer(rebasing: Self.chunk[..<count]))
         if header.msg_controllen > 0 || header.msg_flags & CInt(MSG_CTRUNC) != 0 {
             let ordinal = framer.ordinalOfLastByte
-            do { try inbox.collect(&header, ordinal: ordinal) } catch { throw .violated(error) }
+            do throws(VarlinkViolation) {
+                let refused = try inbox.collect(&header, ordinal: ordinal, isRefused: !acceptsDescriptors)
+                if refused > 0 { onRefusedDescriptors?(refused) }
+            } catch {
+                throw .violated(error)
+            }
         }
         return .bytes
+    }
+
+    /// How many bytes the next read gets, and whether descriptors ride on them; a negative number for `errno`. The
+    /// kernel tells of descriptors by the room that they lack, and takes none away.
+    private static func peek(_ number: CInt) -> (count: Int, hasDescriptors: Bool) {
+        var vector = iovec(iov_base: chunk.baseAddress, iov_len: chunk.count)
+        return withUnsafeMutablePointer(to: &vector) { vector in
+            var header = msghdr()
+            header.msg_iov = vector
+            header.msg_iovlen = 1
+            let count = recvmsg(number, &header, CInt(MSG_PEEK) | CInt(MSG_DONTWAIT))
+            return (count, header.msg_flags & CInt(MSG_CTRUNC) != 0)
+        }
     }
 
     private static func outcome(ofRead code: CInt) throws(Ending) -> Input {

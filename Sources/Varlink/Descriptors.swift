@@ -66,7 +66,7 @@ public final class VarlinkDescriptors {
         for place in numbers.indices {
             guard let descriptor = remove(place) else { continue }
             if let allowance {
-                StrangeDescriptor.close(descriptor) { allowance.used -= 1 }
+                allowance.closing.close(descriptor) { allowance.used -= 1 }
             } else {
                 descriptor.close()
             }
@@ -85,6 +85,8 @@ public final class VarlinkDescriptors {
 final class DescriptorAllowance {
     let limit: Int
     fileprivate(set) var used = 0
+    /// How those that were not taken are closed.
+    let closing = StrangeDescriptors()
 
     init(limit: Int) {
         self.limit = limit
@@ -109,24 +111,37 @@ struct DescriptorInbox {
         self.allowance = allowance
     }
 
-    /// How long a control buffer the next read is to get. The kernel closes what does not fit without handing it out.
-    var controlLength: Int {
-        let room = min(limit, allowance.limit - allowance.used)
-        return room > 0 ? platform_descriptors_room(CInt(room)) : 0
-    }
+    /// Whether no message was taken that one of them rode on.
+    var isEmpty: Bool { waiting.isEmpty }
+
+    /// Whether one more is too much. What is read all the same may hold some, and they are received: the kernel would
+    /// close what there is no room for on the queue's thread, and that can wait (``StrangeDescriptors``).
+    var isFull: Bool { allowance.used >= allowance.limit }
 
     /// Keeps what came with a read for the message of this ordinal.
-    mutating func collect(_ header: inout msghdr, ordinal: Int) throws(VarlinkViolation) {
+    ///
+    /// - Parameter isRefused: whether it is closed at once instead.
+    /// - Returns: how many were closed.
+    mutating func collect(
+        _ header: inout msghdr, ordinal: Int, isRefused: Bool
+    ) throws(VarlinkViolation) -> Int {
         let isTruncated = header.msg_flags & CInt(MSG_CTRUNC) != 0
-        guard isTruncated || header.msg_controllen > 0 else { return }
+        guard isTruncated || header.msg_controllen > 0 else { return 0 }
+        let wasUsed = allowance.used
         let received = withUnsafeTemporaryAllocation(of: CInt.self, capacity: VarlinkDescriptors.most) { numbers in
             let count = platform_received_descriptors(&header, numbers.baseAddress)
             return VarlinkDescriptors(received: numbers.prefix(Int(count)), allowance: allowance)
         }
-        if isTruncated { throw .descriptorsTruncated }
-        guard received.count > 0 else { return }
+        let isTooMany = received.count > min(limit, allowance.limit - wasUsed)
+        if isTruncated || isTooMany { throw .descriptorsTruncated }
+        if isRefused {
+            received.closeAll()
+            return received.count
+        }
+        guard received.count > 0 else { return 0 }
         guard waiting.last?.ordinal != ordinal else { throw .descriptorsInPieces }
         waiting.append((ordinal, received))
+        return 0
     }
 
     /// Those of the message of this ordinal, once it was taken.
@@ -139,5 +154,10 @@ struct DescriptorInbox {
     mutating func removeAll() {
         for (_, descriptors) in waiting { descriptors.closeAll() }
         waiting = []
+    }
+
+    /// Closes the connection that they came on.
+    func close(_ socket: consuming OwnedDescriptor, _ completion: @escaping @AgentQueue () -> Void) {
+        allowance.closing.close(connection: socket, completion)
     }
 }

@@ -57,6 +57,11 @@ final class CallInProgress {
         connection?.pump()
     }
 
+    /// Sends it in the connection's next turn.
+    func pumpInTurn() {
+        connection?.standInLine()
+    }
+
     /// The connection is gone.
     func cancel() {
         guard !isFinished else { return }
@@ -134,6 +139,13 @@ public final class VarlinkExchange<M: VarlinkMethod> {
         try progress.openPeerProcess()
     }
 
+    /// Runs `work` when it is the caller's turn: for an answer that is long in the making, so that the time it takes is
+    /// its user's. Not when the client is gone by then.
+    public func inTurn(_ work: @escaping @AgentQueue () -> Void) {
+        let progress = progress
+        Turns.shared.add(Errand { if !progress.isFinished { work() } }, for: peer.uid)
+    }
+
     /// Answers, with descriptors that the reply names by their place. Only the first answer counts; the descriptors of
     /// one that goes nowhere are closed.
     public func reply(_ reply: M.Reply, _ descriptors: VarlinkDescriptors? = nil) {
@@ -177,5 +189,11 @@ public final class VarlinkStream {
     /// otherwise it will be asked for when there is room. Without effect before the handler returned and after the end.
     public func wake() {
         progress.pump()
+    }
+
+    /// Likewise, in the subscriber's next turn: for a subscription that has looked for its next message long enough
+    /// and has not found it yet.
+    public func wakeInTurn() {
+        progress.pumpInTurn()
     }
 }

@@ -27,6 +27,9 @@ public struct VarlinkFramer: Sendable {
     /// Whether nothing is pending, not even the beginning of a message.
     public var isEmpty: Bool { bytes.isEmpty }
 
+    /// How many bytes are pending.
+    var count: Int { bytes.count - start }
+
     /// The ordinal of the message that the last byte belongs to; a NUL belongs to the message it ends.
     var ordinalOfLastByte: Int {
         taken + bytes[start...].dropLast().count { $0 == 0 }

@@ -14,18 +14,30 @@ public import Platform
 public final class VarlinkServer {
     /// What clients may use up.
     public struct Limits: Hashable, Sendable {
-        /// The most connections, and no more than the process may have descriptors for. As in systemd's services.
+        /// The most connections of all users together, those without a limit aside. As in systemd's services.
         public var connections = 4096
-        /// The most connections of one user, so that no user can take them all. As in systemd's services.
+        /// The most connections of one user; and never more than are left for all others (``SharePool``), so that no
+        /// few users can take them all. As in systemd's services.
         public var connectionsPerUser = 1024
+        /// How many connections are kept for the users in ``privileged``, beside the others': those who mend things
+        /// must get in when all else is taken.
+        public var privilegedConnections = 1024
+        /// Who has no share but ``privilegedConnections``: root, who could take everything anyway, unless told
+        /// otherwise.
+        public var privileged: Set<UInt32> = [0]
         /// The most bytes of a call. The longest honest one lists a few hundred names. A connection holds at most this
         /// and one chunk of 32 KiB of what its client sent, plus the one message it is being sent.
         public var messageBytes = 64 * 1024
+        /// The most bytes that are held for the connections of one user, by the same rule as for connections: 32
+        /// answers to a user who has a thousand connections and reads none. Beyond it the connection that holds most is
+        /// ended.
+        public var heldBytesPerUser = 32 * 1024 * 1024
+        /// The most bytes that are held for all users, those in ``privileged`` aside.
+        public var heldBytes = 128 * 1024 * 1024
         /// The kernel's buffer for what a client has not read yet (`SO_SNDBUF`). The kernel doubles the figure, and its
         /// default would let a thousand clients that do not read hold 200 MiB of unswappable memory.
         public var sendBufferBytes = 32 * 1024
-        /// The most descriptors that ride on a call; a method asks for one. The kernel closes the rest without handing
-        /// them out, and the connection ends.
+        /// The most descriptors that ride on a call; a method asks for one. More of them end the connection.
         public var descriptorsPerCall = 4
         /// The most descriptors that came from one user and that no handler has taken, nor anybody closed yet. An
         /// honest call comes in one piece, so that hardly one ever waits; more of them end their connection.
@@ -37,11 +49,10 @@ public final class VarlinkServer {
 
     /// Something that a client or the kernel did and that an operator may want to know of.
     public enum Incident: Hashable, Sendable {
-        /// A client was turned away: there are ``Limits/connections`` already.
-        case tooManyConnections(VarlinkPeer)
-        /// A client was turned away: its user has ``Limits/connectionsPerUser`` already.
+        /// A client was turned away: its user has ``Limits/connectionsPerUser`` already, or as many as are left for all
+        /// others.
         case tooManyConnectionsOfUser(VarlinkPeer)
-        /// Descriptors came with a call that takes none, and were closed. Told once for a connection.
+        /// Descriptors came that no method asked for, and were closed. Told once for a connection.
         case unaskedDescriptors(VarlinkPeer)
         /// A connection was ended for what came on it.
         case violation(VarlinkPeer, VarlinkViolation)
@@ -49,16 +60,18 @@ public final class VarlinkServer {
         case refused(SystemError)
     }
 
-    /// Called with what an operator may want to know of.
-    public var onIncident: (@AgentQueue (Incident) -> Void)?
+    /// Called with what an operator may want to know of, and with how many incidents of this kind and user were left
+    /// out since the last one: one a minute is told (``IncidentPacer``).
+    public var onIncident: (@AgentQueue (_ incident: Incident, _ leftOut: Int) -> Void)?
 
     /// How many clients there are.
     public var connectionCount: Int { connections.count }
     /// How many descriptors came that nobody had asked for. They were closed.
     public private(set) var unaskedDescriptors = 0
 
-    /// The most clients accepted in one turn of the queue.
-    private static let acceptsPerTurn = 16
+    /// How long clients are accepted before others get their turn. To accept a client, or to turn it away, takes some
+    /// microseconds: a user who connects in a loop fills the kernel's queue more slowly than this empties it.
+    private static let acceptTime = Duration.milliseconds(1)
     /// How many clients the kernel lets wait to be accepted; it cuts this down to `net.core.somaxconn`.
     private static let backlog: CInt = 4096
     /// How long accepting pauses when the process or the machine is out of descriptors or memory: the clients wait in
@@ -69,18 +82,24 @@ public final class VarlinkServer {
     private let limits: Limits
     private var listeners: [Listener] = []
     private var connections: [ObjectIdentifier: ServerConnection] = [:]
-    private var users: [UInt32: User] = [:]
+    private var slots: SharePool
+    private var privilegedSlots = 0
+    private var bytes: SharePool
+    private var descriptors: [UInt32: Descriptors] = [:]
+    private var incidents = IncidentPacer()
 
-    /// What the connections of one user take up together.
-    private struct User {
+    /// What came on the connections of one user, as long as there is one.
+    private struct Descriptors {
         var connections = 0
-        let descriptors: DescriptorAllowance
+        let allowance: DescriptorAllowance
     }
 
     /// A server with no socket yet.
     public init(_ service: VarlinkService, limits: Limits = Limits()) {
         self.service = service
         self.limits = limits
+        slots = SharePool(total: limits.connections, perUser: limits.connectionsPerUser)
+        bytes = SharePool(total: limits.heldBytes, perUser: limits.heldBytesPerUser)
     }
 
     /// Makes a socket at `path` and accepts clients on it. A socket file that nobody listens on any more is replaced.
@@ -115,13 +134,18 @@ public final class VarlinkServer {
     /// Serves one connected socket. It counts like an accepted one.
     public func serve(_ socket: consuming OwnedDescriptor) throws(SystemError) {
         let peer = try VarlinkPeer(of: socket)
-        if connections.count >= limits.connections {
-            onIncident?(.tooManyConnections(peer))
-            return
-        }
-        var user = users[peer.uid] ?? User(descriptors: DescriptorAllowance(limit: limits.waitingDescriptorsPerUser))
-        if user.connections >= limits.connectionsPerUser {
-            onIncident?(.tooManyConnectionsOfUser(peer))
+        try serve(socket, for: peer)
+    }
+
+    /// Likewise, with the client's user as given.
+    func serve(_ socket: consuming OwnedDescriptor, for peer: VarlinkPeer) throws(SystemError) {
+        let user = peer.uid
+        var descriptors =
+            descriptors[user]
+            ?? Descriptors(allowance: DescriptorAllowance(limit: limits.waitingDescriptorsPerUser))
+        guard hasSlot(for: user) else {
+            report(.tooManyConnectionsOfUser(peer), of: user)
+            descriptors.allowance.closing.close(connection: socket) {}
             return
         }
         var size = CInt(limits.sendBufferBytes)
@@ -129,12 +153,46 @@ public final class VarlinkServer {
         _ = setsockopt(socket.number, SOL_SOCKET, SO_SNDBUF, &size, socklen_t(MemoryLayout.size(ofValue: size)))
         let connection = try ServerConnection(
             socket, peer: peer, service: service, messageLimit: limits.messageBytes,
-            inbox: DescriptorInbox(limit: limits.descriptorsPerCall, allowance: user.descriptors)
-        ) { [weak self] in self?.closed($0, $1) }
-        connection.onRefusedDescriptors = { [weak self] in self?.refused(descriptors: $0, of: peer, isFirst: $1) }
+            inbox: DescriptorInbox(limit: limits.descriptorsPerCall, allowance: descriptors.allowance),
+            notices: .init(
+                refusedDescriptors: { [weak self] in self?.refused(descriptors: $0, of: peer, isFirst: $1) },
+                heldBytes: { [weak self] in self?.held($0, for: user) },
+                closed: { [weak self] in self?.closed($0, $1) },
+                released: { [weak self] in self?.released(user) }))
         connections[ObjectIdentifier(connection)] = connection
-        user.connections += 1
-        users[peer.uid] = user
+        descriptors.connections += 1
+        self.descriptors[user] = descriptors
+        takeSlot(1, for: user)
+    }
+
+    /// How many bytes are held for a user who has a share; tests look at it.
+    func heldBytes(for user: UInt32) -> Int { bytes.held(by: user) }
+
+    private func hasSlot(for user: UInt32) -> Bool {
+        limits.privileged.contains(user)
+            ? privilegedSlots < limits.privilegedConnections : slots.hasRoom(for: user)
+    }
+
+    private func takeSlot(_ change: Int, for user: UInt32) {
+        if limits.privileged.contains(user) { privilegedSlots += change } else { slots.add(change, for: user) }
+    }
+
+    /// Nothing is left of one of `user`'s connections.
+    private func released(_ user: UInt32) {
+        takeSlot(-1, for: user)
+        guard var descriptors = descriptors[user] else { return }
+        descriptors.connections -= 1
+        self.descriptors[user] = descriptors.connections > 0 ? descriptors : nil
+    }
+
+    /// Counts what is held for `user`, and ends the connection that holds most where it is too much.
+    private func held(_ change: Int, for user: UInt32) {
+        guard !limits.privileged.contains(user) else { return }
+        bytes.add(change, for: user)
+        guard change > 0, bytes.held(by: user) > bytes.share(of: user) else { return }
+        let theirs = connections.values.filter { $0.peer.uid == user }
+        guard let greediest = theirs.max(by: { $0.heldBytes < $1.heldBytes }) else { return }
+        greediest.closeLater(.violated(.tooMuchHeld(bytes: greediest.heldBytes)))
     }
 
     isolated deinit {
@@ -163,32 +221,46 @@ public final class VarlinkServer {
     }
 
     private func accept(from listener: Listener) {
-        for _ in 0..<Self.acceptsPerTurn {
+        let end = BootClock.now() + Self.acceptTime
+        repeat {
             do throws(SystemError) {
                 guard let socket = try listener.accept() else { return }
                 try serve(socket)
             } catch {
-                onIncident?(.refused(error))
+                report(.refused(error), of: nil)
                 return listener.pause(for: Self.acceptPause)
             }
-        }
+        } while BootClock.now() < end
     }
 
     private func refused(descriptors count: Int, of peer: VarlinkPeer, isFirst: Bool) {
         unaskedDescriptors += count
-        if isFirst { onIncident?(.unaskedDescriptors(peer)) }
+        if isFirst { report(.unaskedDescriptors(peer), of: peer.uid) }
     }
 
     private func closed(_ connection: ServerConnection, _ reason: Channel.Ending?) {
         connections[ObjectIdentifier(connection)] = nil
-        if var user = users[connection.peer.uid] {
-            user.connections -= 1
-            users[connection.peer.uid] = user.connections > 0 ? user : nil
-        }
         switch reason {
         case .hungUp, nil: break
-        case .failed(let error): onIncident?(.refused(error))
-        case .violated(let violation): onIncident?(.violation(connection.peer, violation))
+        case .failed(let error): report(.refused(error), of: nil)
+        case .violated(let violation): report(.violation(connection.peer, violation), of: connection.peer.uid)
+        }
+    }
+
+    private func report(_ incident: Incident, of user: UInt32?) {
+        guard let leftOut = incidents.admit(kind: incident.kind, user: user, now: BootClock.now()) else { return }
+        onIncident?(incident, leftOut)
+    }
+}
+
+extension VarlinkServer.Incident {
+    /// Incidents of one kind are told of as one.
+    fileprivate var kind: Int {
+        switch self {
+        case .tooManyConnectionsOfUser: 0
+        case .unaskedDescriptors: 1
+        case .violation: 2
+        case .refused: 3
         }
     }
 }

@@ -11,6 +11,15 @@ public enum VarlinkViolation: Error, Hashable, Sendable, CustomStringConvertible
     case notJSON
     /// A message is JSON, but not an object.
     case notAnObject
+    /// A call's objects and arrays are nested more than `limit` deep.
+    case nestedTooDeep(limit: Int)
+    /// A call has more than `limit` members in its objects, or values in its arrays.
+    case tooManyValues(limit: Int)
+    /// More than `limit` bytes came while a stream runs, which no call behind it ends.
+    case tooMuchBehindAStream(limit: Int)
+    /// Of the connections of a user who is over the share of memory, this one takes the most: by a message that is not
+    /// complete, calls sent ahead, or an answer that is not read.
+    case tooMuchHeld(bytes: Int)
     /// An object that is not a call; the text says what is wrong with it.
     case notACall(String)
     /// An object that is not a reply; the text says what is wrong with it.
@@ -32,6 +41,11 @@ public enum VarlinkViolation: Error, Hashable, Sendable, CustomStringConvertible
         case .notUTF8: "a message is not UTF-8"
         case .notJSON: "a message is not JSON"
         case .notAnObject: "a message is not a JSON object"
+        case .nestedTooDeep(let limit): "a call is nested more than \(limit) deep"
+        case .tooManyValues(let limit): "a call has more than \(limit) members or values"
+        case .tooMuchBehindAStream(let limit): "more than \(limit) bytes came while a stream runs"
+        case .tooMuchHeld(let bytes):
+            "the user's clients hold more unread answers and unfinished calls than allowed, this one \(bytes) bytes"
         case .notACall(let reason): "a message is not a call: \(reason)"
         case .notAReply(let reason): "a message is not a reply: \(reason)"
         case .unexpectedReply: "a reply came that no call asked for"

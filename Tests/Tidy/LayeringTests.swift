@@ -19,7 +19,7 @@ struct LayeringTests {
         "Reachability": ["Netlink", "NetworkPath", "Platform", "Resolver"],
         "TLS": ["COpenSSL", "NetworkPath", "Platform", "Supervisor"],
         "Dialer": ["Logging", "NetworkPath", "Platform", "Reachability", "Resolver", "Supervisor", "TLS"],
-        "Varlink": ["DequeModule", "FoundationEssentials", "Platform"],
+        "Varlink": ["DequeModule", "FoundationEssentials", "HeapModule", "Platform"],
         "DialtoneAPI": ["FoundationEssentials", "NetworkPath", "Varlink"],
         "DialtoneClient": ["DialtoneAPI", "Platform", "Varlink"],
         "Presentation": ["DialtoneAPI", "NetworkPath"],

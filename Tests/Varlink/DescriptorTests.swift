@@ -380,7 +380,7 @@ import Testing
 private func copy(_ descriptor: CInt) -> CInt { fcntl(descriptor, F_DUPFD_CLOEXEC, 0) }
 
 /// Two ends of a connection over the loopback interface.
-private func connectedTCP() throws -> (CInt, CInt) {
+func connectedTCP() throws -> (CInt, CInt) {
     let type = CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
     let (listener, near) = (socket(AF_INET, type, 0), socket(AF_INET, type, 0))
     defer { close(listener) }

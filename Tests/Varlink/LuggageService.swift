@@ -64,7 +64,7 @@ final class LuggageService {
 
     init(limits: VarlinkServer.Limits = .init()) {
         server = VarlinkServer(service, limits: limits)
-        server.onIncident = { [weak self] in self?.incidents.append($0) }
+        server.onIncident = { [weak self] incident, _ in self?.incidents.append(incident) }
         service.add(interface: "org.example.Luggage", description: Self.description)
         service.handleLater(Weigh.self) { parameters, exchange throws(VarlinkFailure) in
             guard let place = parameters.fileDescriptor else { return exchange.reply(.init(text: "none")) }

@@ -227,9 +227,10 @@ import Testing
         try await eventually("all but one gone, seed \(seed)") { test.server.connectionCount == 1 }
     }
 
-    @Test func noUserAndNotAllUsersTogetherGetMoreConnectionsThanAllowed() async throws {
+    @Test func noUserGetsMoreConnectionsThanAllowed() async throws {
         var limits = VarlinkServer.Limits()
         limits.connectionsPerUser = 2
+        limits.privileged = []
         let test = await TestService(limits: limits)
         var clients = [try await test.client(), try await test.client()]
         let refused = try await test.client()
@@ -243,14 +244,46 @@ import Testing
             let peer = VarlinkPeer(uid: getuid(), gid: getgid(), pid: getpid())
             #expect(test.incidents == [.tooManyConnectionsOfUser(peer)])
         }
+    }
 
-        limits.connections = 1
-        let full = await TestService(limits: limits)
-        let first = try await full.client()
-        let second = try await full.client()
-        #expect(await second.receive() == nil)
-        first.send(ping("alone"))
-        #expect(await first.receive() == pong("alone"))
+    @Test func whenUsersHaveTakenAllTheyCanAnotherUserAndRootAreServed() async throws {
+        var limits = VarlinkServer.Limits()
+        limits.connections = 40
+        limits.privilegedConnections = 2
+        let test = await TestService(limits: limits)
+        var greedy: [RawClient] = []
+        for round in 0..<100 { greedy.append(try await test.client(of: UInt32(1 + round % 3))) }
+        try await eventually("refused") { test.server.connectionCount == 30 }
+        for user in [4, 5, 0, 0] as [UInt32] {
+            let client = try await test.client(of: user)
+            client.send(ping("\(user)"))
+            #expect(await client.receive() == pong("\(user)"))
+            greedy.append(client)
+        }
+        let third = try await test.client(of: 0)
+        #expect(await third.receive() == nil, "root has no more than what is kept for it")
+    }
+
+    /// A user whose clients hold more than the share loses the greediest of them; nobody else notices.
+    @Test func whatIsHeldIsBoundedForAUser() async throws {
+        var limits = VarlinkServer.Limits()
+        limits.heldBytesPerUser = 100_000
+        limits.messageBytes = 64_000
+        let test = await TestService(limits: limits)
+        let (small, other) = (try await test.client(of: 1), try await test.client(of: 2))
+        small.send(bytes: [UInt8](repeating: UInt8(ascii: " "), count: 10_000))
+        try await eventually("held") { test.server.heldBytes(for: 1) == 10_000 }
+        let first = try await test.client(of: 1)
+        first.send(bytes: [UInt8](repeating: UInt8(ascii: " "), count: 50_000))
+        try await eventually("held") { test.server.heldBytes(for: 1) == 60_000 }
+        let second = try await test.client(of: 1)
+        second.send(bytes: [UInt8](repeating: UInt8(ascii: " "), count: 45_000))
+        #expect(await first.receive() == nil)
+        for client in [small, second, other] {
+            client.send(bytes: Array(ping("x").utf8) + [0])
+            #expect(await client.receive() == pong("x"))
+        }
+        try await eventually("nothing held") { test.server.heldBytes(for: 1) == 0 }
     }
 
     @Test func aServerThatStopsAnsweringGoesOnWithItsStreamsAlone() async throws {

@@ -237,7 +237,7 @@ final class TestService {
 
     init(limits: VarlinkServer.Limits = .init()) {
         server = VarlinkServer(service, limits: limits)
-        server.onIncident = { [weak self] in self?.incidents.append($0) }
+        server.onIncident = { [weak self] incident, _ in self?.incidents.append(incident) }
         service.add(interface: "org.example.Test", description: Self.description)
         service.handle(Ping.self) { [weak self] parameters, _ in
             self?.pings.append(parameters.text)
@@ -262,6 +262,13 @@ final class TestService {
     func client() throws -> RawClient {
         let (ours, theirs) = socketPair()
         try server.serve(OwnedDescriptor(ours))
+        return RawClient(OwnedDescriptor(theirs))
+    }
+
+    /// Likewise, of another user as far as the server knows.
+    func client(of user: UInt32) throws -> RawClient {
+        let (ours, theirs) = socketPair()
+        try server.serve(OwnedDescriptor(ours), for: VarlinkPeer(uid: user, gid: user, pid: getpid()))
         return RawClient(OwnedDescriptor(theirs))
     }
 }
