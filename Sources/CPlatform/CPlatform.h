@@ -44,6 +44,8 @@ static inline int platform_pidfd_open(int process) {
 enum {
     // Of <asm-generic/socket.h>, Linux 6.5: a pidfd of the process that connected. Alike on all machines Swift knows.
     platform_SO_PEERPIDFD = 77,
+    // Likewise, Linux 5.14: a number for the network namespace that a socket belongs to, never used again.
+    platform_SO_NETNS_COOKIE = 71,
     // Likewise, Linux 6.16: whether a peer may send descriptors to this Unix socket.
     platform_SO_PASSRIGHTS = 83,
 #ifndef MFD_CLOEXEC

@@ -26,6 +26,7 @@ final class Agent {
     private let decisions: DecisionLog
     private let logger: Logger
     private let burstTrim = BurstTrim()
+    private let boundary = NetworkBoundary()
     private var costs = CostPolicy()
     private var networkManager: NetworkManagerWatch?
     private var sleep: SleepWatch?
@@ -54,7 +55,8 @@ final class Agent {
         decisions = DecisionLog(engine, registry, logger)
         let subscriptions = configuration.limits.subscriptionsPerUser
         network = NetworkService(engine, subscriptionsPerUser: subscriptions)
-        connections = ConnectionsService(registry, subscriptionsPerUser: subscriptions)
+        network.boundary = boundary
+        connections = ConnectionsService(registry, boundary, subscriptionsPerUser: subscriptions)
         wakes.isWatched = { [unowned connections] in connections.isWatched($0, by: $1) }
         past = HistoryService(history, subscriptionsPerUser: subscriptions)
         let service = VarlinkService(
@@ -107,10 +109,10 @@ final class Agent {
     }
 
     /// Serves on a socket file of the daemon's own making.
-    func listen(at path: String, mode: UInt32) throws(VarlinkSocketError) {
-        try server.listen(at: path, mode: mode)
+    func listen(at path: String, _ access: SocketAccess) throws(VarlinkSocketError) {
+        try server.listen(at: path, mode: access.mode, group: access.group)
         wakes.socketPath = path
-        logger.notice("listening", metadata: ["socket": "\(path)"])
+        logger.notice("listening", metadata: ["socket": "\(path)", "for": "\(access)"])
     }
 
     /// Serves on a listening socket that the service manager made.
@@ -128,6 +130,7 @@ final class Agent {
         network.subscriptionsPerUser = configuration.limits.subscriptionsPerUser
         connections.subscriptionsPerUser = configuration.limits.subscriptionsPerUser
         past.subscriptionsPerUser = configuration.limits.subscriptionsPerUser
+        boundary.admitted = configuration.clients.otherNamespaces
         costs.expensive = configuration.network.expensive
         costs.inexpensive = configuration.network.inexpensive
         costs.constrained = configuration.network.constrained

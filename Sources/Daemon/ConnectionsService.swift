@@ -12,13 +12,17 @@ internal import Varlink
 @AgentQueue
 final class ConnectionsService {
     private let registry: ConnectionRegistry
+    private let boundary: NetworkBoundary
     private var subscriptions: Quota
     private var subscribers: [ObjectIdentifier: ConnectionSubscription] = [:]
     /// The message of the event told last: a thousand subscribers get the same bytes.
     private var encoded: (sequence: UInt64, message: VarlinkMessage)?
 
-    init(_ registry: ConnectionRegistry, subscriptionsPerUser: Int) {
+    init(
+        _ registry: ConnectionRegistry, _ boundary: NetworkBoundary = NetworkBoundary(), subscriptionsPerUser: Int
+    ) {
         self.registry = registry
+        self.boundary = boundary
         subscriptions = Quota(limit: subscriptionsPerUser)
         registry.onEvent { [unowned self] _ in
             for subscriber in subscribers.values { subscriber.wake() }
@@ -34,17 +38,18 @@ final class ConnectionsService {
     /// Adds the interface and its methods to `service`.
     func register(in service: VarlinkService) {
         service.add(interface: ConnectionsAPI.name, description: ConnectionsAPI.description)
-        service.handle(ConnectionsAPI.List.self) { [unowned self] _, peer in
-            .init(connections: registry.visible(to: peer.uid).compactMap(\.wire))
+        service.handleLater(ConnectionsAPI.List.self) { [unowned self] _, exchange in
+            list(ConnectionListing(registry.visible(to: exchange.peer.uid)), exchange)
         }
         service.handleStream(ConnectionsAPI.Monitor.self) {
             [unowned self] parameters, stream throws(VarlinkFailure) in
             try monitor(parameters, stream)
         }
         service.handle(ConnectionsAPI.Open.self) { [unowned self] parameters, peer throws(VarlinkFailure) in
-            .init(name: try open(parameters, for: peer.uid))
+            try boundary.check(peer)
+            return .init(name: try open(parameters, for: peer.uid))
         }
-        HandoverService.register(in: service, registry)
+        HandoverService.register(in: service, registry, boundary)
         KeepAliveService.register(in: service, registry)
         service.handle(ConnectionsAPI.Close.self) { [unowned self] parameters, peer throws(VarlinkFailure) in
             let which = try ConnectionReference(parameters.name, owner: parameters.owner)
@@ -65,6 +70,14 @@ final class ConnectionsService {
 
     /// Whether a subscriber is still to be told of an event.
     var isBehind: Bool { subscribers.values.contains(where: \.isBehind) }
+
+    private func list(_ listing: ConnectionListing, _ exchange: VarlinkExchange<ConnectionsAPI.List>) {
+        var more = listing
+        let isWhole = more.step()
+        let next = more
+        if isWhole { return exchange.reply(next.message(ConnectionsAPI.List.Reply(connections: []))) }
+        exchange.inTurn(isGoingOn: true) { [unowned self] in list(next, exchange) }
+    }
 
     private func open(
         _ parameters: ConnectionsAPI.Open.Parameters, for user: UInt32
@@ -115,15 +128,12 @@ final class ConnectionsService {
 
     // MARK: What subscriptions are made of
 
-    /// Everything that `user` may see, as a snapshot or after a gap.
+    /// Everything that `user` may see, and the number of the last event that is in it.
     fileprivate func state(
-        _ kind: ConnectionsAPI.Monitor.Reply.Kind, for user: UInt32, _ filter: ConnectionFilter
-    ) -> (sequence: UInt64, message: VarlinkMessage) {
+        for user: UInt32, _ filter: ConnectionFilter
+    ) -> (sequence: UInt64, listing: ConnectionListing) {
         let connections = registry.visible(to: user).filter { filter.matches($0.name, of: $0.owner) }
-        let sequence = registry.journal.latest
-        let reply = ConnectionsAPI.Monitor.Reply(
-            sequence: Int(clamping: sequence), kind: kind, connections: connections.compactMap(\.wire))
-        return (sequence, .reply(reply, continues: true))
+        return (registry.journal.latest, ConnectionListing(connections))
     }
 
     fileprivate func continuation(
@@ -150,6 +160,8 @@ private final class ConnectionSubscription: VarlinkSubscription {
     private let filter: ConnectionFilter
     /// The number of the event told last; `nil` while the snapshot is still to be told.
     private var cursor: UInt64?
+    /// What is told of all connections, while it is made.
+    private var state: (kind: ConnectionsAPI.Monitor.Reply.Kind, sequence: UInt64, listing: ConnectionListing)?
 
     init(of service: ConnectionsService, _ stream: VarlinkStream, _ filter: ConnectionFilter, after: UInt64?) {
         self.service = service
@@ -163,6 +175,7 @@ private final class ConnectionSubscription: VarlinkSubscription {
     }
 
     func next() -> VarlinkMessage? {
+        if state != nil { return tellState() }
         guard var cursor else { return tell(.snapshot) }
         while true {
             switch service.continuation(after: cursor, for: stream.peer.uid) {
@@ -193,10 +206,23 @@ private final class ConnectionSubscription: VarlinkSubscription {
         service.ended(self, of: stream.peer.uid)
     }
 
-    private func tell(_ kind: ConnectionsAPI.Monitor.Reply.Kind) -> VarlinkMessage {
-        let (sequence, message) = service.state(kind, for: stream.peer.uid, filter)
+    private func tell(_ kind: ConnectionsAPI.Monitor.Reply.Kind) -> VarlinkMessage? {
+        let (sequence, listing) = service.state(for: stream.peer.uid, filter)
+        state = (kind, sequence, listing)
+        return tellState()
+    }
+
+    /// What happens to a connection meanwhile is an event after the number told, whether it is in the state or not.
+    private func tellState() -> VarlinkMessage? {
+        guard state?.listing.step() == true, let (kind, sequence, listing) = state else {
+            stream.wakeInTurn(isGoingOn: true)
+            return nil
+        }
+        state = nil
         cursor = sequence
-        return message
+        return listing.message(
+            ConnectionsAPI.Monitor.Reply(sequence: Int(clamping: sequence), kind: kind, connections: []),
+            continues: true)
     }
 
     func may(be process: ProcessHandle?, of connection: RegisteredConnection) -> Bool {

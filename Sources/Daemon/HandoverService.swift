@@ -12,8 +12,11 @@ internal import Varlink
 @AgentQueue
 enum HandoverService {
     /// Adds the methods to `service`, which has the interface already.
-    static func register(in service: VarlinkService, _ registry: ConnectionRegistry) {
+    static func register(
+        in service: VarlinkService, _ registry: ConnectionRegistry, _ boundary: NetworkBoundary
+    ) {
         service.handleLater(ConnectionsAPI.Take.self) { parameters, exchange throws(VarlinkFailure) in
+            try boundary.check(exchange.peer)
             try take(ConnectionReference(parameters.name, owner: parameters.owner), from: registry, exchange)
         }
         service.handle(ConnectionsAPI.Park.self) { parameters, peer throws(VarlinkFailure) in
@@ -38,6 +41,7 @@ enum HandoverService {
             return VarlinkEmpty()
         }
         service.handleLater(ConnectionsAPI.Adopt.self) { parameters, exchange throws(VarlinkFailure) in
+            try boundary.check(exchange.peer)
             exchange.reply(.init(name: try adopt(parameters, into: registry, exchange)))
         }
     }

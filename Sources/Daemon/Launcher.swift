@@ -233,8 +233,7 @@ private final class Running {
             throw LaunchError(text: "\(error)", status: EX_CANTCREAT)
         }
         do throws(VarlinkSocketError) {
-            // The machine's socket is for all users, each of whom sees what is theirs; a user's own is for that user.
-            try agent.listen(at: path, mode: geteuid() == 0 ? 0o666 : 0o600)
+            try agent.listen(at: path, .standard)
         } catch {
             throw LaunchError(text: "\(error)", status: error.exitStatus)
         }

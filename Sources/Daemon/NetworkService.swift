@@ -10,6 +10,8 @@ internal import Varlink
 @AgentQueue
 final class NetworkService {
     private let engine: NetworkState
+    /// Whose names are looked up.
+    var boundary = NetworkBoundary()
     private var subscriptions: Quota
     /// Calls that wait for a name to be resolved.
     private var pending: [ObjectIdentifier: PathObservation] = [:]
@@ -108,11 +110,17 @@ final class NetworkService {
     }
 
     private func target(_ target: NetworkAPI.Target, for peer: VarlinkPeer) throws(VarlinkFailure) -> Target {
+        let found: Target
         do throws(TargetError) {
-            return try Target(target, user: peer.uid)
+            found = try Target(target, user: peer.uid)
         } catch {
             throw VarlinkFailure(NetworkAPI.InvalidTarget(reason: error.reason))
         }
+        // Questions leave by the daemon's network, and can carry whatever fits into a name.
+        if case .name = found.host, let reason = boundary.refusal(of: peer) {
+            throw VarlinkFailure(NetworkAPI.ForeignNetwork(reason: reason))
+        }
+        return found
     }
 }
 

@@ -165,6 +165,16 @@ extension ConnectionsAPI {
         }
     }
 
+    /// The caller is in another network namespace than the agent, whose connections it would get.
+    public struct ForeignNetwork: VarlinkErrorReply, Hashable {
+        /// The error's name.
+        public static let errorName = "org.dialtone.Connections.ForeignNetwork"
+        /// Whom to admit, and how, for a person.
+        public var reason: String
+        /// The error.
+        public init(reason: String) { self.reason = reason }
+    }
+
     /// The kernel refused something.
     public struct SystemFailure: VarlinkErrorReply, Hashable {
         /// The error's name.

@@ -194,6 +194,16 @@ extension NetworkAPI {
         public init(reason: String) { self.reason = reason }
     }
 
+    /// The caller is in another network namespace than the agent, which would ask name servers for it.
+    public struct ForeignNetwork: VarlinkErrorReply, Hashable {
+        /// The error's name.
+        public static let errorName = "org.dialtone.Network.ForeignNetwork"
+        /// Whom to admit, and how, for a person.
+        public var reason: String
+        /// The error.
+        public init(reason: String) { self.reason = reason }
+    }
+
     /// The caller's user has as many subscriptions as one may have.
     public struct QuotaExceeded: VarlinkErrorReply, Hashable {
         /// The error's name.

@@ -32,7 +32,11 @@ public enum DialtoneError: Error, Hashable, Sendable, CustomStringConvertible {
             "systemctl start dialtoned", or with "make run" in the source; \(SocketPath.variable) names another socket.
             """
         case .accessDenied(let path):
-            "The daemon's socket \(path) is not open to this user. Its mode and group are set in dialtoned.socket."
+            """
+            The daemon's socket \(path) is not open to this user. It is open to the group dialtone: \
+            "usermod -aG dialtone USER" lets a user in, from the next login on. SocketMode= and SocketGroup= in a \
+            drop-in of dialtoned.socket open it to others.
+            """
         case .busy(let path):
             "The daemon at \(path) does not accept clients. See what it is doing with \"systemctl status dialtoned\"."
         case .unreachable(let error):
@@ -107,6 +111,8 @@ extension VarlinkFailure {
         if let error: ConnectionsAPI.QuotaExceeded = decoded() {
             return "This user has \(error.limit) connections or subscriptions, and may have no more."
         }
+        if let error: ConnectionsAPI.ForeignNetwork = decoded() { return "The daemon refuses: \(error.reason)." }
+        if let error: NetworkAPI.ForeignNetwork = decoded() { return "The daemon refuses: \(error.reason)." }
         if let error: NetworkAPI.InvalidTarget = decoded() {
             return "The target makes no sense: \(error.reason)."
         }

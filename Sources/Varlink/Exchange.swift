@@ -57,9 +57,9 @@ final class CallInProgress {
         connection?.pump()
     }
 
-    /// Sends it in the connection's next turn.
-    func pumpInTurn() {
-        connection?.standInLine()
+    /// Sends it in the connection's next turn, before its user's others or after them.
+    func pumpInTurn(first: Bool) {
+        connection?.standInLine(first: first)
     }
 
     /// The connection is gone.
@@ -141,15 +141,23 @@ public final class VarlinkExchange<M: VarlinkMethod> {
 
     /// Runs `work` when it is the caller's turn: for an answer that is long in the making, so that the time it takes is
     /// its user's. Not when the client is gone by then.
-    public func inTurn(_ work: @escaping @AgentQueue () -> Void) {
+    ///
+    /// - Parameter isGoingOn: whether it comes before all else of its user: for a large answer, of which a user with a
+    ///   thousand connections is to have one half made and not a thousand.
+    public func inTurn(isGoingOn: Bool = false, _ work: @escaping @AgentQueue () -> Void) {
         let progress = progress
-        Turns.shared.add(Errand { if !progress.isFinished { work() } }, for: peer.uid)
+        Turns.shared.add(Errand { if !progress.isFinished { work() } }, for: peer.uid, first: isGoingOn)
     }
 
     /// Answers, with descriptors that the reply names by their place. Only the first answer counts; the descriptors of
     /// one that goes nowhere are closed.
     public func reply(_ reply: M.Reply, _ descriptors: VarlinkDescriptors? = nil) {
         progress.finish(.reply(reply), descriptors)
+    }
+
+    /// Answers with a reply of the method's that was encoded already.
+    public func reply(_ message: VarlinkMessage) {
+        progress.finish(message)
     }
 
     /// Answers with an error.
@@ -193,7 +201,9 @@ public final class VarlinkStream {
 
     /// Likewise, in the subscriber's next turn: for a subscription that has looked for its next message long enough
     /// and has not found it yet.
-    public func wakeInTurn() {
-        progress.pumpInTurn()
+    ///
+    /// - Parameter isGoingOn: as of ``VarlinkExchange/inTurn(isGoingOn:_:)``.
+    public func wakeInTurn(isGoingOn: Bool = false) {
+        progress.pumpInTurn(first: isGoingOn)
     }
 }

@@ -31,9 +31,39 @@ public struct VarlinkMessage: Hashable, Sendable {
         VarlinkMessage(ReplyEnvelope(parameters: parameters, continues: continues, error: nil), continues: continues)
     }
 
+    /// A reply whose array `member` is empty so far, with these elements in it.
+    public static func reply(
+        _ parameters: some Encodable, continues: Bool = false, _ member: String, _ elements: VarlinkElements
+    ) -> VarlinkMessage {
+        VarlinkMessage(.reply(parameters, continues: continues), filling: member, with: elements)
+    }
+
+    private init(_ message: VarlinkMessage, filling member: String, with elements: VarlinkElements) {
+        let place = Array("\"\(member)\":[".utf8)
+        guard let start = message.bytes.indices.first(where: { message.bytes[$0...].starts(with: place + [0x5D]) })
+        else { preconditionFailure("a reply has no empty array \(member)") }
+        let end = start + place.count
+        bytes = message.bytes[..<end] + elements.bytes + message.bytes[end...]
+        continues = message.continues
+    }
+
     /// An error. It ends a stream.
     public static func error<E: VarlinkErrorReply>(_ error: E) -> VarlinkMessage {
         VarlinkMessage(ReplyEnvelope(parameters: error, continues: false, error: E.errorName))
+    }
+}
+
+/// The elements of a long array, encoded one after the other: so that an answer that takes long is made in turns.
+public struct VarlinkElements: Sendable {
+    fileprivate var bytes: [UInt8] = []
+
+    /// None yet.
+    public init() {}
+
+    /// Adds one.
+    public mutating func append(_ element: some Encodable) {
+        if !bytes.isEmpty { bytes.append(UInt8(ascii: ",")) }
+        bytes += JSON.encodeMessage(element).dropLast()
     }
 }
 

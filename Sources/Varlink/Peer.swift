@@ -13,12 +13,16 @@ public struct VarlinkPeer: Hashable, Sendable {
     /// The process. Only for messages to people: it may be gone, and its number another's. What is to be done to it
     /// goes through ``VarlinkExchange/openPeerProcess()``.
     public var pid: Int32
+    /// Whether its socket was made in the network namespace in which this process makes its own; `nil` where the kernel
+    /// does not tell (before Linux 5.14).
+    public var isInSameNetwork: Bool?
 
-    /// A peer with these numbers.
+    /// A peer with these numbers, in the same network.
     public init(uid: UInt32, gid: UInt32, pid: Int32) {
         self.uid = uid
         self.gid = gid
         self.pid = pid
+        isInSameNetwork = true
     }
 
     /// Asks the kernel who is connected to a Unix socket.
@@ -29,6 +33,25 @@ public struct VarlinkPeer: Hashable, Sendable {
             throw .last("asking who is connected")
         }
         self.init(uid: credentials.uid, gid: credentials.gid, pid: credentials.pid)
+        // The socket that is accepted belongs to the namespace of the one that connected (unix_stream_connect in
+        // net/unix/af_unix.c). To compare the processes' namespaces takes the right to trace the other one.
+        isInSameNetwork = Self.namespace(of: socket.number).map { $0 == Self.ownNamespace }
+    }
+
+    /// That of the process. It changes its network namespace in no thread but those that tests keep for it.
+    private static let ownNamespace: UInt64? = {
+        do throws(SystemError) {
+            let socket = try UnixSocket.make()
+            return namespace(of: socket.number)
+        } catch {
+            return nil
+        }
+    }()
+
+    private static func namespace(of socket: CInt) -> UInt64? {
+        var cookie: UInt64 = 0
+        var length = socklen_t(MemoryLayout.size(ofValue: cookie))
+        return getsockopt(socket, SOL_SOCKET, CInt(platform_SO_NETNS_COOKIE), &cookie, &length) == 0 ? cookie : nil
     }
 
     /// A pidfd of the process that connected to the socket with this number.

@@ -103,13 +103,14 @@ public final class VarlinkServer {
     }
 
     /// Makes a socket at `path` and accepts clients on it. A socket file that nobody listens on any more is replaced.
-    /// `mode` holds from the moment the path exists. Beside it, `path.lock` is made and stays.
+    /// `mode`, and the group where one is given, hold from the moment the path exists. Beside it, `path.lock` is made
+    /// and stays.
     ///
     /// The directory must exist; a path may have 106 bytes.
-    public func listen(at path: String, mode: UInt32) throws(VarlinkSocketError) {
+    public func listen(at path: String, mode: UInt32, group: UInt32? = nil) throws(VarlinkSocketError) {
         let file = try SocketFile(claiming: path)
         do throws(SystemError) {
-            let socket = try file.listen(mode: mode, backlog: Self.backlog)
+            let socket = try file.listen(mode: mode, group: group, backlog: Self.backlog)
             try watch(Listener(socket, file: file))
         } catch {
             throw .system(error)

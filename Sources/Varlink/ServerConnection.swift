@@ -125,10 +125,10 @@ final class ServerConnection: TurnTaker {
     }
 
     /// Waits for a turn.
-    func standInLine() {
+    func standInLine(first: Bool = false) {
         guard !isInLine else { return }
         isInLine = true
-        Turns.shared.add(self, for: peer.uid)
+        Turns.shared.add(self, for: peer.uid, first: first)
     }
 
     /// Goes on with whatever is next: what waits to be written, a stream's messages, calls that were read, reading.

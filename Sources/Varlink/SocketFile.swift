@@ -50,12 +50,15 @@ struct SocketFile: ~Copyable {
     }
 
     /// A socket that listens on the path, in place of a dead one.
-    borrowing func listen(mode: UInt32, backlog: CInt) throws(SystemError) -> OwnedDescriptor {
+    borrowing func listen(mode: UInt32, group: UInt32? = nil, backlog: CInt) throws(SystemError) -> OwnedDescriptor {
         // One byte longer than the path, so that the longest path allowed is one byte shorter than the kernel's.
         let temporary = path + "~"
         unlink(temporary)
         let socket = try UnixSocket.bind(to: temporary)
         do {
+            if let group {
+                try retryingInterrupts("giving \(path) to its group") { lchown(temporary, uid_t.max, group) }
+            }
             try retryingInterrupts("setting the mode of \(path)") { chmod(temporary, mode) }
             try retryingInterrupts("listening on \(path)") { Glibc.listen(socket.number, backlog) }
             try retryingInterrupts("moving the socket to \(path)") { rename(temporary, path) }

@@ -46,10 +46,10 @@ struct TurnOrder<Taker> {
     /// How many users are remembered; tests look at it.
     var accountCount: Int { accounts.count }
 
-    /// Lets `taker` wait for a turn on account of `user`.
-    mutating func add(_ taker: Taker, for user: UInt32) {
+    /// Lets `taker` wait for a turn on account of `user`: after the user's others, or before them.
+    mutating func add(_ taker: Taker, for user: UInt32, first: Bool = false) {
         var account = accounts[user] ?? Account(spent: level)
-        account.takers.append(taker)
+        if first { account.takers.prepend(taker) } else { account.takers.append(taker) }
         let isFirst = account.takers.count == 1 && user != current
         if isFirst { account.spent = max(account.spent, level) }
         accounts[user] = account

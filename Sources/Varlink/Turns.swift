@@ -25,9 +25,10 @@ final class Turns {
     private var order = TurnOrder<any TurnTaker>()
     private var isDue = false
 
-    /// Lets `taker` wait for a turn on account of `user`. It must not wait for one already.
-    func add(_ taker: any TurnTaker, for user: UInt32) {
-        order.add(taker, for: user)
+    /// Lets `taker` wait for a turn on account of `user`: after the user's others, or before them. It must not wait for
+    /// one already.
+    func add(_ taker: any TurnTaker, for user: UInt32, first: Bool = false) {
+        order.add(taker, for: user, first: first)
         guard !isDue else { return }
         isDue = true
         Poller.shared.afterEvents { [self] in run() }

@@ -16,7 +16,8 @@ import Varlink
         ConnectionsAPI.Adopt.self, ConnectionsAPI.Acknowledge.self, ConnectionsAPI.KeepAlive.self,
     ]
     private static let errors: [any VarlinkErrorReply.Type] = [
-        NetworkAPI.InvalidTarget.self, NetworkAPI.QuotaExceeded.self,
+        NetworkAPI.InvalidTarget.self, NetworkAPI.QuotaExceeded.self, NetworkAPI.ForeignNetwork.self,
+        ConnectionsAPI.ForeignNetwork.self,
         ConnectionsAPI.NoSuchConnection.self, ConnectionsAPI.AmbiguousName.self, ConnectionsAPI.NameTaken.self,
         ConnectionsAPI.NotOwner.self,
         ConnectionsAPI.InvalidRemote.self, ConnectionsAPI.QuotaExceeded.self, ConnectionsAPI.StaleEpoch.self,

@@ -59,6 +59,8 @@ import Varlink
         .refused(method: "a.B", VarlinkFailure(ConnectionsAPI.InvalidDescriptor(name: "x", reason: "y"))),
         .refused(method: "a.B", VarlinkFailure(ConnectionsAPI.SystemFailure(name: "x", reason: "y"))),
         .refused(method: "a.B", VarlinkFailure(NetworkAPI.InvalidTarget(reason: "x"))),
+        .refused(method: "a.B", VarlinkFailure(NetworkAPI.ForeignNetwork(reason: "x"))),
+        .refused(method: "a.B", VarlinkFailure(ConnectionsAPI.ForeignNetwork(reason: "x"))),
         .refused(method: "a.B", VarlinkFailure(NetworkAPI.QuotaExceeded(limit: 5))),
         .refused(method: "a.B", VarlinkFailure(VarlinkService.InvalidParameter(parameter: "x"))),
         .refused(method: "a.B", VarlinkFailure(VarlinkService.MethodNotFound(method: "a.B"))),

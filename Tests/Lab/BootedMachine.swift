@@ -58,6 +58,7 @@ final class BootedMachine: Sendable {
                 "--bind-ro=\(directory)/system:/etc/systemd/system",
                 "--bind-ro=\(directory)/dialtone.sysusers:/etc/sysusers.d/dialtone.conf",
                 "--bind-ro=\(directory)/dialtone.tmpfiles:/etc/tmpfiles.d/dialtone.conf",
+                "--bind-ro=\(directory)/dialtone.toml:/etc/dialtone/dialtone.toml",
                 "--bind-ro=\(directory)/bin:/opt/dialtone",
             ] + libraries.map { "--bind-ro=\($0)" } + [
                 "--boot", "systemd.firstboot=off", "systemd.show_status=yes", "systemd.unit=dialtone-boot.target",
@@ -131,6 +132,8 @@ final class BootedMachine: Sendable {
         try files.createSymbolicLink(
             atPath: "\(units)/sockets.target.wants/dialtoned.socket", withDestinationPath: "../dialtoned.socket")
         try write(settings, "\(units)/dialtoned.service.d/test.conf")
+        // The test is in another network than the machine.
+        try write(LabAgent.admission, "\(directory)/dialtone.toml")
         // The user and the directories are made by what a machine makes them with at each boot.
         try write(
             "[Unit]\nRequires=sysinit.target sockets.target\nAfter=sysinit.target sockets.target\n",

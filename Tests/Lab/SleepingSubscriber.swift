@@ -163,7 +163,7 @@ final class Launcher: Sendable {
     deinit { try? FileManager.default.removeItem(atPath: Self.directory) }
 
     func startAgent(_ configuration: String, in home: DaemonHome, on machine: Namespace) async throws {
-        try Data(configuration.utf8).write(to: URL(filePath: Self.file))
+        try Data((configuration + LabAgent.admission).utf8).write(to: URL(filePath: Self.file))
         chmod(Self.file, 0o644)
         chown(home.directory, AnotherUser.number, AnotherUser.number)
         let agent = try await home.launch(

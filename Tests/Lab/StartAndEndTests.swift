@@ -74,13 +74,14 @@ struct StartAndEndTests {
         #expect(daemon.text(of: .error).contains(path), "\(daemon.text(of: .error))")
     }
 
-    @Test func `the machine's daemon makes its place, for all users, whatever the umask`() async throws {
+    @Test func `the machine's daemon makes its place, for its group or all, whatever the umask`() async throws {
         let (machine, home) = (try await Namespace.island(), try DaemonHome())
         let daemon = try await home.launch(
             on: machine, by: ["sh", "-c", "umask 077; exec \"$@\"", "sh"], arguments: ["--config", home.file])
         _ = try await daemon.line(containing: "listening")
         let modes = try await machine.command(["stat", "-c", "%a", "/run/dialtone", SocketPath.system])
-        #expect(modes == "755\n666")
+        // As on a machine that sysusers has made the group on, or on one that nothing was installed on.
+        #expect(modes == (getgrnam("dialtone") == nil ? "755\n666" : "755\n660"))
         let list = try await machine.outcome([LabAgent.program("dialtone"), "list", "--json"])
         #expect(list.exit == .status(0), "\(list)")
     }

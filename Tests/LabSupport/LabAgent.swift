@@ -37,7 +37,7 @@ public final class LabAgent: Sendable {
         let socket = "\(directory)/dialtone.sock"
         let file = "\(directory)/dialtone.toml"
         // A file of its own in any case: the machine's configuration is none of the test's.
-        try Data((configuration ?? "").utf8).write(to: URL(filePath: file))
+        try Data(((configuration ?? "") + Self.admission).utf8).write(to: URL(filePath: file))
         chmod(file, 0o600)
         let process = try await machine.spawn(
             [program("dialtoned"), "--socket", socket, "--config", file, "--log-level", "debug"],
@@ -45,6 +45,10 @@ public final class LabAgent: Sendable {
         _ = try await process.line(containing: "listening")
         return LabAgent(process: process, socket: socket, directory: directory)
     }
+
+    /// What a configuration ends with so that tests, which stay in the network they were started in, get connections of
+    /// a daemon on a machine of the Lab: its users are root and the other one.
+    public static let admission = "\n[clients]\nother_namespaces = [\"0\", \"65534\"]\n"
 
     /// Where a program of this package is: where `DIALTONE_BIN` says, else beside the program that runs.
     public static func program(_ name: String) -> String {

@@ -186,3 +186,20 @@ import Testing
         #expect(withoutParameters.decoded() == VarlinkService.ExpectedMore())
     }
 }
+
+@Suite struct ElementsTests {
+    private struct Reply: Codable, Sendable {
+        var list: [TestService.Ping.Reply] = []
+        var kind = "\"list\":[]"
+    }
+
+    @Test(arguments: [0, 1, 3], [false, true])
+    func elementsEncodedOneByOneMakeTheSameReply(count: Int, continues: Bool) {
+        let all = (0..<count).map { TestService.Ping.Reply(text: "\($0)") }
+        var elements = VarlinkElements()
+        for one in all { elements.append(one) }
+        #expect(
+            VarlinkMessage.reply(Reply(), continues: continues, "list", elements)
+                == .reply(Reply(list: all), continues: continues))
+    }
+}

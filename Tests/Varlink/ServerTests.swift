@@ -264,6 +264,25 @@ import Testing
         #expect(await third.receive() == nil, "root has no more than what is kept for it")
     }
 
+    @Test func aUserWithManyConnectionsIsServedBesideTheOthersAndNotBefore() async throws {
+        let test = await TestService()
+        let (greedy, polite) = try await onQueue { () -> ([RawClient], RawClient) in
+            var greedy: [RawClient] = []
+            for _ in 0..<300 {
+                let client = try test.client(of: 1)
+                client.send(bytes: (0..<8).flatMap { _ in Array(ping("greedy").utf8) + [0] })
+                greedy.append(client)
+            }
+            let polite = try test.client(of: 2)
+            polite.send(ping("polite"))
+            return (greedy, polite)
+        }
+        #expect(await polite.receive() == pong("polite"))
+        let place = await onQueue { test.pings.firstIndex(of: "polite") }
+        // Not one call of each greedy connection went before, let alone all eight.
+        #expect(try #require(place) < greedy.count, "\(place ?? -1) calls went before")
+    }
+
     /// A user whose clients hold more than the share loses the greediest of them; nobody else notices.
     @Test func whatIsHeldIsBoundedForAUser() async throws {
         var limits = VarlinkServer.Limits()

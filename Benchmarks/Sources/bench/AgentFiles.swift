@@ -22,7 +22,7 @@ final class AgentFiles: Sendable {
         directory = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
         socket = "\(directory)/dialtone.sock"
         configuration = "\(directory)/dialtone.toml"
-        try Data(text.utf8).write(to: URL(filePath: configuration))
+        try Data((text + LabAgent.admission).utf8).write(to: URL(filePath: configuration))
         chmod(configuration, 0o600)
     }
 

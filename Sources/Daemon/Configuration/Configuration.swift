@@ -10,6 +10,8 @@ public struct Configuration: Hashable, Sendable {
     public var connections: [ConnectionSettings] = []
     /// What is said of the host's interfaces.
     public var network = NetworkSettings()
+    /// Who is served.
+    public var clients = ClientSettings()
     /// What a user of the socket may take up.
     public var limits = LimitSettings()
 
@@ -175,6 +177,15 @@ public struct NetworkSettings: Hashable, Sendable {
     public var constrained: Set<String> = []
 
     /// Nothing said.
+    public init() {}
+}
+
+/// `[clients]`
+public struct ClientSettings: Hashable, Sendable {
+    /// The users whose programs get connections also from another network namespace than the daemon's, by number.
+    public var otherNamespaces: Set<UInt32> = []
+
+    /// Nothing said: none.
     public init() {}
 }
 

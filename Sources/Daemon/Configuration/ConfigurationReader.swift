@@ -62,9 +62,10 @@ struct ConfigurationReader {
         for table in root.tables("connection") { readConnection(table) }
         if isMain {
             if let table = root.table("network") { configuration.network = readNetwork(table) }
+            if let table = root.table("clients") { configuration.clients = readClients(table) }
             if let table = root.table("limits") { configuration.limits = readLimits(table) }
         } else {
-            for key in ["network", "limits"] {
+            for key in ["network", "clients", "limits"] {
                 guard let node = root.any(key) else { continue }
                 root.error(key, node.position, "belongs in the main file; here only [[connection]] counts")
             }
@@ -174,6 +175,21 @@ struct ConfigurationReader {
             table.error(key, name.position, "\"\(name.value)\" is no interface name")
         }
         return names
+    }
+
+    private func readClients(_ table: TableReader) -> ClientSettings {
+        var table = table
+        var settings = ClientSettings()
+        for name in table.strings("other_namespaces") ?? [] {
+            // A number in quotes is one as well: the daemon's refusal names the user by number.
+            if let number = UInt32(name.value).flatMap({ $0 < .max ? $0 : nil }) ?? checks.userNumber(name.value) {
+                settings.otherNamespaces.insert(number)
+            } else {
+                table.error("other_namespaces", name.position, "there is no user \"\(name.value)\"")
+            }
+        }
+        table.finish()
+        return settings
     }
 
     private func readLimits(_ table: TableReader) -> LimitSettings {

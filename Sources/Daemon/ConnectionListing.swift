@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Platform
+internal import Varlink
+
+/// Connections as clients see them, encoded some at a time: all of a user's take tens of milliseconds, in which nobody
+/// else would be served.
+@AgentQueue
+struct ConnectionListing {
+    /// So many are encoded in a turn: a millisecond's worth.
+    private static let connectionsPerStep = 32
+
+    private var rest: ArraySlice<RegisteredConnection>
+    private var elements = VarlinkElements()
+
+    init(_ connections: [RegisteredConnection]) {
+        rest = connections[...]
+    }
+
+    /// Encodes some more, and says whether that was the last.
+    mutating func step() -> Bool {
+        for connection in rest.prefix(Self.connectionsPerStep) {
+            if let wire = connection.wire { elements.append(wire) }
+        }
+        rest = rest.dropFirst(Self.connectionsPerStep)
+        return rest.isEmpty
+    }
+
+    /// `reply`, with all of them in its array `connections`.
+    func message(_ reply: some Encodable, continues: Bool = false) -> VarlinkMessage {
+        .reply(reply, continues: continues, "connections", elements)
+    }
+}
