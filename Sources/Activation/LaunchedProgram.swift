@@ -139,7 +139,7 @@ public final class LaunchedProgram {
     }
 
     private static func operation(_ step: CInt, _ path: String) -> String {
-        switch activation_step(UInt32(step)) {
+        switch activation_step(UInt32(bitPattern: step)) {
         case activation_step_session: "beginning a session for \(path)"
         case activation_step_descriptors: "passing its descriptors to \(path)"
         case activation_step_user: "becoming the owner, for \(path)"

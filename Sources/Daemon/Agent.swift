@@ -137,8 +137,10 @@ final class Agent {
         applyCosts()
         let wanted = configuration.connections.compactMap { settings -> ConfiguredConnection? in
             let owner = settings.owner ?? defaultOwner
-            // The load refused remotes that are none.
-            guard let policy = try? ConnectionPolicy(settings, owner: owner) else { return nil }
+            // The load refused remotes that are none, and what no policy can be made of.
+            guard let remote = try? Remote(settings.remote),
+                let policy = try? ConnectionPolicy(settings, to: remote, owner: owner)
+            else { return nil }
             return ConfiguredConnection(name: settings.name, policy: policy, owner: owner, wake: settings.wake)
         }
         resume(wanted)

@@ -38,6 +38,28 @@ extension KeepaliveSettings {
         guard mayWakeMachine || !wakesMachine else { throw VarlinkFailure(VarlinkService.PermissionDenied()) }
     }
 
+    /// What of it keeps the flows of a remote alive, with the remote's defaults for what is left open; `nil` where all
+    /// of it is.
+    ///
+    /// - Throws: the first figure that is wrong.
+    func upkeep(for remote: Remote, under opening: Opening?) throws(PolicyError) -> ConnectionPolicy.Upkeep? {
+        if self == Self() { return nil }
+        if method == .client {
+            // The kernel's probes go on beside it: they find a dead peer without a wake.
+            let timeout = interval ?? ClientHandler.usualTimeout
+            return .init(handler: try ClientHandler(timeout: timeout, wakesMachine: wakesMachine, for: remote))
+        }
+        let kind = kind(for: remote.scheme)
+        guard kind == .kernel else {
+            return .init(
+                heartbeat: try Heartbeat(
+                    kind, interval: interval, tolerance: tolerance, wakesMachine: wakesMachine, isAdaptive: isAdaptive,
+                    under: opening))
+        }
+        if method == .some(.none) { return .init(kernel: nil) }
+        return .init(kernel: interval.map { KeepalivePolicy(idle: $0) } ?? KeepalivePolicy())
+    }
+
     private func bytes(_ text: String?, _ field: String) throws(VarlinkFailure) -> [UInt8] {
         guard let text else { return [] }
         guard method == .custom, let bytes = try? [UInt8](escapedText: text) else { throw Self.invalid(field) }
@@ -46,30 +68,5 @@ extension KeepaliveSettings {
 
     private static func invalid(_ field: String) -> VarlinkFailure {
         VarlinkFailure(VarlinkService.InvalidParameter(parameter: "keepalive.\(field)"))
-    }
-}
-
-extension ConnectionPolicy {
-    /// Keeps its flows alive as `settings` say, with the defaults of its remote for what they leave open.
-    mutating func keepAlive(_ settings: KeepaliveSettings) {
-        handler = nil
-        if settings.method == .client {
-            // The kernel's probes go on beside it: they find a dead peer without a wake.
-            (heartbeat, keepalive) = (nil, KeepalivePolicy())
-            let timeout = settings.interval ?? ClientHandler.usualTimeout
-            handler = ClientHandler(timeout: timeout, wakesMachine: settings.wakesMachine)
-            return
-        }
-        let kind = settings.kind(for: remote.scheme)
-        if kind == .kernel {
-            heartbeat = nil
-            keepalive = settings.method == .some(.none) ? nil : KeepalivePolicy()
-            if let interval = settings.interval { keepalive?.idle = interval }
-        } else {
-            keepalive = KeepalivePolicy()
-            heartbeat = Heartbeat(
-                kind, interval: settings.interval, tolerance: settings.tolerance, wakesMachine: settings.wakesMachine,
-                isAdaptive: settings.isAdaptive)
-        }
     }
 }

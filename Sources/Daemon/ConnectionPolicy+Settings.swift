@@ -3,25 +3,37 @@
 internal import Supervisor
 
 extension ConnectionPolicy {
-    /// The policy of a configured connection, with the defaults of its remote for what is not set. Not validated.
-    init(_ settings: ConnectionSettings, owner: UInt32) throws(RemoteError) {
-        self.init(remote: try Remote(settings.remote), user: PacketOwner.user(for: owner))
-        keepAlive(settings.keepalive)
-        opening = settings.opening
-        // A program that reads its standard input knows nothing of flows: it goes on where the one before stopped, as a
-        // server of inetd's does with the next message.
-        keepsAbandonedFlow = settings.keepsAbandonedFlow ?? settings.wake?.usesStandardStreams ?? false
-        if let makesBeforeBreak = settings.makesBeforeBreak { movesToBetterPath = makesBeforeBreak }
-        if let initial = settings.backoff.initial { backoff.base = initial }
-        if let factor = settings.backoff.factor { backoff.multiplier = factor }
-        if let maximum = settings.backoff.maximum { backoff.ceiling = maximum }
-        if let stableAfter = settings.backoff.stableAfter { self.stableAfter = stableAfter }
-        if let connectTimeout = settings.connectTimeout { self.connectTimeout = connectTimeout }
-        tls = settings.tls
-        userTimeout = settings.userTimeout
-        if let trafficClass = settings.trafficClass { self.trafficClass = trafficClass }
-        if let priority = settings.priority { self.priority = priority }
-        mark = settings.mark
+    /// The policy of a connection as its file or its client wants it, with the defaults of its remote for what is not
+    /// set.
+    ///
+    /// - Parameters:
+    ///   - owner: whose connection it is, and its packets.
+    ///   - redials: whether there is somewhere to dial; not for a socket that was adopted alone.
+    /// - Throws: the first field that is wrong.
+    init(
+        _ settings: ConnectionSettings, to remote: Remote, owner: UInt32, redials: Bool = true
+    ) throws(PolicyError) {
+        let usual = remote.scheme.backoff
+        try self.init(
+            remote: remote,
+            upkeep: settings.keepalive.upkeep(for: remote, under: settings.opening),
+            backoff: BackoffPolicy(
+                base: settings.backoff.initial ?? usual.base, multiplier: settings.backoff.factor ?? usual.multiplier,
+                ceiling: settings.backoff.maximum ?? usual.ceiling, jitter: usual.jitter, spread: usual.spread),
+            stableAfter: settings.backoff.stableAfter,
+            connectTimeout: settings.connectTimeout,
+            userTimeout: settings.userTimeout,
+            opening: settings.opening,
+            tls: settings.tls,
+            redials: redials,
+            movesToBetterPath: settings.makesBeforeBreak,
+            // A program that reads its standard input knows nothing of flows: it goes on where the one before stopped,
+            // as a server of inetd's does with the next message.
+            keepsAbandonedFlow: settings.keepsAbandonedFlow ?? settings.wake?.usesStandardStreams,
+            trafficClass: settings.trafficClass,
+            priority: settings.priority,
+            mark: settings.mark,
+            user: PacketOwner.user(for: owner))
     }
 }
 
@@ -39,9 +51,9 @@ extension ConfigurationChecks {
             },
             policyProblem: { settings in
                 // A remote that is none was reported by the check above.
-                guard let policy = try? ConnectionPolicy(settings, owner: 0) else { return nil }
+                guard let remote = try? Remote(settings.remote) else { return nil }
                 do throws(PolicyError) {
-                    try policy.validate()
+                    _ = try ConnectionPolicy(settings, to: remote, owner: 0)
                     return nil
                 } catch {
                     return (key(of: error.field), error.reason)

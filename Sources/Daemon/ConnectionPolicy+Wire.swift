@@ -16,41 +16,9 @@ extension ConnectionPolicy {
         } catch {
             throw VarlinkFailure(ConnectionsAPI.InvalidRemote(remote: wire.remote, reason: error.description))
         }
-        self.init(remote: remote, user: PacketOwner.user(for: user))
-        self.redials = redials
-        let isPrivileged = user == 0 || user == geteuid()
-        if let keepalive = wire.keepalive {
-            keepAlive(try KeepaliveSettings(keepalive, mayWakeMachine: isPrivileged))
-        }
-        if let steps = wire.opening { opening = try Opening(steps) }
-        if let keepsAbandonedFlow = wire.keepAbandoned { self.keepsAbandonedFlow = keepsAbandonedFlow }
-        if let makesBeforeBreak = wire.makeBeforeBreak { movesToBetterPath = makesBeforeBreak }
-        if let backoff = wire.backoff {
-            if let base = backoff.baseMilliseconds { self.backoff.base = .milliseconds(base) }
-            if let maximum = backoff.maximumMilliseconds { self.backoff.ceiling = .milliseconds(maximum) }
-            if let multiplier = backoff.multiplier { self.backoff.multiplier = multiplier }
-            if let stable = backoff.stableAfterMilliseconds { stableAfter = .milliseconds(stable) }
-        }
-        if let wire = wire.tls { tls = try TLSPolicy(wire, for: remote.description, user: user) }
-        userTimeout = wire.userTimeoutMilliseconds.map { .milliseconds($0) }
-        if let text = wire.trafficClass {
-            guard let value = TrafficClass(text) else {
-                throw VarlinkFailure(VarlinkService.InvalidParameter(parameter: "trafficClass"))
-            }
-            trafficClass = value
-        }
-        if let priority = wire.priority { self.priority = priority }
-        if let mark = wire.mark {
-            guard let valid = UInt32(exactly: mark) else {
-                throw VarlinkFailure(VarlinkService.InvalidParameter(parameter: "mark"))
-            }
-            // To set one takes a capability (socket(7)), for a mark leads past rules: out of a VPN, for instance. The
-            // daemon does not lend its own; for another user's connection, root names one in the configuration.
-            guard isPrivileged else { throw VarlinkFailure(VarlinkService.PermissionDenied()) }
-            self.mark = valid
-        }
+        let settings = try ConnectionSettings(wire, to: remote, user: user)
         do throws(PolicyError) {
-            try validate()
+            try self.init(settings, to: remote, owner: user, redials: redials)
         } catch {
             throw error.field == "remote"
                 ? VarlinkFailure(ConnectionsAPI.InvalidRemote(remote: wire.remote, reason: error.reason))
@@ -68,6 +36,42 @@ extension ConnectionPolicy {
         case "keepalive.idle", "keepalive.interval": "keepalive.intervalMilliseconds"
         case "keepalive.tolerance": "keepalive.toleranceMilliseconds"
         default: field
+        }
+    }
+}
+
+extension ConnectionSettings {
+    /// What a client asks for, as a file would say it. Not validated.
+    fileprivate init(
+        _ wire: ConnectionsAPI.Open.Parameters, to remote: Remote, user: UInt32
+    ) throws(VarlinkFailure) {
+        self.init(name: "", remote: wire.remote)
+        let isPrivileged = user == 0 || user == geteuid()
+        if let wire = wire.keepalive { keepalive = try KeepaliveSettings(wire, mayWakeMachine: isPrivileged) }
+        if let steps = wire.opening { opening = try Opening(steps) }
+        keepsAbandonedFlow = wire.keepAbandoned
+        makesBeforeBreak = wire.makeBeforeBreak
+        backoff.initial = wire.backoff?.baseMilliseconds.map { .milliseconds($0) }
+        backoff.maximum = wire.backoff?.maximumMilliseconds.map { .milliseconds($0) }
+        backoff.factor = wire.backoff?.multiplier
+        backoff.stableAfter = wire.backoff?.stableAfterMilliseconds.map { .milliseconds($0) }
+        if let wire = wire.tls { tls = try TLSPolicy(wire, for: remote.description, user: user) }
+        userTimeout = wire.userTimeoutMilliseconds.map { .milliseconds($0) }
+        if let text = wire.trafficClass {
+            guard let value = TrafficClass(text) else {
+                throw VarlinkFailure(VarlinkService.InvalidParameter(parameter: "trafficClass"))
+            }
+            trafficClass = value
+        }
+        priority = wire.priority
+        if let number = wire.mark {
+            guard let valid = UInt32(exactly: number) else {
+                throw VarlinkFailure(VarlinkService.InvalidParameter(parameter: "mark"))
+            }
+            // To set one takes a capability (socket(7)), for a mark leads past rules: out of a VPN, for instance. The
+            // daemon does not lend its own; for another user's connection, root names one in the configuration.
+            guard isPrivileged else { throw VarlinkFailure(VarlinkService.PermissionDenied()) }
+            mark = valid
         }
     }
 }

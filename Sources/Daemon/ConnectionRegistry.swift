@@ -128,6 +128,7 @@ final class ConnectionRegistry {
         let state = continuity?.takeInherited() ?? AgentState()
         inherited = Array(state.connections.values)
         // Where nothing is known, above every number of a daemon that ran before on this boot; see docs/decisions/0005.
+        // The clock of this boot, which has no negative times and no million years.
         let latest = state.latest > 0 ? state.latest : UInt64(BootClock.now() / .microseconds(1))
         journal = state.journal(upTo: latest)
         continuity?.write([.latest(journal.latest), .lost(journal.losses)])
@@ -252,10 +253,11 @@ final class ConnectionRegistry {
 
     /// Has `caller`, a client of `user`, called to keep a connection alive itself; until the end of what is returned.
     func keepAlive(
-        _ which: ConnectionReference, _ handler: ClientHandler, _ caller: any KeepaliveCaller, for user: UInt32
+        _ which: ConnectionReference, timeout: Duration, wakesMachine: Bool, _ caller: any KeepaliveCaller,
+        for user: UInt32
     ) throws(RegistryError) -> RegisteredConnection {
         let connection = try find(which, for: user)
-        try connection.keepAlive(handler, caller)
+        try connection.keepAlive(timeout: timeout, wakesMachine: wakesMachine, caller)
         return connection
     }
 

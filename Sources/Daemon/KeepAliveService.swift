@@ -27,12 +27,12 @@ enum KeepAliveService {
             guard !wakesMachine || user == 0 || user == geteuid() else {
                 throw VarlinkFailure(VarlinkService.PermissionDenied())
             }
-            let handler = ClientHandler(
-                timeout: .milliseconds(parameters.timeoutMilliseconds), wakesMachine: wakesMachine)
             let calls = KeepaliveStream(stream)
             let which = try ConnectionReference(parameters.name, owner: parameters.owner)
             let connection = try answer(about: parameters.name) { () throws(RegistryError) in
-                try registry.keepAlive(which, handler, calls, for: user)
+                try registry.keepAlive(
+                    which, timeout: .milliseconds(parameters.timeoutMilliseconds), wakesMachine: wakesMachine, calls,
+                    for: user)
             }
             calls.onEnd = { [weak connection] in connection?.endKeepAlive($0) }
             return calls

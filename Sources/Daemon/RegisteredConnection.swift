@@ -238,10 +238,15 @@ final class RegisteredConnection {
     }
 
     /// Has `caller` called to keep the connection alive, in place of whoever was before.
-    func keepAlive(_ handler: ClientHandler, _ caller: any KeepaliveCaller) throws(RegistryError) {
+    func keepAlive(
+        timeout: Duration, wakesMachine: Bool, _ caller: any KeepaliveCaller
+    ) throws(RegistryError) {
         guard let driver, let calls else { throw .notReady(.waiting) }
-        if let problem = ClientHandler.problem(with: handler.timeout, for: driver.policy.remote) {
-            throw .invalidTimeout(problem)
+        let handler: ClientHandler
+        do throws(PolicyError) {
+            handler = try ClientHandler(timeout: timeout, wakesMachine: wakesMachine, for: driver.policy.remote)
+        } catch {
+            throw .invalidTimeout(error.reason)
         }
         let before = self.caller
         self.caller = caller

@@ -38,8 +38,7 @@ public final class ConnectionDriver {
     /// Whether another process goes on from here.
     var hasSteppedDown = false
 
-    /// A connection that is not at work yet. The policy is valid (``ConnectionPolicy/validate()``); the observer
-    /// outlives the connection.
+    /// A connection that is not at work yet. The observer outlives the connection.
     public init(policy: ConnectionPolicy, context: DialerContext, observer: any ConnectionObserver) {
         machine = ConnectionStateMachine(policy: policy, now: BootClock.now())
         self.context = context
@@ -148,7 +147,7 @@ public final class ConnectionDriver {
         remnants.close()
     }
 
-    /// Goes on under another policy, a valid one, and keeps the flow where that allows it.
+    /// Goes on under another policy, and keeps the flow where that allows it.
     public func change(to policy: ConnectionPolicy) { process(.policyChanged(policy)) }
 
     /// An address is no longer on this machine, or no longer usable. For every connection to be told.

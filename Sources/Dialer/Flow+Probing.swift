@@ -83,7 +83,8 @@ extension Flow {
     /// Has the kernel's keepalive, if there is one, wait longer than the heartbeat that the agent sends each
     /// `interval`: the kernel probes only where the agent may not send.
     func probeByKernel(afterSilence interval: Duration) {
-        let idle = Duration.seconds(interval.components.seconds + 2)
+        let longest = KeepaliveProtocol.kernel.figures.intervals.upperBound
+        let idle = min(.seconds(interval.components.seconds + 2), longest)
         guard let keepalive = options.keepalive, keepalive.idle != idle else { return }
         var options = options
         options.keepalive?.idle = idle

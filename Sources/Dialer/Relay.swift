@@ -79,8 +79,8 @@ final class Relay {
     /// What the client has read and written so far.
     var progress: Progress {
         Progress(
-            read: delivered - UInt64(unreadBytes),
-            written: taken + UInt64(Self.queued(ours.number)) + (hasEnded ? 1 : 0))
+            read: delivered &- UInt64(unreadBytes),
+            written: taken &+ UInt64(Self.queued(ours.number)) &+ (hasEnded ? 1 : 0))
     }
 
     private static func queued(_ number: CInt) -> Int {

@@ -100,6 +100,7 @@ extension DialtoneClient {
     /// Drops a connection's socket if there is one and dials: at once, or after a pause that the server asked for.
     public func redial(_ name: String, after pause: Duration? = nil) async throws(DialtoneError) {
         _ = try await call(
-            ConnectionsAPI.Redial.self, .init(name: name, afterMilliseconds: pause.map { Int($0 / .milliseconds(1)) }))
+            ConnectionsAPI.Redial.self,
+            .init(name: name, afterMilliseconds: pause.map { Int(clamping: $0.milliseconds) }))
     }
 }

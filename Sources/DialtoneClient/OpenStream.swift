@@ -24,6 +24,7 @@ final class OpenStream<M: VarlinkMethod> {
     /// first time, it connects.
     func next(_ completion: @escaping Completion) {
         if let outcome { return completion(outcome) }
+        // A mistake of the program that reads the stream from two tasks at a time.
         precondition(self.completion == nil, "one reply at a time is asked for")
         self.completion = completion
         if let replies { return take(from: replies) }

@@ -129,7 +129,7 @@ public final class KernelInspector {
 
     /// Whether routes by an interface without a carrier are passed over (`ignore_routes_with_linkdown`).
     public func ignoresLinkDown(_ index: Int, _ family: IPAddress.Family) throws(SystemError) -> Bool {
-        try setting(NETCONFA_IGNORE_ROUTES_WITH_LINKDOWN, ofInterface: CInt(index), family)
+        try setting(NETCONFA_IGNORE_ROUTES_WITH_LINKDOWN, ofInterface: CInt(truncatingIfNeeded: index), family)
     }
 
     /// Whether the machine forwards packets of this family for others.

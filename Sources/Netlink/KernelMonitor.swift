@@ -82,6 +82,7 @@ public final class KernelMonitor {
     ///   snapshot.
     /// - Throws: `ENOSPC` at the user's limit of watched descriptors, and what ``Poller`` has to say the first time.
     public func start(_ handler: @escaping @AgentQueue (KernelChange) -> Void) throws(SystemError) {
+        // A mistake of the program that holds it, once at its start.
         precondition(noticesRegistration == nil, "a kernel monitor is started once")
         deliver = handler
         noticesRegistration = try Poller.shared.register(notices.descriptor, .readable) { [weak self] _ in

@@ -133,7 +133,7 @@ extension NetlinkRequest {
     ) {
         var header = ndmsg()
         header.ndm_family = UInt8(neighbour.address.family == .v4 ? AF_INET : AF_INET6)
-        header.ndm_ifindex = CInt(neighbour.interfaceIndex)
+        header.ndm_ifindex = CInt(truncatingIfNeeded: neighbour.interfaceIndex)
         header.ndm_flags = UInt8(entryFlags)
         self.init(type: type, flags: flags, header: header) { message in
             let bytes = neighbour.address.bytes

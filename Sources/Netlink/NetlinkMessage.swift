@@ -71,7 +71,8 @@ struct NetlinkAttributes: Sequence, IteratorProtocol {
 
     fileprivate init(position: UnsafeMutablePointer<nlattr>?, remaining: CInt) {
         self.position = position
-        self.remaining = remaining
+        // libnl takes a negative length for a very large one (`nla_ok`).
+        self.remaining = Swift.max(remaining, 0)
     }
 
     /// The attributes that lie end to end in `bytes`.
@@ -84,6 +85,8 @@ struct NetlinkAttributes: Sequence, IteratorProtocol {
     mutating func next() -> NetlinkAttribute? {
         guard let attribute = position, nla_ok(attribute, remaining) != 0 else { return nil }
         position = nla_next(attribute, &remaining)
+        // The padding of the last one may be missing.
+        remaining = Swift.max(remaining, 0)
         return NetlinkAttribute(pointer: attribute)
     }
 }

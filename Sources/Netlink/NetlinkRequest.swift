@@ -14,13 +14,16 @@ struct NetlinkRequest: Sendable {
     init<Header: BitwiseCopyable>(
         type: Int, flags: CInt, header: Header, attributes: (OpaquePointer) -> Void = { _ in }
     ) {
-        // libnl fails here only for want of memory, as Swift's own allocations would trap.
         guard let message = nlmsg_alloc_size(Self.capacity),
             let start = nlmsg_put(message, 0, 0, CInt(type), 0, flags)
-        else { preconditionFailure("no memory for a netlink request") }
+        else {
+            // libnl fails here only for want of memory, as Swift's own allocations would trap.
+            preconditionFailure("no memory for a netlink request")
+        }
         defer { nlmsg_free(message) }
         withUnsafeBytes(of: header) { bytes in
             let result = nlmsg_append(message, UnsafeMutableRawPointer(mutating: bytes.baseAddress), bytes.count, 4)
+            // The headers are the kernel's structures, of at most 32 bytes.
             precondition(result == 0, "a netlink request outgrew its \(Self.capacity) bytes")
         }
         attributes(message)

@@ -4,7 +4,8 @@ extension Duration {
     /// The duration as people say it: the two largest units that matter, no more. `75 ms`, `4.2 s`, `41 s`,
     /// `2 m 10 s`, `3 h 12 m`, `5 d 4 h`. A negative one (a clock that was set back) counts as none.
     public var short: String {
-        let milliseconds = max(0, components.seconds * 1000 + components.attoseconds / 1_000_000_000_000_000)
+        let (whole, attoseconds) = components
+        let milliseconds = max(0, Int64(clamping: Int128(whole) * 1000 + Int128(attoseconds / 1_000_000_000_000_000)))
         if milliseconds < 1000 { return "\(milliseconds) ms" }
         let seconds = milliseconds / 1000
         // Below ten seconds a reaction is judged by its tenths.

@@ -10,7 +10,7 @@ public struct IPPrefix: Hashable, Sendable, CustomStringConvertible {
     /// The addresses that share the first `length` bits of `address`.
     public init(_ address: IPAddress, length: Int) {
         self.address = address
-        self.length = length
+        self.length = min(max(length, 0), address.family.bitWidth)
     }
 
     /// Every address of a family: what a default route leads to.

@@ -20,6 +20,7 @@ public struct TokenBucket: Sendable {
 
     /// Takes a token; where there is none, takes nothing and returns when the next one comes.
     public mutating func take(now: Duration) -> Duration? {
+        // The clock of this boot, by an interval of the program: far from any number that is none.
         let earned = Int((now - lastRefill) / refill)
         if tokens + earned >= burst {
             tokens = burst

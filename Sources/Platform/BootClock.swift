@@ -28,6 +28,6 @@ extension Duration {
     /// Whole milliseconds, rounded toward zero.
     public var milliseconds: Int64 {
         let (seconds, attoseconds) = components
-        return seconds * 1000 + attoseconds / 1_000_000_000_000_000
+        return Int64(clamping: Int128(seconds) * 1000 + Int128(attoseconds / 1_000_000_000_000_000))
     }
 }

@@ -169,6 +169,7 @@ public final class Poller {
     private func remove(_ registration: Registration) {
         registrations[registration.token] = nil
         let result = epoll_ctl(set, EPOLL_CTL_DEL, registration.descriptor, nil)
+        // Likewise: it is closed after this.
         precondition(result == 0, "\(SystemError.last("ending the watch of descriptor \(registration.descriptor)"))")
     }
 

@@ -26,7 +26,7 @@ public struct SocketAddress: Sendable {
             v6.sin6_family = sa_family_t(AF_INET6)
             v6.sin6_port = port.bigEndian
             withUnsafeMutableBytes(of: &v6.sin6_addr) { $0.copyBytes(from: address.bytes) }
-            v6.sin6_scope_id = address.isLinkLocal ? UInt32(interfaceIndex) : 0
+            v6.sin6_scope_id = address.isLinkLocal ? UInt32(truncatingIfNeeded: interfaceIndex) : 0
             withUnsafeMutableBytes(of: &storage) { $0.storeBytes(of: v6, as: sockaddr_in6.self) }
         }
     }

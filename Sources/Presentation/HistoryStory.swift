@@ -71,8 +71,11 @@ public struct HistoryStory: Sendable {
         return WatchLine(change)
     }
 
+    /// What can be told of a machine's uptime, in milliseconds: a century. A line of a damaged history says anything.
+    private static let uptimes = 0...100 * 366 * 86_400_000
+
     private func instant(_ time: Timestamp, _ uptime: Int?) -> OutageTally.Instant {
-        .init(wall: time, uptime: uptime.map { Int64($0) }, run: run)
+        .init(wall: time, uptime: uptime.flatMap { Self.uptimes.contains($0) ? Int64($0) : nil }, run: run)
     }
 
     /// What is to be said in the end: of each connection how often and how long it was without a flow.

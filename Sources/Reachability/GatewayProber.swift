@@ -104,7 +104,7 @@ final class GatewayProber {
         // Two uplinks may have gateways of one address, as home routers do. Without the link, the route's choice of one
         // would be asked, and the other never. The option takes no privilege, and the index in network order (ip(7)).
         let (level, option) = family == AF_INET ? (IPPROTO_IP, IP_UNICAST_IF) : (IPPROTO_IPV6, IPV6_UNICAST_IF)
-        var index = UInt32(gateway.interfaceIndex).bigEndian
+        var index = UInt32(truncatingIfNeeded: gateway.interfaceIndex).bigEndian
         _ = setsockopt(descriptor.number, CInt(level), option, &index, socklen_t(MemoryLayout.size(ofValue: index)))
         let address = SocketAddress(gateway.address, port: 9, interfaceIndex: gateway.interfaceIndex)
         let result = address.withPointer { pointer, length in

@@ -62,6 +62,7 @@ final class Channel {
         timer = nil
         ares_destroy(channel)
         channel = nil
+        // c-ares' own word, whatever its servers sent.
         assert(sockets.isEmpty, "c-ares ends the watch of each socket that it closes")
     }
 

@@ -50,7 +50,7 @@ public struct NameFiles: Hashable, Sendable {
         let file = OwnedDescriptor(number)
         var status = stat()
         // A byte more than there is, so that one read finds the end as well; files of /proc have no size.
-        let expected = fstat(file.number, &status) == 0 ? Int(status.st_size) + 1 : 0
+        let expected = fstat(file.number, &status) == 0 ? min(Int(status.st_size), limit) + 1 : 0
         var content: [UInt8] = []
         while content.count < limit {
             let room = min(max(expected - content.count, 4096), limit - content.count)

@@ -39,6 +39,7 @@ public final class Query {
     private var patience: Timers.Timer?
 
     init(_ name: String, _ types: [RecordType], of resolver: Resolver, _ delivery: Delivery) {
+        // The types are named in the calls of the resolver, and none is left out.
         precondition(!types.isEmpty, "a query asks for one type at least")
         self.name = name
         self.resolver = resolver

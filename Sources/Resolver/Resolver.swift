@@ -226,6 +226,7 @@ extension Resolver {
             return nil
         }
         return Dictionary(
+            // Made of a dictionary's keys, one for each family.
             uniqueKeysWithValues: entry.map { (RecordType($0), RecordSet($1, from: .hostsFile)) })
     }
 

@@ -59,6 +59,20 @@ public struct BackoffPolicy: Hashable, Sendable {
     /// For failures of this machine's own network while it is still settling: 1 to 2 seconds.
     static let brief = BackoffPolicy(base: .seconds(2), multiplier: 1, ceiling: .seconds(2), jitter: .half)
 
+    /// The waits that a user may choose. Below 100 ms it is a loop, not a back-off; beyond a day nobody waits for the
+    /// connection.
+    public static let waits = Duration.milliseconds(100)...Duration.seconds(86_400)
+    /// What each wait may be multiplied by. Ten leaps from a second over the ceiling's two minutes in three steps.
+    public static let multipliers = 1.0...10.0
+
+    /// Throws where a figure is out of its range: nothing is computed with such a policy.
+    func check() throws(PolicyError) {
+        try PolicyError.check("backoff.base", base, in: Self.waits)
+        try PolicyError.check("backoff.ceiling", ceiling, in: base...Self.waits.upperBound)
+        try PolicyError.check("backoff.spread", spread, in: .zero...Self.waits.upperBound)
+        try PolicyError.check("backoff.multiplier", multiplier, in: Self.multipliers)
+    }
+
     /// The longest wait after `failures` failures in a row.
     public func bound(afterFailures failures: Int) -> Duration {
         if failures == 0 { return min(max(base, spread), ceiling) }

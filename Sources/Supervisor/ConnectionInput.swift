@@ -69,7 +69,7 @@ public enum ConnectionInput: Hashable, Sendable {
     /// The user wants a new flow: now, or not before this time has passed, since the server said so to the client
     /// (`Retry-After`).
     case redialRequested(after: Duration? = nil)
-    /// The user gave the connection another policy, a valid one.
+    /// The user gave the connection another policy.
     case policyChanged(ConnectionPolicy)
     /// The user ends the connection.
     case closeRequested

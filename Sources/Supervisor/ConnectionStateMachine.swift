@@ -118,6 +118,11 @@ public struct ConnectionStateMachine: ~Copyable {
         case waiting(until: Duration, failures: Int)
     }
 
+    /// The largest number of an earlier run's that is counted on from, of flows here and of wakes in ``WakeMachine``:
+    /// what JSON's readers tell from its neighbours (RFC 8259, section 6). A thousand a second reach it in 285,000
+    /// years, so what is above was never counted.
+    public static let largestNumber: UInt64 = 1 << 53
+
     /// How long after a change of the path its failures count as the network settling: addresses still tentative, a
     /// name server that is not routed to yet. Duplicate address detection, router discovery and DHCP are over by then.
     static let settlingTime = Duration.seconds(30)

@@ -25,6 +25,18 @@ public struct KeepalivePolicy: Hashable, Sendable {
     /// Set as `TCP_USER_TIMEOUT` too. Without it, data that is sent into a dead line postpones the probes and is
     /// retransmitted for some 15 minutes (`tcp_retries2`); with a longer one, the kernel lets it overrule the count.
     public var giveUpAfter: Duration { idle + interval * count }
+
+    /// Throws where a figure is beyond the kernel's limits: MAX_TCP_KEEPIDLE, MAX_TCP_KEEPINTVL and MAX_TCP_KEEPCNT in
+    /// include/net/tcp.h.
+    func check() throws(PolicyError) {
+        for (field, value) in [("keepalive.idle", idle), ("keepalive.interval", interval)] {
+            try PolicyError.check(field, value, in: KeepaliveProtocol.kernel.figures.intervals)
+            if value.components.attoseconds != 0 {
+                throw PolicyError(field: field, reason: "\(value) is not in whole seconds")
+            }
+        }
+        try PolicyError.check("keepalive.count", count, in: 1...127)
+    }
 }
 
 /// What the driver sets on a flow's socket.

@@ -4,7 +4,7 @@
 
 extension ConnectionStateMachine {
     mutating func adopt(_ adoption: Adoption, _ turn: inout Turn<some RandomNumberGenerator>) {
-        numbers.epoch = max(numbers.epoch, adoption.epoch)
+        numbers.epoch = max(numbers.epoch, min(adoption.epoch, Self.largestNumber))
         if adoption.custody.session == .opening {
             // Nobody knows how far it was.
             turn.perform(.closeSocket(epoch: adoption.epoch, .superseded))
@@ -36,7 +36,7 @@ extension ConnectionStateMachine {
 
     /// Goes on where an earlier run of the agent stopped, without a flow.
     mutating func reopen(_ epoch: UInt64, _ restart: Restart, _ turn: inout Turn<some RandomNumberGenerator>) {
-        numbers.epoch = max(numbers.epoch, epoch)
+        numbers.epoch = max(numbers.epoch, min(epoch, Self.largestNumber))
         reason = .restarted(restart)
         turn.perform(.observePath(policy.target))
         if endsWithItsFlow(because: reason, &turn) { return }

@@ -36,7 +36,7 @@ struct Certificate {
         }
         defer { GENERAL_NAMES_free(list) }
         var names: [String] = []
-        for index in 0..<OPENSSL_sk_num(list) {
+        for index in 0..<max(OPENSSL_sk_num(list), 0) {
             let entry = OPENSSL_sk_value(list, index)?.assumingMemoryBound(to: GENERAL_NAME.self)
             guard let name = Self.text(ofAlternative: entry) else { continue }
             if names.count == Self.namesShown { return names + ["…"] }

@@ -57,7 +57,7 @@ final class ServerCheck {
         if X509_verify_cert(chain) != 1 { return CertificateProblem(chain, wanted: host) }
         guard !pins.isEmpty else { return nil }
         let certificates = X509_STORE_CTX_get0_chain(chain)
-        for index in 0..<OPENSSL_sk_num(certificates) {
+        for index in 0..<max(OPENSSL_sk_num(certificates), 0) {
             let certificate = Certificate(OPENSSL_sk_value(certificates, index).map { OpaquePointer($0) })
             if let pin = certificate?.pin, pins.contains(pin) { return nil }
         }

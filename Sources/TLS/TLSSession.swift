@@ -134,6 +134,7 @@ extension TLSSession {
     /// Takes bytes that came from the socket; at most ``inputLimit``, and only while ``wantsInput``. They may begin and
     /// end anywhere in a record.
     public func receive(_ bytes: UnsafeRawBufferPointer) {
+        // Whoever reads the socket asks first, and has a buffer of that size: no server has a say in it.
         precondition(wantsInput && bytes.count <= Self.inputLimit, "bytes are taken only while they are wanted")
         wire.lend(bytes) { advance() }
     }

@@ -42,6 +42,7 @@ final class Wire {
     func drain(_ write: (UnsafeRawBufferPointer) -> Int) {
         guard pendingOutput > 0 else { return }
         sent += output.withUnsafeBytes { write(UnsafeRawBufferPointer(rebasing: $0[sent...])) }
+        // What send(2) took of it, which is no more than it was given.
         precondition(sent <= output.count, "no more can be taken than was offered")
         guard sent == output.count else { return }
         output = []

@@ -37,6 +37,7 @@ public final class VarlinkDescriptors {
 
     /// Adds one, of ``most`` at the most, and returns its place.
     public func append(_ descriptor: consuming OwnedDescriptor) -> Int {
+        // Of a reply that this process composes: two at most.
         precondition(numbers.count < Self.most, "no more than \(Self.most) descriptors ride on a message")
         numbers.append(descriptor.release())
         return numbers.count - 1
@@ -75,6 +76,7 @@ public final class VarlinkDescriptors {
 
     /// Calls `body` with the numbers, for a system call.
     func withNumbers<T>(_ body: (UnsafeBufferPointer<CInt>) -> T) -> T {
+        // Likewise; what was received is never sent on.
         precondition(!numbers.contains(-1), "a descriptor that is to ride on a message was taken")
         return numbers.withUnsafeBufferPointer(body)
     }

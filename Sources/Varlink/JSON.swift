@@ -35,6 +35,7 @@ enum JSON {
             bytes.append(0)
             return bytes
         } catch {
+            // The encoder refuses numbers that are none, which are texts here; all else can be written.
             preconditionFailure("\(type(of: value)) cannot be encoded: \(error)")
         }
     }

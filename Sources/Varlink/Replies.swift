@@ -77,6 +77,7 @@ public final class VarlinkReplies<M: VarlinkMethod>: ReplyConsumer {
     /// Calls `completion` once with the next reply, with `nil` after the last one, or with what ended the stream before
     /// its time. The next one may be asked for when this one has come, also from inside `completion`.
     public func next(_ completion: @escaping @AgentQueue (Result<M.Reply?, VarlinkCallError>) -> Void) {
+        // A mistake of the program that reads the stream from two tasks at a time.
         precondition(self.completion == nil, "the reply before this one has not come yet")
         if let outcome { return completion(outcome) }
         self.completion = completion

@@ -37,6 +37,7 @@ public final class VarlinkService {
 
     /// Adds an interface. `description` is its definition in Varlink's language, as clients will get it.
     public func add(interface name: String, description: String) {
+        // The daemon adds its interfaces at its start, whatever a client sends later.
         precondition(interfaces[name] == nil, "\(name) was added before")
         interfaces[name] = Interface(description: description)
         names.append(name)
@@ -47,7 +48,9 @@ public final class VarlinkService {
         _ method: M.Type,
         _ handler: @escaping @AgentQueue (M.Parameters, VarlinkPeer) throws(VarlinkFailure) -> M.Reply
     ) {
+        // Of the method's own declaration.
         precondition(!M.isStream, "\(M.name) answers with a stream")
+        // Likewise.
         precondition(!M.takesDescriptors, "a handler of \(M.name) needs the exchange, where descriptors are")
         register(method) { call, progress throws(VarlinkFailure) in
             let parameters = try call.parameters(as: M.Parameters.self)
@@ -61,6 +64,7 @@ public final class VarlinkService {
         _ method: M.Type,
         _ handler: @escaping @AgentQueue (M.Parameters, VarlinkExchange<M>) throws(VarlinkFailure) -> Void
     ) {
+        // Of the method's own declaration.
         precondition(!M.isStream, "\(M.name) answers with a stream")
         register(method) { call, progress throws(VarlinkFailure) in
             try handler(try call.parameters(as: M.Parameters.self), VarlinkExchange(progress))
@@ -73,6 +77,7 @@ public final class VarlinkService {
         _ method: M.Type,
         _ handler: @escaping @AgentQueue (M.Parameters, VarlinkStream) throws(VarlinkFailure) -> any VarlinkSubscription
     ) {
+        // Of the method's own declaration.
         precondition(M.isStream, "\(M.name) answers with a single reply")
         register(method) { call, progress throws(VarlinkFailure) in
             switch call.mode {
@@ -99,6 +104,7 @@ public final class VarlinkService {
         _ handler: @escaping @AgentQueue (VarlinkCall, CallInProgress) throws(VarlinkFailure) -> Void
     ) {
         guard let name = VarlinkName(M.name), interfaces[name.interface] != nil else {
+            // As above: at the start.
             preconditionFailure("the interface of \(M.name) was not added")
         }
         interfaces[name.interface]?.handlers[name.member] = Handler(takesDescriptors: M.takesDescriptors, run: handler)

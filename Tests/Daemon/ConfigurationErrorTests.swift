@@ -57,7 +57,7 @@ struct ConfigurationErrorTests {
         ("mark = 0", "4:8: connection.mark: 0 is out of range; from 1 to 4294967295"),
         ("mark = 4_294_967_296", "4:8: connection.mark: 4294967296 is out of range; from 1 to 4294967295"),
         ("mark = true", "4:8: connection.mark: expected an integer, found a boolean"),
-        ("connect_timeout = '25h'", "4:19: connection.connect_timeout: \"25h\" is out of range; from 1s to 24h"),
+        ("connect_timeout = '25h'", "4:19: connection.connect_timeout: \"25h\" is out of range; from 1s to 2m"),
         (
             "user_timeout = 2026-01-31",
             "4:16: connection.user_timeout: expected a duration such as \"90s\", found a date or time"

@@ -2,10 +2,10 @@
 
 import Activation
 import Foundation
-import Supervisor
 import Testing
 
 @testable import Daemon
+@testable import Supervisor
 
 struct ConfigurationTests {
     @Test func theExampleOfTheDocumentationLoads() throws {
@@ -159,7 +159,7 @@ struct ConfigurationTests {
         #expect(van.tls.serverName == "broker.example.net")
         #expect(van.tls.applicationProtocols == ["mqtt"])
         #expect(van.tls.verifiesCertificate)
-        #expect(try ConnectionPolicy(van, owner: 0).tls == van.tls)
+        #expect(try ConnectionPolicy(van, to: Remote(van.remote), owner: 0).tls == van.tls)
     }
 
     @Test func verificationThatIsOffIsRemarkedUnlessAPinStandsForIt() throws {

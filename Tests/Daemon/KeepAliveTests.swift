@@ -3,11 +3,11 @@
 import Dialer
 import DialtoneAPI
 import Platform
-import Supervisor
 import Testing
 import Varlink
 
 @testable import Daemon
+@testable import Supervisor
 
 /// Clients that keep their connections alive themselves.
 @Suite("The client's own keepalive", .timeLimit(.minutes(2))) @AgentQueue

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import DialtoneAPI
-import Supervisor
 import Testing
 
 @testable import Daemon
+@testable import Supervisor
 
 /// From what a user writes to what the supervisor does.
 struct PolicyTests {
@@ -18,7 +18,7 @@ struct PolicyTests {
 
     private static func policy(_ remote: String, _ keepalive: String) throws -> ConnectionPolicy {
         let settings = try #require(try load(remote, keepalive).configuration.connections.first)
-        return try ConnectionPolicy(settings, owner: 0)
+        return try ConnectionPolicy(settings, to: Remote(settings.remote), owner: 0)
     }
 
     @Test(arguments: [
@@ -165,7 +165,7 @@ struct PolicyTests {
             "dialtone.toml": "[[connection]]\nname = 'a'\nremote = 'sip://h'\n\(text)"
         ])
         let settings = try #require(try bench.load().configuration.connections.first)
-        let policy = try ConnectionPolicy(settings, owner: 0)
+        let policy = try ConnectionPolicy(settings, to: Remote(settings.remote), owner: 0)
         #expect(policy.trafficClass == trafficClass && policy.priority == priority)
         let wire = try ConnectionPolicy(
             .init(remote: "sip://h", trafficClass: trafficClass?.description, priority: priority), user: 0)
@@ -177,9 +177,9 @@ struct PolicyTests {
             "dialtone.toml": "[[connection]]\nname = 'a'\nremote = 'sip://h'\nmake_before_break = false"
         ])
         var settings = try #require(try bench.load().configuration.connections.first)
-        #expect(try !ConnectionPolicy(settings, owner: 0).movesToBetterPath)
+        #expect(try !ConnectionPolicy(settings, to: Remote(settings.remote), owner: 0).movesToBetterPath)
         settings.makesBeforeBreak = nil
-        #expect(try ConnectionPolicy(settings, owner: 0).movesToBetterPath)
+        #expect(try ConnectionPolicy(settings, to: Remote(settings.remote), owner: 0).movesToBetterPath)
         #expect(try !ConnectionPolicy(.init(remote: "sip://h", makeBeforeBreak: false), user: 0).movesToBetterPath)
         #expect(try ConnectionPolicy(.init(remote: "sip://h"), user: 0).movesToBetterPath)
     }
@@ -196,7 +196,7 @@ struct PolicyTests {
             "dialtone.toml": "[[connection]]\nname = 'a'\nremote = 'tcp://h:1'\nowner = 'kiosk'\n\(text)"
         ])
         let settings = try #require(try bench.load().configuration.connections.first)
-        #expect(try ConnectionPolicy(settings, owner: 0).keepsAbandonedFlow == isKept)
+        #expect(try ConnectionPolicy(settings, to: Remote(settings.remote), owner: 0).keepsAbandonedFlow == isKept)
         let wire = try ConnectionPolicy(.init(remote: "tcp://h:1", keepAbandoned: isKept), user: 0)
         #expect(wire.keepsAbandonedFlow == isKept)
     }

@@ -6,11 +6,11 @@ import DialtoneAPI
 import Glibc
 import NetworkPath
 import Platform
-import Supervisor
 import TestSupport
 import Testing
 
 @testable import Daemon
+@testable import Supervisor
 
 /// A registry in a network of the test's, and what it wrote down.
 @AgentQueue

@@ -2,10 +2,10 @@
 
 import DialtoneAPI
 import Platform
-import Supervisor
 import Testing
 
 @testable import Daemon
+@testable import Supervisor
 
 /// A reload of the configuration, as the connections feel it.
 @Suite("Connections over a reload", .timeLimit(.minutes(2))) @AgentQueue

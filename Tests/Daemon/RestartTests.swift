@@ -7,10 +7,10 @@ import Glibc
 import NetworkPath
 import OrderedCollections
 import Platform
-import Supervisor
 import Testing
 
 @testable import Daemon
+@testable import Supervisor
 
 /// The agent is killed and started anew, with a store that keeps its descriptors.
 @Suite("Connections over a restart", .timeLimit(.minutes(2))) @AgentQueue

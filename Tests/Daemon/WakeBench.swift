@@ -8,11 +8,11 @@ import Foundation
 import Glibc
 import NetworkPath
 import Platform
-import Supervisor
 import TestSupport
 import Testing
 
 @testable import Daemon
+@testable import Supervisor
 
 /// A connection to a server of the test's, whose client is woken as the test says.
 @AgentQueue

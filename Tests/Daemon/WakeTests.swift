@@ -8,11 +8,11 @@ import Foundation
 import Glibc
 import NetworkPath
 import Platform
-import Supervisor
 import TestSupport
 import Testing
 
 @testable import Daemon
+@testable import Supervisor
 
 @Suite("Waking clients") @AgentQueue
 struct WakeTests {

@@ -3,10 +3,10 @@
 import Glibc
 import NetworkPath
 import Platform
-import Supervisor
 import Testing
 
 @testable import Dialer
+@testable import Supervisor
 
 @AgentQueue
 @Suite(.timeLimit(.minutes(1))) struct ConnectionDriverTests {

@@ -2,11 +2,11 @@
 
 import Glibc
 import Platform
-import Supervisor
 import TLSTestSupport
 import Testing
 
 @testable import Dialer
+@testable import Supervisor
 
 /// What a flow had received when it ended is its client's, however late that one comes.
 @AgentQueue

@@ -3,12 +3,12 @@
 import Glibc
 import NetworkPath
 import Platform
-import Supervisor
 import TLS
 import TLSTestSupport
 import Testing
 
 @testable import Dialer
+@testable import Supervisor
 
 /// Keepalives on real sockets: what is sent, what of the answer is read, and what the kernel is asked.
 @AgentQueue

@@ -3,11 +3,11 @@
 import Glibc
 import NetworkPath
 import Platform
-import Supervisor
 import TLSTestSupport
 import Testing
 
 @testable import Dialer
+@testable import Supervisor
 
 /// A client takes the flow, reads and writes it, and gives it back.
 @AgentQueue

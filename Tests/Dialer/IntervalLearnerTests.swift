@@ -2,10 +2,10 @@
 
 import NetworkPath
 import Platform
-import Supervisor
 import Testing
 
 @testable import Dialer
+@testable import Supervisor
 
 /// What heartbeats teach of a network, and who learns it.
 @AgentQueue

@@ -2,10 +2,10 @@
 
 import NetworkPath
 import Platform
-import Supervisor
 import Testing
 
 @testable import Dialer
+@testable import Supervisor
 
 /// What a connection makes of answers and of silence, on real sockets.
 @AgentQueue

@@ -2,11 +2,11 @@
 
 import Glibc
 import Platform
-import Supervisor
 import TLSTestSupport
 import Testing
 
 @testable import Dialer
+@testable import Supervisor
 
 /// Logging in for a client on real sockets.
 @AgentQueue

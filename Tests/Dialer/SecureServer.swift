@@ -4,10 +4,10 @@ import Dispatch
 import Glibc
 import NetworkPath
 import Platform
-import Supervisor
 import TLSTestSupport
 
 @testable import Dialer
+@testable import Supervisor
 
 /// A server with TLS on the loopback interface, on a queue of its own: the agent's is busy with the other end.
 @AgentQueue

@@ -2,12 +2,12 @@
 
 import NetworkPath
 import Platform
-import Supervisor
 import TLS
 import TLSTestSupport
 import Testing
 
 @testable import Dialer
+@testable import Supervisor
 
 @AgentQueue
 @Suite(.timeLimit(.minutes(1))) struct SecuredFlowTests {

@@ -2,9 +2,9 @@
 
 import NetworkPath
 import Platform
-import Supervisor
 
 @testable import Dialer
+@testable import Supervisor
 
 /// A network whose paths and names the test decides, and who watches or asks right now.
 @AgentQueue

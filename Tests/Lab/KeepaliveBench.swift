@@ -6,8 +6,9 @@ import Netlink
 import NetworkPath
 import Platform
 import Reachability
-import Supervisor
 import Testing
+
+@testable import Supervisor
 
 /// A connection of this process to a real server.
 final class KeepaliveBench: Sendable {

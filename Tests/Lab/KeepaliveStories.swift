@@ -6,9 +6,10 @@ import Netlink
 import NetworkPath
 import Platform
 import Reachability
-import Supervisor
 import TestSupport
 import Testing
+
+@testable import Supervisor
 
 /// Keepalives to real servers, and silence on the way to them. The connection is in this process, on a host of the Lab,
 /// and has figures shorter than a user may choose.

@@ -4,9 +4,10 @@ import DialtoneAPI
 import DialtoneClient
 import LabSupport
 import Platform
-import Supervisor
 import TestSupport
 import Testing
+
+@testable import Supervisor
 
 /// Sessions on which a client logged in, and which the agent keeps alive while the client sleeps, with the keepalives
 /// that their servers want to hear.

@@ -34,7 +34,8 @@ struct BootClockTests {
 
     @Test(arguments: [
         (Duration.zero, 0), (.microseconds(999), 0), (.microseconds(1999), 1), (.seconds(90), 90_000),
-        (.microseconds(-1999), -1), (.milliseconds(-2), -2),
+        (.microseconds(-1999), -1), (.milliseconds(-2), -2), (.seconds(Int64.max), Int.max),
+        (.seconds(Int64.min), Int.min),
     ])
     func wholeMillisecondsAreRoundedTowardZero(duration: Duration, milliseconds: Int) {
         #expect(duration.milliseconds == Int64(milliseconds))

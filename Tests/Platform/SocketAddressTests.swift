@@ -20,6 +20,11 @@ struct SocketAddressTests {
         try expectRoundTrip(of: Self.loopback6)
     }
 
+    @Test(arguments: [Int.min, -1, Int(UInt32.max) + 1, Int.max])
+    func `an index that no kernel gives ends nothing`(index: Int) {
+        #expect(SocketAddress(Self.linkLocal, port: 9, interfaceIndex: index).address == Self.linkLocal)
+    }
+
     @Test(arguments: [
         (loopback4, MemoryLayout<sockaddr_in>.size, AF_INET),
         (loopback6, MemoryLayout<sockaddr_in6>.size, AF_INET6),

@@ -48,6 +48,14 @@ struct HistoryStoryTests {
         return (lines, story.summary(now: now, uptime: Int(seconds) * 1000 + Self.boot, Sample.plain))
     }
 
+    @Test func `what a damaged history says of the machine's uptime is not counted with`() {
+        for uptime in [Int.min, -1, Int.max] {
+            var entries = night
+            for index in entries.indices where index % 2 == 1 { entries[index].uptimeMilliseconds = uptime }
+            #expect(tell(entries).lines.count == tell(night).lines.count, "\(uptime)")
+        }
+    }
+
     private var night: [ConnectionsAPI.History.Reply] {
         [
             agent(.started, at: 0), entry(.waiting, at: 0, .opened), entry(.ready, at: 1, from: .connecting),

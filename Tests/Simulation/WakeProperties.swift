@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Supervisor
 import TestSupport
 import Testing
+
+@testable import Supervisor
 
 /// Wakes under inputs drawn from a seed: clients that come and go, attempts that fail, hang or are answered late,
 /// programs that die, policies that change.

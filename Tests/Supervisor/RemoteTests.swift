@@ -101,9 +101,10 @@ import Testing
         let remote = try Remote("unix:/run/chat.sock")
         #expect((remote.description, remote.isOfThisMachine) == ("unix:/run/chat.sock", true))
         var policy = ConnectionPolicy(remote: remote)
+        try policy.validate()
+        policy.redials = true
         #expect(throws: PolicyError.self) { try policy.validate() }
         policy.redials = false
-        try policy.validate()
         policy.heartbeat = Heartbeat(.crlf)
         #expect(throws: PolicyError.self) { try policy.validate() }
     }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Supervisor
 import Testing
+
+@testable import Supervisor
 
 @Suite struct TrafficClassTests {
     @Test(arguments: [

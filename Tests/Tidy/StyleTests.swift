@@ -79,6 +79,22 @@ struct StyleTests {
         }
     }
 
+    @Test func `what traps by intent says why no input leads there`() throws {
+        let words = ["fatalError(", "precondition(", "preconditionFailure(", "assert(", "assertionFailure("]
+        // Of two equal keys the one, and of a quotient of durations, which may be infinite, the other ends the process.
+        let others = [/\buniqueKeysWithValues:/, /\bU?Int(?:8|16|32|64)?\(.* \/ [.a-z(]/]
+        for file in try Repository.sources.get() {
+            for (index, code) in file.code.enumerated() where code.contains("(") || code.contains("uniqueKeys") {
+                let isSuspect = code.contains("uniqueKeys") || code.contains(" / ")
+                guard words.contains(where: code.contains) || isSuspect && others.contains(where: { code.contains($0) })
+                else { continue }
+                #expect(
+                    file.hasComment(beside: index),
+                    "\(file.place(index)): check the input before this, or say beside it why none leads here")
+            }
+        }
+    }
+
     @Test func `only the executables print`() throws {
         for file in try Repository.sources.get() {
             if ["Sources/dialtone/", "Sources/dialtoned/"].contains(where: file.path.hasPrefix) { continue }
@@ -108,6 +124,11 @@ struct StyleTests {
 }
 
 extension SourceFile {
+    /// Whether a comment stands on the line or the one above.
+    fileprivate func hasComment(beside index: Int) -> Bool {
+        lines[max(0, index - 1)...index].contains { $0.contains("//") }
+    }
+
     /// Whether a comment stands on the line or on one of the three above, or in the comment of the declaration there.
     fileprivate func hasComment(above index: Int) -> Bool {
         lines[max(0, index - 3)...index].contains { $0.contains("//") }

@@ -42,8 +42,8 @@ extension ConfigurationReader {
         settings.answerTime = table.duration("answer", Self.answers)?.value
         settings.startTime = table.duration("start", Self.starts)?.value
         settings.rounds = table.integer("attempts", 1...20)
-        settings.pause = table.duration("pause", Self.waits)?.value
-        let longest = table.duration("longest_pause", Self.waits)
+        settings.pause = table.duration("pause", BackoffPolicy.waits)?.value
+        let longest = table.duration("longest_pause", BackoffPolicy.waits)
         settings.longestPause = longest?.value
         if let longest, let pause = settings.pause, longest.value < pause {
             let text = "\"\(longest.value.configurationText)\" is shorter than pause"

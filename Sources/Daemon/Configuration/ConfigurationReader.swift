@@ -40,11 +40,9 @@ public struct ConfigurationChecks: Sendable {
     }
 }
 
-/// The schema: from the tables of the files to a ``Configuration``. The limits of each value stand here.
+/// The schema: from the tables of the files to a ``Configuration``. The limits of what the supervisor computes with are
+/// its own, all others stand here.
 struct ConfigurationReader {
-    static let waits = Duration.milliseconds(100)...Duration.seconds(24 * 3600)
-    private static let timeouts = Duration.seconds(1)...Duration.seconds(86_400)
-
     let checks: ConfigurationChecks
     let report: ConfigurationReport
     private(set) var configuration = Configuration()
@@ -92,10 +90,10 @@ struct ConfigurationReader {
         settings.keepsAbandonedFlow = table.boolean("keep_abandoned")
         settings.makesBeforeBreak = table.boolean("make_before_break")
         settings.trafficClass = readTrafficClass(&table)
-        settings.priority = table.integer("priority", 0...SocketOptions.interactivePriority)
+        settings.priority = table.integer("priority", ConnectionPolicy.priorities)
         settings.mark = table.integer("mark", 1...UInt32.max)
-        settings.connectTimeout = table.duration("connect_timeout", Self.timeouts)?.value
-        settings.userTimeout = table.duration("user_timeout", Self.timeouts)?.value
+        settings.connectTimeout = table.duration("connect_timeout", ConnectionPolicy.connectTimeouts)?.value
+        settings.userTimeout = table.duration("user_timeout", ConnectionPolicy.userTimeouts)?.value
         if let (key, problem) = checks.policyProblem(settings) { table.error(key, table.position, problem) }
         table.finish()
         configuration.connections.append(settings)
@@ -142,11 +140,11 @@ struct ConfigurationReader {
     private func readBackoff(_ table: TableReader) -> BackoffSettings {
         var table = table
         var settings = BackoffSettings()
-        settings.initial = table.duration("initial", Self.waits)?.value
-        settings.factor = table.number("factor", 1...10)
-        let maximum = table.duration("maximum", Self.waits)
+        settings.initial = table.duration("initial", BackoffPolicy.waits)?.value
+        settings.factor = table.number("factor", BackoffPolicy.multipliers)
+        let maximum = table.duration("maximum", BackoffPolicy.waits)
         settings.maximum = maximum?.value
-        settings.stableAfter = table.duration("stable_after", .zero...Self.waits.upperBound)?.value
+        settings.stableAfter = table.duration("stable_after", ConnectionPolicy.stableTimes)?.value
         if let initial = settings.initial, let maximum, maximum.value < initial {
             let text = "\"\(maximum.value.configurationText)\" is shorter than initial"
             table.error("maximum", maximum.position, "\(text), \"\(initial.configurationText)\"")

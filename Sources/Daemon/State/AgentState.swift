@@ -137,7 +137,7 @@ struct AgentState {
             connections.removeAll { $0.key.name == name }
         case Field.started: unsettledStarts += 1
         case Field.settled: unsettledStarts = 0
-        case Field.latest: latest = max(latest, try value.unsigned())
+        case Field.latest: latest = max(latest, try value.count())
         case Field.lost: losses = try .init(value.fields())
         default: break
         }
@@ -147,7 +147,7 @@ struct AgentState {
         var (fields, sequence, bytes) = (fields, UInt64?.none, [UInt8]())
         while let (field, value) = try fields.next() {
             switch field {
-            case 1: sequence = try value.unsigned()
+            case 1: sequence = try value.count()
             case 2: bytes = Array(try value.bytes())
             default: break
             }
@@ -213,13 +213,13 @@ extension EventJournal<KeptEvent>.Losses {
         var fields = fields
         while let (field, value) = try fields.next() {
             switch field {
-            case Field.beginning: beginning = try value.unsigned()
-            case Field.ofOthers: ofOthers = try value.unsigned()
+            case Field.beginning: beginning = try value.count()
+            case Field.ofOthers: ofOthers = try value.count()
             case Field.byOwner:
                 var (inner, owner, sequence) = (try value.fields(), UInt32?.none, UInt64(0))
                 while let (field, value) = try inner.next() {
                     if field == 1 { owner = try value.unsigned(as: UInt32.self) }
-                    if field == 2 { sequence = try value.unsigned() }
+                    if field == 2 { sequence = try value.count() }
                 }
                 if let owner { byOwner[owner] = sequence }
             default: break

@@ -53,7 +53,10 @@ final class DescriptorStore {
 
     /// The number in a name; `nil` for one that is not of a flow.
     nonisolated static func number(of name: String) -> UInt64? {
-        name.hasPrefix("f") ? UInt64(name.dropFirst()) : nil
+        guard name.hasPrefix("f"), let number = UInt64(name.dropFirst()), number <= FieldReader.largestCount else {
+            return nil
+        }
+        return number
     }
 
     /// What an earlier process left under a number, once.

@@ -114,13 +114,13 @@ struct KeptConnection: Hashable {
             case Field.endsWithItsFlow: redials = try value.unsigned() == 0
             case Field.parameters: parameters = Array(try value.bytes())
             case Field.opening: opening = Array(try value.bytes())
-            case Field.epoch: flows.epoch = try value.unsigned()
+            case Field.epoch: flows.epoch = try value.count()
             case Field.standing: flows.standing = try .init(value.fields())
             case Field.ended: flows.ended.append(try .init(value.fields()))
             case Field.hasClient: hasClient = try value.unsigned() != 0
             case Field.isLaunching: isLaunching = try value.unsigned() != 0
-            case Field.client: client = try value.unsigned()
-            case Field.program: program = try value.unsigned()
+            case Field.client: client = try value.count()
+            case Field.program: program = try value.count()
             case Field.wake: wake = try .init(value.fields())
             default: break
             }
@@ -169,7 +169,7 @@ extension KeptFlows.Standing {
         var (connectedAt, since) = (Duration.zero, Duration.zero)
         while let (field, value) = try fields.next() {
             switch field {
-            case Field.epoch: epoch = try value.unsigned()
+            case Field.epoch: epoch = try value.count()
             case Field.local: local = try .init(value.fields())
             case Field.remote: remote = try .init(value.fields())
             case Field.holder: holder = try value.choice()
@@ -178,7 +178,7 @@ extension KeptFlows.Standing {
             case Field.interface: interface = try value.text()
             case Field.connectedAt: connectedAt = .nanoseconds(try value.signed())
             case Field.since: since = .nanoseconds(try value.signed())
-            case Field.number: number = try value.unsigned()
+            case Field.number: number = try value.count()
             case Field.isSecured: isSecured = try value.unsigned() != 0
             default: break
             }
@@ -209,9 +209,9 @@ extension KeptFlows.Ended {
         var (fields, epoch, remote, number) = (fields, UInt64?.none, Endpoint?.none, UInt64?.none)
         while let (field, value) = try fields.next() {
             switch field {
-            case Field.epoch: epoch = try value.unsigned()
+            case Field.epoch: epoch = try value.count()
             case Field.remote: remote = try .init(value.fields())
-            case Field.number: number = try value.unsigned()
+            case Field.number: number = try value.count()
             default: break
             }
         }
@@ -244,7 +244,7 @@ extension StandingWake {
         var fields = fields
         while let (field, value) = try fields.next() {
             switch field {
-            case Field.number: number = try value.unsigned()
+            case Field.number: number = try value.count()
             case Field.reason: reasons.append(try value.choice())
             case Field.since: since = .nanoseconds(try value.signed())
             case Field.attempts: attempts = Int(clamping: try value.unsigned())

@@ -93,6 +93,7 @@ struct KeptEvent: Hashable {
     /// As subscribers are told of it.
     func wire(sequence: UInt64) -> ConnectionsAPI.Event {
         guard var (_, event) = try? Self.read(bytes[...]) else {
+            // Read once when it was kept, or written by this process.
             preconditionFailure("an event was kept that cannot be read")
         }
         event.sequence = Int(clamping: sequence)
@@ -133,7 +134,7 @@ extension ConnectionsAPI.Connection {
         switch field {
         case Field.name: name = try value.text()
         case Field.remote: remote = try value.text()
-        case Field.epoch: epoch = Int(clamping: try value.unsigned())
+        case Field.epoch: epoch = Int(clamping: try value.count())
         case Field.state: state = try value.choice()
         case Field.stateReason: reason = try value.text()
         case Field.holder: holder = try value.choice()

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Supervisor
+
 /// Bytes that cannot have been written by any version of this program.
 struct DamagedState: Error, Hashable {}
 
@@ -74,6 +76,13 @@ struct FieldReader {
             return value
         }
 
+        /// As a number that is counted on from.
+        func count() throws(DamagedState) -> UInt64 {
+            let number = try unsigned()
+            guard number <= FieldReader.largestCount else { throw DamagedState() }
+            return number
+        }
+
         /// As a number that may be negative.
         func signed() throws(DamagedState) -> Int64 {
             let number = try unsigned()
@@ -98,6 +107,10 @@ struct FieldReader {
         /// As fields of its own.
         func fields() throws(DamagedState) -> FieldReader { FieldReader(try bytes()) }
     }
+
+    /// The largest number that anything has been counted up to. What is above is damaged, and what is not can be
+    /// counted on from.
+    static let largestCount = ConnectionStateMachine.largestNumber
 
     private var rest: ArraySlice<UInt8>
 

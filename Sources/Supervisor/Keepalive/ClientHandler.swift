@@ -23,8 +23,16 @@ public struct ClientHandler: Hashable, Sendable {
     /// Whether a machine that sleeps is to be woken for it.
     public let wakesMachine: Bool
 
-    /// A handler with a timeout that was checked (``problem(with:for:)``).
-    public init(timeout: Duration, wakesMachine: Bool = false) {
+    /// A handler for a remote.
+    ///
+    /// - Throws: why a timeout makes no sense for it.
+    public init(timeout: Duration, wakesMachine: Bool = false, for remote: Remote) throws(PolicyError) {
+        self.init(timeout: timeout, wakesMachine: wakesMachine)
+        try check(for: remote)
+    }
+
+    /// A handler with a timeout that was checked.
+    init(timeout: Duration, wakesMachine: Bool = false) {
         self.timeout = timeout
         self.wakesMachine = wakesMachine
     }
@@ -41,14 +49,18 @@ public struct ClientHandler: Hashable, Sendable {
         return max(protocols, shortest)...longest
     }
 
-    /// Why a timeout makes no sense for a remote, for the end of a sentence; `nil` where it does.
-    public static func problem(with timeout: Duration, for remote: Remote) -> String? {
-        let range = timeouts(for: remote)
+    /// Throws where its timeout makes no sense for a remote; the reason is for the end of a sentence.
+    func check(for remote: Remote) throws(PolicyError) {
+        let range = Self.timeouts(for: remote)
         if timeout < range.lowerBound {
-            return "a client that runs each \(timeout) does not sleep: \(range.lowerBound) is the least for "
-                + "\(remote.scheme.rawValue), and the agent sends what is due more often by itself"
+            throw PolicyError(
+                field: "keepalive.interval",
+                reason: "a client that runs each \(timeout) does not sleep: \(range.lowerBound) is the least for "
+                    + "\(remote.scheme.rawValue), and the agent sends what is due more often by itself")
         }
-        guard timeout > range.upperBound else { return nil }
-        return "nothing remembers an idle flow for \(timeout): \(range.upperBound) is the most"
+        guard timeout > range.upperBound else { return }
+        throw PolicyError(
+            field: "keepalive.interval",
+            reason: "nothing remembers an idle flow for \(timeout): \(range.upperBound) is the most")
     }
 }

@@ -3,18 +3,18 @@
 /// The keepalive that the agent sends by itself on a flow: what, and how often.
 public struct Heartbeat: Hashable, Sendable {
     /// What is sent, and what answers it.
-    public var kind: KeepaliveProtocol
+    public internal(set) var kind: KeepaliveProtocol
     /// How often; where ``bounds`` are given, as long as nothing is known of the network.
-    public var cadence: Cadence
+    public internal(set) var cadence: Cadence
     /// The intervals from which the agent chooses by what it has learned of the network (``AdaptiveInterval``); `nil`
     /// for the same one everywhere.
-    public var bounds: ClosedRange<Duration>?
+    public internal(set) var bounds: ClosedRange<Duration>?
     /// Whether a machine that sleeps is to be woken for it.
-    public var wakesMachine: Bool
+    public internal(set) var wakesMachine: Bool
     /// How long its answer may take; at first, as the protocol has it.
-    public var answerDeadline: Duration
+    public internal(set) var answerDeadline: Duration
 
-    /// A heartbeat; what is left out is as the protocol has it (``KeepaliveProtocol/figures``).
+    /// A heartbeat that a user asks for; what is left out is as the protocol has it (``KeepaliveProtocol/figures``).
     ///
     /// - Parameters:
     ///   - kind: anything but ``KeepaliveProtocol/kernel``, which takes no sending.
@@ -24,7 +24,42 @@ public struct Heartbeat: Hashable, Sendable {
     ///   - wakesMachine: whether a machine that sleeps is to be woken for it.
     ///   - isAdaptive: whether the interval follows what is learned of the network; left out, it does where `interval`
     ///     is left out.
+    ///   - opening: what the client promises its server, which may allow a longer interval.
+    /// - Throws: the first figure that the protocol does not allow.
     public init(
+        _ kind: KeepaliveProtocol, interval: Duration?, tolerance: Duration?, wakesMachine: Bool, isAdaptive: Bool?,
+        under opening: Opening?
+    ) throws(PolicyError) {
+        // Before anything is computed: a share of nothing, or of all eternity, is no number.
+        if let interval { try PolicyError.check("keepalive.interval", interval, in: kind.intervals(under: opening)) }
+        if let tolerance {
+            let longest = interval ?? kind.figures.cadence.interval
+            try PolicyError.check("keepalive.tolerance", tolerance, in: .zero...longest)
+        }
+        self.init(
+            kind, interval: interval, tolerance: tolerance, wakesMachine: wakesMachine, isAdaptive: isAdaptive)
+        try check(under: opening)
+    }
+
+    /// Throws where a figure is not one that the protocol allows a client with such an opening.
+    func check(under opening: Opening?) throws(PolicyError) {
+        try PolicyError.check(
+            "keepalive.interval", bounds?.upperBound ?? cadence.interval, in: kind.intervals(under: opening))
+        // Below a second one repeated segment would pass for silence; nobody waits two minutes for a call.
+        try PolicyError.check("keepalive.answerDeadline", answerDeadline, in: .seconds(1)...(.seconds(120)))
+        if case .custom(let send, let expect) = kind {
+            let longest = KeepaliveProtocol.longestCustom
+            guard (1...longest).contains(send.count) else {
+                throw PolicyError(field: "keepalive.send", reason: "\(send.count) bytes are not from 1 to \(longest)")
+            }
+            guard expect.count <= longest else {
+                throw PolicyError(field: "keepalive.expect", reason: "\(expect.count) bytes are more than \(longest)")
+            }
+        }
+    }
+
+    /// A heartbeat of figures that were checked, or are the protocol's.
+    init(
         _ kind: KeepaliveProtocol, interval: Duration? = nil, tolerance: Duration? = nil, wakesMachine: Bool = false,
         isAdaptive: Bool? = nil
     ) {
@@ -57,7 +92,8 @@ public struct Heartbeat: Hashable, Sendable {
     func kernelKeepalive(_ usual: KeepalivePolicy) -> KeepalivePolicy {
         var keepalive = usual
         let (seconds, rest) = cadence.interval.components
-        keepalive.idle = .seconds(seconds + (rest > 0 ? 2 : 1))
+        let longest = KeepaliveProtocol.kernel.figures.intervals.upperBound
+        keepalive.idle = min(.seconds(seconds + (rest > 0 ? 2 : 1)), longest)
         return keepalive
     }
 

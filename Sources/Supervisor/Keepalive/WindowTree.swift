@@ -101,6 +101,7 @@ extension WindowTree {
     }
 
     private mutating func remove(_ node: Int32, under top: Int32) -> Int32 {
+        // The planner gives out a token with each entry, and takes none back twice.
         precondition(top != Self.none, "the planner removes only what it put in")
         if node == top {
             let (left, right) = (nodes[Int(top)].left, nodes[Int(top)].right)

@@ -103,7 +103,7 @@ public struct WakeMachine: Sendable {
     /// - Parameter lastNumber: the highest number that a wake of this connection has had in an earlier run.
     public init(policy: WakePolicy, lastNumber: UInt64 = 0, now: Duration) {
         self.policy = policy
-        last = StandingWake(number: lastNumber, reasons: [], since: now)
+        last = StandingWake(number: min(lastNumber, ConnectionStateMachine.largestNumber), reasons: [], since: now)
         launches = TokenBucket(burst: Self.launchBurst, refill: Self.launchRefill, now: now)
     }
 
@@ -188,6 +188,8 @@ extension WakeMachine {
     private mutating func restore(_ wake: StandingWake, _ turn: inout WakeTurn<some RandomNumberGenerator>) {
         guard case .idle = state else { return }
         // The earlier run's last number: the next one is above it.
+        var wake = wake
+        wake.number = min(wake.number, ConnectionStateMachine.largestNumber)
         last = wake
         guard !wake.hasFailed else { return state = .failed(wake) }
         begin(wake, &turn)

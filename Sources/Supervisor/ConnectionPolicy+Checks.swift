@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What is wrong with a policy, and in which field.
+public struct PolicyError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// The field's name as configuration and API spell it, as in `keepalive.idle`.
+    public let field: String
+    /// What is wrong with its value and what would be right.
+    public let reason: String
+
+    /// The field and what is wrong.
+    public var description: String { "\(field): \(reason)" }
+
+    /// Throws where `value` is not in `range`; a number that is none is in no range.
+    static func check<Value: Comparable>(
+        _ field: String, _ value: Value, in range: ClosedRange<Value>
+    ) throws(PolicyError) {
+        guard range.contains(value) else {
+            throw PolicyError(field: field, reason: "\(value) is not from \(range.lowerBound) to \(range.upperBound)")
+        }
+    }
+}
+
+extension ConnectionPolicy {
+    /// How long one address may be given to answer. Below a second not even one repeated SYN fits; above two minutes
+    /// the kernel has given up by itself.
+    public static let connectTimeouts = Duration.seconds(1)...Duration.seconds(120)
+    /// How long sent data may stay unacknowledged, up to a day.
+    public static let userTimeouts = Duration.seconds(1)...Duration.seconds(86_400)
+    /// How long a flow may have to stand to be stable. Below ten seconds a server that accepts and kicks would count as
+    /// stable, and be dialled without growing waits.
+    public static let stableTimes = Duration.seconds(10)...Duration.seconds(86_400)
+    /// The places in the order in which packets leave. What is above takes a capability (socket(7)), and is meant for
+    /// the machinery of the network itself.
+    public static let priorities = 0...SocketOptions.interactivePriority
+
+    /// Checks every figure, before anything is computed with it.
+    ///
+    /// - Throws: the first field that is wrong.
+    func validate() throws(PolicyError) {
+        if remote.isOfThisMachine {
+            guard !redials else {
+                throw PolicyError(field: "remote", reason: "a socket of this machine is adopted, and cannot be dialled")
+            }
+            guard heartbeat == nil else {
+                throw PolicyError(field: "keepalive", reason: "a socket of this machine needs none")
+            }
+        }
+        try backoff.check()
+        try validateTLS()
+        try keepalive?.check()
+        try heartbeat?.check(under: opening)
+        try handler?.check(for: remote)
+        if let problem = opening?.problem { throw PolicyError(field: "opening", reason: problem) }
+        try PolicyError.check("connectTimeout", connectTimeout, in: Self.connectTimeouts)
+        if let userTimeout { try PolicyError.check("userTimeout", userTimeout, in: Self.userTimeouts) }
+        try PolicyError.check("priority", priority, in: Self.priorities)
+        try PolicyError.check("stableAfter", stableAfter, in: Self.stableTimes)
+    }
+
+    private func validateTLS() throws(PolicyError) {
+        if tls != TLSPolicy(), !remote.needsTLS {
+            let secured = Remote.Scheme.allCases.filter(\.needsTLS).map(\.rawValue).joined(separator: ", ")
+            throw PolicyError(field: "tls", reason: "\(remote.scheme.rawValue) has no TLS; \(secured) have")
+        }
+        for file in tls.files where !file.hasPrefix("/") {
+            throw PolicyError(field: "tls", reason: "“\(file)” is not an absolute path")
+        }
+        if let name = tls.serverName, let problem = Remote.hostProblem(name) {
+            throw PolicyError(field: "tls.serverName", reason: "“\(name)” is not a host: \(problem)")
+        }
+        let protocols = tls.applicationProtocols ?? []
+        // RFC 7301, section 3.1: one to 255 bytes each. Nobody offers more than a few.
+        guard protocols.count <= 16, protocols.allSatisfy({ (1...255).contains($0.utf8.count) }) else {
+            throw PolicyError(field: "tls.applicationProtocols", reason: "not up to 16 names of 1 to 255 bytes")
+        }
+    }
+}
