@@ -19,7 +19,7 @@ import Testing
     }
 
     @Test func anotherSignalContinuesAStoppedProcessToo() async throws {
-        let sleeper = try await Sleeper("trap 'echo nudged; exit 5' USR1; echo ready; while :; do read -r line; done")
+        let sleeper = try await Sleeper("trap 'echo nudged; exit 5' USR1; echo ready; while read -r line; do :; done")
         try await sleeper.stop()
         #expect(try await sleeper.wake(.signal, WakeTargets(signal: SIGUSR1)) == "done")
         #expect(try await sleeper.launch.ended() == .exited(status: 5))
