@@ -149,11 +149,11 @@ struct HistoryTests {
             try await bench.open("mine")
             try await bench.open("theirs", for: .nobody)
             let policy = ConnectionPolicy(remote: try Remote("tcp://192.0.2.7:5060"))
-            for number in 1...10_000 {
+            for number in 1...3000 {
                 _ = try bench.registry.open("flood", policy, owner: 4711, origin: .client)
                 try bench.registry.close("flood", for: 4711)
                 // Others have their turn.
-                if number.isMultiple(of: 500) { _ = try await bench.client().ask(ConnectionsAPI.List.self, .init()) }
+                if number.isMultiple(of: 50) { _ = try await bench.client().ask(ConnectionsAPI.List.self, .init()) }
             }
             let told = try await read(bench.client())
             #expect(told.contains { $0.event?.connection.name == "mine" })

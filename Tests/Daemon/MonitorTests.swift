@@ -139,7 +139,7 @@ struct MonitorTests {
         let monitor = try bench.client(.nobody).monitor()
         let sequence = try await monitor.one().sequence
         let flood = try bench.client()
-        for _ in 1...1500 {
+        for _ in 1...520 {
             _ = try await flood.ask(ConnectionsAPI.Open.self, .init(remote: "tcp://192.0.2.7:1", name: "flood"))
             _ = try await flood.ask(ConnectionsAPI.Close.self, .init(name: "flood"))
         }

@@ -363,7 +363,7 @@ struct RestartTests {
         let sequence = bench.registry.journal.latest
         _ = try take(bench)
         let policy = ConnectionPolicy(remote: try Remote("tcp://192.0.2.7:5060"))
-        for _ in 1...2000 {
+        for _ in 1...600 {
             _ = try bench.registry.open("flood", policy, owner: 1001, origin: .client)
             try bench.registry.close("flood", for: 1001)
         }
