@@ -23,7 +23,7 @@ let package = Package(
         .executableTarget(
             name: "bench",
             dependencies: ["CAsking", "CBench"]
-                + ["DialtoneClient", "LabSupport", "Models", "Presentation", "Reachability"].map {
+                + ["DialtoneClient", "LabSupport", "lab-neighbour", "Models", "Presentation", "Reachability"].map {
                     .product(name: $0, package: "dialtone")
                 },
             swiftSettings: strict),

@@ -20,6 +20,8 @@ final class AgentFiles: Sendable {
         var template = Array("/tmp/dialtone-bench-XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else { throw SystemError.last("making a directory in /tmp") }
         directory = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        // The socket is for other users as well.
+        chmod(directory, 0o755)
         socket = "\(directory)/dialtone.sock"
         configuration = "\(directory)/dialtone.toml"
         try Data((text + LabAgent.admission).utf8).write(to: URL(filePath: configuration))

@@ -20,6 +20,7 @@ enum Row: String, CaseIterable {
     case wake
     case kill
     case flood
+    case neighbour
 
     static var names: String { allCases.map(\.rawValue).joined(separator: ", ") }
 
@@ -56,6 +57,7 @@ enum Row: String, CaseIterable {
         case .wake: report.add(wakes: try await WakeProbe.measure(daemon))
         case .kill: report.add(kills: try await KillProbe.measure(daemon))
         case .flood: report.add(floods: try await FloodProbe.runApart(daemon, in: home))
+        case .neighbour: report.add(neighbours: try await NeighbourProbe.measure(daemon))
         case .many: report.add(many: try await ManyProbe.measure(daemon))
         }
     }
