@@ -76,12 +76,10 @@ struct HostileNeighbourStories {
         }
     }
 
-    private static let turns: Comment = "until turns go round by user"
-
     /// What the daemon may grow to, in MiB: a debug build's own, and what the limits add up to for one user.
     private static let mostMemory = 64
 
-    @Test(.disabled(turns), arguments: ["explain", "deep", "keys", "list"])
+    @Test(arguments: ["explain", "deep", "keys", "list"])
     func `a thousand connections of one user keep no other waiting, nor take the memory`(attack: String) async throws {
         let bench = try await Bench.start()
         let stay = try await bench.attack(attack, connections: 1000, calls: 200)
@@ -91,7 +89,7 @@ struct HostileNeighbourStories {
         #expect(try bench.memory() < Self.mostMemory, "\(stay)")
     }
 
-    @Test(.disabled(turns)) func `what one user opens and closes neither fills the log nor takes another's history`()
+    @Test func `what one user opens and closes neither fills the log nor takes another's history`()
         async throws
     {
         let bench = try await Bench.start()
@@ -105,7 +103,7 @@ struct HostileNeighbourStories {
         #expect(bench.daemon.lines.count < 5_000)
     }
 
-    @Test(.disabled(turns)) func `connections that only messages hold are let go, and lock nobody out`() async throws {
+    @Test func `connections that only messages hold are let go, and lock nobody out`() async throws {
         let bench = try await Bench.start()
         let before = try bench.descriptors()
         for _ in 1...2 {
