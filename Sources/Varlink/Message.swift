@@ -41,7 +41,10 @@ public struct VarlinkMessage: Hashable, Sendable {
     private init(_ message: VarlinkMessage, filling member: String, with elements: VarlinkElements) {
         let place = Array("\"\(member)\":[".utf8)
         guard let start = message.bytes.indices.first(where: { message.bytes[$0...].starts(with: place + [0x5D]) })
-        else { preconditionFailure("a reply has no empty array \(member)") }
+        else {
+            // Of a reply that this process encoded, with that member and nothing in it.
+            preconditionFailure("a reply has no empty array \(member)")
+        }
         let end = start + place.count
         bytes = message.bytes[..<end] + elements.bytes + message.bytes[end...]
         continues = message.continues

@@ -58,6 +58,7 @@ struct TurnOrder<Taker> {
 
     /// Whose turn it is; ``end(after:)`` ends it.
     mutating func next() -> Taker? {
+        // The server ends each turn before it begins another, whatever the clients send.
         precondition(current == nil, "one turn at a time")
         guard let place = places.popMin(), let taker = accounts[place.user]?.takers.popFirst() else { return nil }
         level = place.spent
