@@ -65,7 +65,7 @@ public final class KernelMonitor {
         notices = sockets.notices
         requests = sockets.requests
         neighbours = NeighbourWatch(notices: sockets.neighbours, requests: sockets.requests)
-        expiries = RouteExpiries(requests: sockets.requests)
+        expiries = RouteExpiries(notices: sockets.notices, requests: sockets.requests)
         recorder = sockets.recorder
         kinds.recorder = recorder
         snapshot = try KernelDump(on: requests).read(kinds: &kinds)
@@ -91,8 +91,8 @@ public final class KernelMonitor {
         neighboursRegistration = try Poller.shared.register(neighbours.notices.descriptor, .readable) { [weak self] _ in
             self?.readNeighbours()
         }
-        expiries.onEnd = { [weak self] prefix in
-            self?.deliver?(KernelChange(.routes, routes: .inside([prefix])))
+        expiries.onChange = { [weak self] prefixes in
+            self?.deliver?(KernelChange(.routes, routes: .inside(prefixes)))
         }
         if !snapshot.isCoherent {
             needsReread = true
@@ -223,6 +223,8 @@ public final class KernelMonitor {
             // Most of a router's notices end here, before anything is made of them.
             snapshot.noteRoute(to: prefix, through: message.routeLinks)
         }
+        let returned = expiries.takeReturns()
+        if !returned.isEmpty { change.merge(KernelChange(.routes, routes: .inside(returned))) }
         if end.lostSome { needsReread = true }
         // Not before the queue is empty: what is still in it is older than the re-read and would be laid over it, and
         // the message that took it back may be among the lost.

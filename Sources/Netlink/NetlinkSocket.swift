@@ -55,6 +55,11 @@ final class NetlinkSocket {
         throw .last("joining netlink group \(group.rawValue)")
     }
 
+    /// Has the kernel send no more of what it tells in `group`.
+    func leave(_ group: rtnetlink_groups) {
+        set(SOL_NETLINK, NETLINK_DROP_MEMBERSHIP, CInt(group.rawValue))
+    }
+
     deinit {
         nl_socket_free(handle)
         buffer.deallocate()

@@ -50,6 +50,9 @@ public enum Uplink: String, Hashable, Sendable, CaseIterable {
         }
     }
 
+    /// The first address of its IPv6 network.
+    var prefixAddress: String { network(.v6) }
+
     static func prefixLength(_ family: Family) -> Int {
         switch family {
         case .v4: 24
