@@ -15,7 +15,9 @@ final class DecisionLog {
 
     init(_ engine: NetworkState, _ registry: ConnectionRegistry, _ logger: Logger) {
         self.logger = logger
-        network = engine.observe(.network(.any)) { [weak self] path, changes in self?.log(path, changes) }
+        network = engine.observe(.network(.any), isPassive: true) { [weak self] path, changes in
+            self?.log(path, changes)
+        }
         registry.onEvent { [weak self] in self?.log($0) }
     }
 

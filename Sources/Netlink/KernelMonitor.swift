@@ -147,11 +147,11 @@ public final class KernelMonitor {
     public func watch(gateways: Set<NetworkSnapshot.Neighbour>) throws(SystemError) {
         guard gateways != neighbours.watched else { return }
         for event in try neighbours.watch(gateways) { _ = snapshot.apply(event) }
-        let forgotten = snapshot.failedNeighbours.subtracting(gateways)
+        let forgotten = snapshot.openNeighbours.subtracting(gateways)
         for gateway in forgotten { _ = snapshot.apply(.neighbourChanged(gateway, isFailed: false)) }
-        guard try neighbours.update(failed: snapshot.failedNeighbours) else { return }
+        guard try neighbours.update(open: snapshot.openNeighbours) else { return }
         // One that came back since it was asked about was kept from us by the filter.
-        for gateway in snapshot.failedNeighbours { _ = verifyFailure(of: gateway) }
+        for gateway in snapshot.openNeighbours { _ = verifyFailure(of: gateway) }
     }
 
     /// The link-layer address of a neighbour; `nil` for one that the kernel has none of. Two system calls.
@@ -179,7 +179,17 @@ public final class KernelMonitor {
     public func doubtFailure(of gateway: NetworkSnapshot.Neighbour) -> KernelChange {
         recorder?.noteDoubt(of: gateway)
         let change = snapshot.apply(.neighbourChanged(gateway, isFailed: false))
-        _ = try? neighbours.update(failed: snapshot.failedNeighbours)
+        _ = try? neighbours.update(open: snapshot.openNeighbours)
+        return change
+    }
+
+    /// Awaits anew whether a failed gateway answers, which was asked for just now.
+    public func awaitAnew(_ gateway: NetworkSnapshot.Neighbour) { snapshot.doubt(gateway) }
+
+    /// Ends the wait for a gateway of which nothing came to be known; returns what that changes.
+    public func stopAwaiting(_ gateway: NetworkSnapshot.Neighbour) -> KernelChange {
+        let change = snapshot.stopAwaiting(gateway)
+        _ = try? neighbours.update(open: snapshot.openNeighbours)
         return change
     }
 
@@ -252,7 +262,7 @@ public final class KernelMonitor {
         }
         if end.lostSome { change.merge(rereadNeighbours()) }
         // All that can be refused is the membership, which there is by now.
-        _ = try? neighbours.update(failed: snapshot.failedNeighbours)
+        _ = try? neighbours.update(open: snapshot.openNeighbours)
         for gateway in snapshot.failedNeighbours.subtracting(failed) { change.merge(verifyFailure(of: gateway)) }
         if !change.isEmpty { deliver?(change) }
     }
@@ -324,7 +334,7 @@ public final class KernelMonitor {
         recorder?.noteReread(isCoherent: fresh.isCoherent)
         rereadDelay = Self.rereadInterval
         needsReread = !fresh.isCoherent
-        fresh.failedNeighbours = snapshot.failedNeighbours
+        fresh.takeNeighbours(of: snapshot)
         var change = snapshot.replace(with: fresh)
         change.merge(rereadNeighbours())
         expiries.ask()
@@ -335,8 +345,8 @@ public final class KernelMonitor {
     private func rereadNeighbours() -> KernelChange {
         var change = KernelChange()
         for event in (try? neighbours.reread()) ?? [] { change.merge(snapshot.apply(event)) }
-        guard (try? neighbours.update(failed: snapshot.failedNeighbours)) == true else { return change }
-        for gateway in snapshot.failedNeighbours { change.merge(verifyFailure(of: gateway)) }
+        guard (try? neighbours.update(open: snapshot.openNeighbours)) == true else { return change }
+        for gateway in snapshot.openNeighbours { change.merge(verifyFailure(of: gateway)) }
         return change
     }
 }

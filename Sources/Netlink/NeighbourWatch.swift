@@ -34,11 +34,11 @@ final class NeighbourWatch {
         return events
     }
 
-    /// Lets good news through while there is a failed gateway to wait for.
+    /// Lets good news through while there is a gateway to wait for, among those that are `open`.
     ///
-    /// - Returns: whether it does from now on, and did not before: what is known of the failed ones may be out of date.
-    func update(failed: Set<NetworkSnapshot.Neighbour>) throws(SystemError) -> Bool {
-        let awaits = !failed.isDisjoint(with: watched)
+    /// - Returns: whether it does from now on, and did not before: what is known of them may be out of date.
+    func update(open: Set<NetworkSnapshot.Neighbour>) throws(SystemError) -> Bool {
+        let awaits = !open.isDisjoint(with: watched)
         guard awaits != awaitsRecovery else { return false }
         awaitsRecovery = awaits
         try listen(to: watched)

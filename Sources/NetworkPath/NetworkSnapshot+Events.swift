@@ -21,7 +21,7 @@ extension NetworkSnapshot {
         case .nextHopChanged: updateNextHops()
         case .routeSelectionChanged: KernelChange(.routes, routes: .all)
         case .neighbourChanged(let neighbour, let isFailed): update(neighbour, isFailed: isFailed)
-        case .neighbourAwaited: KernelChange()
+        case .neighbourAwaited(let neighbour): noteAwaited(neighbour)
         case .neighbourForgotten(let neighbour): forget(neighbour)
         }
     }
@@ -129,12 +129,20 @@ extension NetworkSnapshot {
         return change
     }
 
+    /// Of one that has failed it is known what becomes of the question: it is asked for again because it failed.
+    private mutating func noteAwaited(_ neighbour: Neighbour) -> KernelChange {
+        if !failedNeighbours.contains(neighbour) { awaitedNeighbours.insert(neighbour) }
+        return KernelChange()
+    }
+
     private mutating func update(_ neighbour: Neighbour, isFailed: Bool) -> KernelChange {
+        let wasAwaited = awaitedNeighbours.remove(neighbour) != nil
         if isFailed {
             // One that fails again was asked for in between, and the kernel may have gone by another meanwhile.
             failedNeighbours.insert(neighbour)
         } else {
-            guard failedNeighbours.remove(neighbour) != nil else { return KernelChange() }
+            let hadFailed = failedNeighbours.remove(neighbour) != nil
+            guard hadFailed || wasAwaited else { return KernelChange() }
         }
         var change = KernelChange(.neighbours)
         change.neighbours = [neighbour]
@@ -144,15 +152,31 @@ extension NetworkSnapshot {
 
     /// A table that has grown is swept, and failures go first (`neigh_forced_gc` in net/core/neighbour.c): that one is
     /// forgotten is no sign of life.
-    private func forget(_ neighbour: Neighbour) -> KernelChange {
+    private mutating func forget(_ neighbour: Neighbour) -> KernelChange {
         var change = KernelChange()
-        if failedNeighbours.contains(neighbour) { change.forgotten = [neighbour] }
+        if failedNeighbours.contains(neighbour) {
+            change.forgotten = [neighbour]
+        } else if awaitedNeighbours.contains(neighbour) {
+            change = update(neighbour, isFailed: false)
+        }
         return change
     }
 
     private mutating func forgetNeighbours(on index: Int) {
-        guard failedNeighbours.contains(where: { $0.interfaceIndex == index }) else { return }
         failedNeighbours = failedNeighbours.filter { $0.interfaceIndex != index }
+        awaitedNeighbours = awaitedNeighbours.filter { $0.interfaceIndex != index }
+    }
+
+    /// Has it open again whether a failed neighbour answers: what is known of it is old, and it is asked for now. Its
+    /// failure stands until something else is known.
+    public mutating func doubt(_ neighbour: Neighbour) { awaitedNeighbours.insert(neighbour) }
+
+    /// Ends the wait for a neighbour without an outcome: what is known of it holds.
+    public mutating func stopAwaiting(_ neighbour: Neighbour) -> KernelChange {
+        guard awaitedNeighbours.contains(neighbour) else { return KernelChange() }
+        let change = update(neighbour, isFailed: failedNeighbours.contains(neighbour))
+        generation += 1
+        return change
     }
 
     /// Of the addresses of an interface as it was, those that packets could carry then and cannot now, from any

@@ -28,6 +28,8 @@ public struct NetworkSnapshot: Hashable, Sendable {
     var knownFooting: Footing?
     /// Neighbours that do not answer (from `NUD_FAILED`).
     public var failedNeighbours: Set<Neighbour>
+    /// Neighbours that the kernel asks for now, of which nothing newer is known than that (from `NUD_INCOMPLETE`).
+    public internal(set) var awaitedNeighbours: Set<Neighbour> = []
     /// What is known of the links beyond what a path shows.
     var records: [Int: LinkRecord] = [:]
     /// Whether the state is known to be complete; false between a buffer overrun and the end of the re-read.
@@ -64,6 +66,22 @@ public struct NetworkSnapshot: Hashable, Sendable {
         func with(_ reach: LinkReach) -> LinkRecord {
             LinkRecord(reach: reach, isRunning: isRunning, group: group)
         }
+    }
+
+    /// The neighbours from which good news would be news: those that do not answer, and those that may or may not.
+    public var openNeighbours: Set<Neighbour> { failedNeighbours.union(awaitedNeighbours) }
+
+    /// Takes over what another snapshot knows of neighbours, which no dump tells.
+    public mutating func takeNeighbours(of other: NetworkSnapshot) {
+        (failedNeighbours, awaitedNeighbours) = (other.failedNeighbours, other.awaitedNeighbours)
+    }
+
+    /// Whether the verdict of `path` rests on a gateway of which it is not known yet whether it answers.
+    public func awaitsGateway(of path: Path) -> Bool {
+        guard !awaitedNeighbours.isEmpty, let link = path.interface?.index, let gateway = path.gateway else {
+            return false
+        }
+        return awaitedNeighbours.contains(Neighbour(interfaceIndex: link, address: gateway))
     }
 
     /// Whether packets may carry `address` as their source: some interface has it in a usable state, and is itself up

@@ -8,9 +8,11 @@ internal import Resolver
 @AgentQueue
 package final class PathInspection {
     fileprivate var query: Query?
+    fileprivate var isCancelled = false
 
     /// Ends it. Its handler is not called any more.
     package func cancel() {
+        isCancelled = true
         query?.cancel()
         query = nil
     }
@@ -27,8 +29,9 @@ extension NetworkState {
     ///   - interface: the name of an interface to think away.
     ///   - turn: runs what it is given when it is the asker's turn, or drops it: the kernel is asked in it, which takes
     ///     milliseconds, and the names of a thousand questions may be resolved by one answer.
-    ///   - handler: is called once, on the agent's queue: for a name when it is resolved or known not to be, in this
-    ///     turn else. Where the kernel cannot be asked it gets a path of unknown status.
+    ///   - handler: is called once, on the agent's queue: for a name when it is resolved or known not to be, for a way
+    ///     by a gateway that the kernel is asking for when that answers or has failed, in this turn else. Where the
+    ///     kernel cannot be asked it gets a path of unknown status.
     package func inspect(
         _ target: Target?, without interface: String?,
         inTurn turn: @escaping @AgentQueue (@escaping @AgentQueue () -> Void) -> Void = { $0() },
@@ -36,27 +39,39 @@ extension NetworkState {
     ) -> PathInspection {
         let inspection = PathInspection()
         guard let target else {
-            handler(inspected(without: interface) { try $0.explanationOfNetwork() })
+            run(inspection, without: interface, handler) { try $0.explanationOfNetwork() }
             return inspection
         }
         switch target.host {
         case .address(let address):
-            handler(inspected(without: interface) { try $0.explanation(of: target, at: [address]) })
+            run(inspection, without: interface, handler) { try $0.explanation(of: target, at: [address]) }
         case .name(let name):
             inspection.query = resolver.resolve(name) { [self] answer in
                 let finding = NameFinding(name, answer, servers: nameServers)
                 turn { [self] in
-                    handler(
-                        inspected(without: interface) { inspector in
-                            guard case .addresses(let addresses, _) = finding.answer else {
-                                return try inspector.explanation(unresolved: finding)
-                            }
-                            return try inspector.explanation(of: target, at: addresses, name: finding)
-                        })
+                    run(inspection, without: interface, handler) { inspector in
+                        guard case .addresses(let addresses, _) = finding.answer else {
+                            return try inspector.explanation(unresolved: finding)
+                        }
+                        return try inspector.explanation(of: target, at: addresses, name: finding)
+                    }
                 }
             }
         }
         return inspection
+    }
+
+    /// Looks, and once more where it turns out that a gateway's answer is to be waited for.
+    private func run(
+        _ inspection: PathInspection, without interface: String?, _ handler: @escaping @AgentQueue (Inspected) -> Void,
+        _ explain: @escaping (PathInspector) throws -> Explanation
+    ) {
+        let (result, awaited) = inspected(without: interface, explain)
+        guard !awaited.isEmpty else { return handler(result) }
+        whenKnown(awaited) { [weak self] in
+            guard let self, !inspection.isCancelled else { return }
+            handler(inspected(without: interface, explain).result)
+        }
     }
 
     /// The configured name servers; as they are now, where they are not followed.
@@ -66,22 +81,25 @@ extension NetworkState {
 
     private func inspected(
         without interface: String?, _ explain: (PathInspector) throws -> Explanation
-    ) -> Inspected {
+    ) -> (result: Inspected, awaited: Set<NetworkSnapshot.Neighbour>) {
         let generation = snapshot.generation
         do {
             let inspector = try PathInspector(without: interface, costs: snapshot.costs, servers: nameServers)
             inspector.silence = { [prober] in prober.silence(of: $0) }
+            let failed = snapshot.failedNeighbours
+            inspector.isDead = { failed.contains($0) }
             var explanation = try explain(inspector)
+            let awaited = inspector.awaited
             explanation.path = explanation.path.with(try inspector.facts())
             // What questions showed of them is beyond the kernel's knowledge.
             if facts?.areNameServersSilent == true { explanation.path.supportsDNS = false }
             explanation.path.generation = generation
-            return .success(explanation)
+            return (.success(explanation), awaited)
         } catch let failure as PathInspector.Failure {
-            if case .noSuchInterface = failure { return .failure(failure) }
+            if case .noSuchInterface = failure { return (.failure(failure), []) }
         } catch {}
         // As everywhere: a kernel that cannot be asked is no reason to say "offline".
-        return .success(Explanation(path: .unknown(generation: generation, destination: nil)))
+        return (.success(Explanation(path: .unknown(generation: generation, destination: nil))), [])
     }
 }
 

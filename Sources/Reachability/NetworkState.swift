@@ -34,20 +34,13 @@ package final class NetworkState {
     var gateways: Set<NetworkSnapshot.Neighbour> = []
     /// How many gateways may be watched before those that no path leads over any more are dropped.
     var toleratedGateways = mostIdleGateways
-    private(set) lazy var prober = GatewayProber(
-        solicit: { [weak self] gateway in
-            guard let kernel = self?.kernel, kernel.solicit(gateway) else { return false }
-            // In a turn of its own: the prober is in the middle of its work.
-            AgentQueue.async {
-                guard let self, let kernel = self.kernel else { return }
-                self.kernelChanged(kernel.recheckFailure(of: gateway))
-            }
-            return true
-        },
-        giveBenefitOfDoubt: { [weak self] gateway in
-            guard let self, let kernel else { return }
-            kernelChanged(kernel.doubtFailure(of: gateway))
-        })
+    private(set) lazy var prober = makeProber()
+    /// The gateways of which it is not known yet whether they answer, with the end of the wait.
+    var awaited: [NetworkSnapshot.Neighbour: Timers.Timer] = [:]
+    /// What waits for the outcome of some of them.
+    var awaiting: [(gateways: Set<NetworkSnapshot.Neighbour>, body: @AgentQueue () -> Void)] = []
+    /// How many observers want to know how the network is, and not only what becomes of it while somebody else does.
+    var askers = 0
     private(set) lazy var secondLook = SecondLook { [weak self] change in
         // What is told by now comes first: the kernel must not be ahead of the snapshot that its answer is held to.
         self?.kernel?.catchUp()
@@ -152,21 +145,31 @@ package final class NetworkState {
 
     /// Observes the path that answers `question`.
     ///
-    /// - Parameter handler: is called on the agent's queue, in a later turn, with the path as it is; for a name that is
-    ///   not resolved yet, once it is or cannot be. Then at each change, with the changes' names. A path that differs
-    ///   in its generation only is no change.
+    /// - Parameters:
+    ///   - isPassive: whether dead gateways are probed for somebody else's sake only. An observer that writes down what
+    ///     it hears keeps nobody awake.
+    ///   - handler: is called on the agent's queue, in a later turn, with the path as it is; for a name that is not
+    ///     resolved yet, once it is or cannot be, and for one by a gateway that the kernel is asking for, once that
+    ///     answers or has failed. Then at each change, with the changes' names. A path that differs in its generation
+    ///     only is no change.
     package func observe(
-        _ question: Question, _ handler: @escaping @AgentQueue (Path, [PathChange]) -> Void
+        _ question: Question, isPassive: Bool = false, _ handler: @escaping @AgentQueue (Path, [PathChange]) -> Void
     ) -> PathObservation {
         let key = nextObserver
         nextObserver += 1
-        let observation = PathObservation(handler) { [weak self] in self?.forget(key, of: question) }
+        let observation = PathObservation(handler) { [weak self] in
+            self?.forget(key, of: question)
+            if !isPassive { self?.addAskers(-1) }
+        }
+        if !isPassive { addAskers(1) }
         let watched = watched[question] ?? watch(question)
         watched.add(observation, key: key)
         AgentQueue.async { [weak self] in
-            guard observation.path == nil, var path = watched.path else { return }
+            guard let self, observation.path == nil, var path = watched.path, !isAwaited(path, of: watched) else {
+                return
+            }
             // What happened since the verdict did not concern it: it is that of the present network.
-            if let kernel = self?.kernel { path.generation = kernel.snapshot.generation }
+            if let kernel { path.generation = kernel.snapshot.generation }
             observation.deliver(path)
         }
         return observation
@@ -211,9 +214,10 @@ package final class NetworkState {
         for handler in resumeHandlers { handler(slept) }
     }
 
-    private func kernelChanged(_ change: KernelChange) {
-        for gateway in change.forgotten { prober.probeNow(gateway) }
+    func kernelChanged(_ change: KernelChange) {
+        for gateway in change.forgotten { prober.probeNow(gateway, isWanted: askers > 0) }
         guard !change.subjects.isEmpty else { return }
+        defer { if change.subjects.contains(.neighbours) { endWaits() } }
         pending.merge(change)
         if change.lostAddresses.isEmpty {
             pace()
@@ -416,7 +420,10 @@ package final class NetworkState {
         let verdicts = kernel?.counted(verdicts) ?? verdicts
         if let facts { record?.evaluated(verdicts, facts) }
         var calls = ObserverCalls()
-        for (watched, path) in verdicts { watched.take(path, calling: &calls) }
+        for (watched, path) in verdicts {
+            watched.take(path, isAwaited: isAwaited(path, of: watched), calling: &calls)
+        }
+        limitWaits()
         calls.make()
     }
 

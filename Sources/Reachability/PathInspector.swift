@@ -32,6 +32,10 @@ package final class PathInspector {
     package let without: [String]
     /// How long gateways are known to be silent.
     package var silence: (NetworkSnapshot.Neighbour) -> Duration? = { _ in nil }
+    /// Whether a gateway that the kernel asks for again is known to have failed before.
+    package var isDead: (NetworkSnapshot.Neighbour) -> Bool = { _ in false }
+    /// The gateways found that the kernel asks for, and of which nothing else is known.
+    package private(set) var awaited: Set<NetworkSnapshot.Neighbour> = []
     /// The number of routes of a table beyond which it is not read to its end; tests make it small.
     package var mostRoutes = KernelInspector.mostRoutes
 
@@ -169,7 +173,11 @@ package final class PathInspector {
         let neighbour = NetworkSnapshot.Neighbour(
             interfaceIndex: route.interfaceIndex, address: route.gateway ?? query.destination)
         finding.neighbour = try entry(of: neighbour)
-        if finding.neighbour?.state == .failed, route.gateway != nil {
+        guard route.gateway != nil else { return finding }
+        if finding.neighbour?.state == .incomplete {
+            if isDead(neighbour) { finding.neighbour?.state = .failed } else { awaited.insert(neighbour) }
+        }
+        if finding.neighbour?.state == .failed {
             stack.snapshot.failedNeighbours.insert(neighbour)
             finding.silence = silence(neighbour)
         }

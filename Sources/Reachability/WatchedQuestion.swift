@@ -37,11 +37,15 @@ final class WatchedQuestion {
     }
 
     /// Takes a new verdict. The observers are to be called unless it differs from the last in its generation alone.
-    func take(_ path: Path, calling calls: inout ObserverCalls) {
+    ///
+    /// - Parameter isAwaited: whether the outcome of a question to the gateway is still to come. An observer that knows
+    ///   nothing waits for it.
+    func take(_ path: Path, isAwaited: Bool, calling calls: inout ObserverCalls) {
         let isNews = self.path == nil || self.path?.differsOnlyInGeneration(from: path) == false
         self.path = path
-        guard isNews else { return }
-        for (key, observation) in observers { calls.add(observation, of: self, key: key) }
+        for (key, observation) in observers where observation.path == nil ? !isAwaited : isNews {
+            calls.add(observation, of: self, key: key)
+        }
     }
 }
 

@@ -47,7 +47,9 @@ final class History {
 
     /// Writes down the changes of the network's path from now on.
     func follow(_ engine: NetworkState) {
-        observation = engine.observe(.network(.any)) { [weak self] path, changes in self?.heard(path, changes) }
+        observation = engine.observe(.network(.any), isPassive: true) { [weak self] path, changes in
+            self?.heard(path, changes)
+        }
     }
 
     private func heard(_ path: Path, _ changes: [PathChange]) {

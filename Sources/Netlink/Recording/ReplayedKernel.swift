@@ -60,7 +60,7 @@ public struct ReplayedKernel {
             var fresh = NetworkSnapshot()
             for event in dumped.links + dumped.addresses { _ = fresh.apply(event) }
             fresh.isCoherent = mark["coherent"] == "true"
-            fresh.failedNeighbours = snapshot.failedNeighbours
+            fresh.takeNeighbours(of: snapshot)
             _ = snapshot.replace(with: fresh)
         case "incoherent": snapshot.isCoherent = false
         case "doubt":

@@ -53,7 +53,7 @@ struct Case10SeveralGateways {
             try await it.host.neighbour(it.entry, "dead") { $0.contains("FAILED") }
             try await it.agreement(on: it.spare, "the flush")
             // The flush alone was no failure.
-            #expect(it.paths.all.allSatisfy { $0.status == .satisfied })
+            #expect(it.paths.all.allSatisfy { $0.status == .satisfied }, "\(it.paths.all)")
         }
     }
 
