@@ -7,10 +7,13 @@ public import NetworkPath
 extension NetworkAPI.Interface {
     /// The interface as the socket carries it.
     public init(_ interface: NetworkPath.Interface) {
+        func texts(_ addresses: [InterfaceAddress]) -> [String] { addresses.map { "\($0.address)/\($0.prefixLength)" } }
+        let deprecated = texts(interface.addresses.filter(\.isDeprecated))
+        let unusable = texts(interface.addresses.filter { !$0.isUsable })
         self.init(
             index: interface.index, name: interface.name, kind: Kind(interface.kind), up: interface.isUp,
-            carrier: interface.hasCarrier,
-            addresses: interface.addresses.map { "\($0.address)/\($0.prefixLength)" },
+            carrier: interface.hasCarrier, addresses: texts(interface.addresses),
+            deprecated: deprecated.isEmpty ? nil : deprecated, unusable: unusable.isEmpty ? nil : unusable,
             expensive: interface.isExpensive, costSource: interface.costSource.map { CostSource($0) },
             constrained: interface.isConstrained)
     }

@@ -35,6 +35,10 @@ public enum NetworkAPI {
         public var carrier: Bool
         /// Its addresses with their prefix lengths.
         public var addresses: [String]
+        /// Those of them that serve no new connections; `nil` for none.
+        public var deprecated: [String]?
+        /// Those of them that packets may not carry; `nil` for none.
+        public var unusable: [String]?
         /// Whether its traffic costs money by volume.
         public var expensive: Bool
         /// Who says so, or says that it does not; `nil` where nobody knows.
@@ -44,8 +48,9 @@ public enum NetworkAPI {
 
         /// An interface.
         public init(
-            index: Int, name: String, kind: Kind, up: Bool, carrier: Bool, addresses: [String], expensive: Bool,
-            costSource: CostSource? = nil, constrained: Bool
+            index: Int, name: String, kind: Kind, up: Bool, carrier: Bool, addresses: [String],
+            deprecated: [String]? = nil, unusable: [String]? = nil, expensive: Bool, costSource: CostSource? = nil,
+            constrained: Bool
         ) {
             self.index = index
             self.name = name
@@ -53,6 +58,8 @@ public enum NetworkAPI {
             self.up = up
             self.carrier = carrier
             self.addresses = addresses
+            self.deprecated = deprecated
+            self.unusable = unusable
             self.expensive = expensive
             self.costSource = costSource
             self.constrained = constrained

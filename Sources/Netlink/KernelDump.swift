@@ -29,7 +29,10 @@ struct KernelDump {
         let addresses = try repeated { () throws(SystemError) in
             try dump(RTM_GETADDR, header: ifaddrmsg(), kinds: &kinds)
         }
-        for event in links.events + addresses.events { _ = snapshot.apply(event) }
+        // New IPv6 addresses come before those that there are, new IPv4 ones behind: so a list is read the other way.
+        let addressesOfV6 = addresses.events.filter(\.isAddressOfV6)
+        let rest = addresses.events.filter { !$0.isAddressOfV6 }
+        for event in links.events + rest + addressesOfV6.reversed() { _ = snapshot.apply(event) }
         snapshot.isCoherent = links.isComplete && addresses.isComplete
         return snapshot
     }
@@ -81,5 +84,11 @@ struct KernelDump {
             return true
         }
         return (events, end == .complete)
+    }
+}
+
+extension KernelEvent {
+    fileprivate var isAddressOfV6: Bool {
+        if case .addressPresent(let address, _) = self { address.address.family == .v6 } else { false }
     }
 }

@@ -76,7 +76,9 @@ extension KernelEvent {
             own, prefixLength: Int(header.ifa_prefixlen), peer: address == own ? nil : address,
             isTentative: has(IFA_F_TENTATIVE) && !has(IFA_F_OPTIMISTIC),
             isDuplicate: has(IFA_F_DADFAILED), isDeprecated: has(IFA_F_DEPRECATED),
-            skipsDetection: has(IFA_F_NODAD))
+            skipsDetection: has(IFA_F_NODAD), scope: own.family == .v4 ? header.ifa_scope : 0,
+            // The same bit of an IPv6 address says that it is temporary.
+            isSecondary: own.family == .v4 && has(IFA_F_SECONDARY))
         self =
             message.type == RTM_DELADDR
             ? .addressRemoved(entry, interfaceIndex: index) : .addressPresent(entry, interfaceIndex: index)

@@ -36,11 +36,17 @@ public struct InterfaceAddress: Hashable, Sendable {
     public var isDeprecated: Bool
     /// Used without asking whether another host has it (from `IFA_F_NODAD`).
     public var skipsDetection: Bool
+    /// How far an IPv4 address is known, lower is farther (from `ifa_scope`); zero for an IPv6 address, which says it
+    /// itself.
+    public var scope: UInt8
+    /// An IPv4 address of a network that the interface has an earlier one of (from `IFA_F_SECONDARY`).
+    public var isSecondary: Bool
 
     /// An address, by default one that is fully usable.
     public init(
         _ address: IPAddress, prefixLength: Int, peer: IPAddress? = nil,
-        isTentative: Bool = false, isDuplicate: Bool = false, isDeprecated: Bool = false, skipsDetection: Bool = false
+        isTentative: Bool = false, isDuplicate: Bool = false, isDeprecated: Bool = false, skipsDetection: Bool = false,
+        scope: UInt8 = 0, isSecondary: Bool = false
     ) {
         self.address = address
         self.prefixLength = prefixLength
@@ -49,10 +55,19 @@ public struct InterfaceAddress: Hashable, Sendable {
         self.isDuplicate = isDuplicate
         self.isDeprecated = isDeprecated
         self.skipsDetection = skipsDetection
+        self.scope = scope
+        self.isSecondary = isSecondary
     }
 
     /// Whether packets may carry it as their source.
     public var isUsable: Bool { !isTentative && !isDuplicate }
+
+    /// What a client sees of it, and nothing else.
+    var look: InterfaceAddress {
+        InterfaceAddress(
+            address, prefixLength: prefixLength, isTentative: isTentative, isDuplicate: isDuplicate,
+            isDeprecated: isDeprecated)
+    }
 
     /// Whether `other` is what became of this one: the kernel's entry is the same. A link may have an IPv4 address
     /// several times over, with prefixes of different lengths or with different peers, and an IPv6 address once.

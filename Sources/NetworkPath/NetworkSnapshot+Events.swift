@@ -76,7 +76,7 @@ extension NetworkSnapshot {
         // known is kept under a nameless interface, which no path uses because it is neither up nor has carrier.
         let unknown = Interface(index: index, name: "", kind: .other, isUp: false, hasCarrier: false)
         // Changed in place, and only this address is looked into: some interfaces have thousands of them.
-        let former = interfaces[index, default: unknown].replaceOrAppend(address)
+        let former = interfaces[index, default: unknown].replaceOrInsert(address)
         guard former != address else { return KernelChange() }
         // An address that fails duplicate detection is present and useless: flows cannot be bound to it any more.
         var change = KernelChange(.addresses, lostAddresses: lost(former, from: interfaces[index]))
@@ -219,18 +219,6 @@ extension NetworkSnapshot {
     /// Every address that packets may carry as their source.
     private var addresses: Set<IPAddress> {
         Set(interfaces.values.filter(\.isOperational).flatMap { $0.addresses.filter(\.isUsable).map(\.address) })
-    }
-}
-
-extension Interface {
-    /// Puts `address` in the place of what was known of it, and returns that; at the end where nothing was.
-    fileprivate mutating func replaceOrAppend(_ address: InterfaceAddress) -> InterfaceAddress? {
-        guard let position = addresses.firstIndex(where: { $0.isSameEntry(as: address) }) else {
-            addresses.append(address)
-            return nil
-        }
-        defer { addresses[position] = address }
-        return addresses[position]
     }
 }
 

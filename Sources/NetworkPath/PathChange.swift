@@ -10,7 +10,7 @@ public enum PathChange: String, Hashable, Sendable, CaseIterable {
     case coherent
     /// Another interface, or the same one under another name, kind or link state.
     case interface
-    /// The addresses of the interface.
+    /// The addresses of the interface, or what may be done with one of them. Their order alone is no change.
     case addresses
     /// ``Path/gateway``.
     case gateway
@@ -45,7 +45,7 @@ extension Path {
         note(.reason, if: reason != earlier.reason)
         note(.coherent, if: isCoherent != earlier.isCoherent)
         note(.interface, if: !Interface.areAlike(interface, earlier.interface))
-        note(.addresses, if: interface?.addresses != earlier.interface?.addresses)
+        note(.addresses, if: !Interface.haveAlikeAddresses(interface, earlier.interface))
         note(.gateway, if: gateway != earlier.gateway)
         note(.source, if: source != earlier.source)
         note(.destination, if: destination != earlier.destination)
@@ -66,7 +66,9 @@ extension Path {
     /// list. Fields that often differ come first.
     public func differsOnlyInGeneration(from other: Path) -> Bool {
         status == other.status && reason == other.reason && gateway == other.gateway && source == other.source
-            && interface == other.interface && destination == other.destination && isCoherent == other.isCoherent
+            && Interface.areAlike(interface, other.interface) && interface?.costSource == other.interface?.costSource
+            && Interface.haveAlikeAddresses(interface, other.interface) && destination == other.destination
+            && isCoherent == other.isCoherent
             && isDirect == other.isDirect && isLocalAddress == other.isLocalAddress
             && supportsIPv4 == other.supportsIPv4 && supportsIPv6 == other.supportsIPv6
             && supportsDNS == other.supportsDNS && nameServers == other.nameServers
@@ -81,5 +83,17 @@ extension Interface {
         guard let one, let other else { return one == nil && other == nil }
         return one.index == other.index && one.name == other.name && one.kind == other.kind
             && one.isUp == other.isUp && one.hasCarrier == other.hasCarrier
+    }
+
+    /// Whether two have addresses that look the same, in whatever order: a lease that is renewed may change that alone.
+    fileprivate static func haveAlikeAddresses(_ one: Interface?, _ other: Interface?) -> Bool {
+        let (ours, theirs) = (one?.addresses ?? [], other?.addresses ?? [])
+        if ours == theirs { return true }
+        guard ours.count == theirs.count else { return false }
+        // An interface may have thousands, of which next to none differ.
+        let start = zip(ours, theirs).prefix { $0 == $1 }.count
+        let end = zip(ours.reversed(), theirs.reversed()).prefix { $0 == $1 }.count
+        let differing = start..<max(start, ours.count - end)
+        return Set(ours[differing].map(\.look)) == Set(theirs[differing].map(\.look))
     }
 }

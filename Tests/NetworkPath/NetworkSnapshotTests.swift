@@ -108,7 +108,28 @@ struct NetworkSnapshotTests {
         var snapshot = Sample.network
         let address = InterfaceAddress(Self.other4, prefixLength: 24)
         apply(.addressPresent(address, interfaceIndex: 2), to: &snapshot, .addresses)
-        #expect(snapshot.interfaces[2]?.addresses == Sample.wired.addresses + [address])
+        let wired = Sample.wired.addresses
+        #expect(snapshot.interfaces[2]?.addresses == [wired[0], address] + wired[1...])
+        // Of IPv6 the newest comes first, before those that reach no farther.
+        let newest = InterfaceAddress(Sample.remote6, prefixLength: 64)
+        apply(.addressPresent(newest, interfaceIndex: 2), to: &snapshot, .addresses)
+        #expect(snapshot.interfaces[2]?.addresses == [wired[0], address, newest] + wired[1...])
+    }
+
+    /// The second of its network comes last, until the first is gone.
+    @Test func aSecondaryAddressIsPromoted() {
+        var snapshot = Sample.network
+        var second = InterfaceAddress(Self.other4, prefixLength: 24, isSecondary: true)
+        let third = InterfaceAddress(Sample.remote4, prefixLength: 24)
+        for address in [second, third] {
+            apply(.addressPresent(address, interfaceIndex: 2), to: &snapshot, .addresses)
+        }
+        let first = Sample.wired.addresses[0]
+        #expect(snapshot.interfaces[2]?.addresses.prefix(3) == [first, third, second])
+        apply(.addressRemoved(first, interfaceIndex: 2), to: &snapshot, .addresses, lost: [first.address])
+        second.isSecondary = false
+        apply(.addressPresent(second, interfaceIndex: 2), to: &snapshot, .addresses)
+        #expect(snapshot.interfaces[2]?.addresses.prefix(2) == [third, second])
     }
 
     /// kernel.md, 5: lifetime refreshes re-send an address; the end of its preferred lifetime is a new flag.

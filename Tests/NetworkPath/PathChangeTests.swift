@@ -65,6 +65,24 @@ struct PathChangeTests {
         #expect(Set(Self.rows.flatMap(\.changes)) == Set(PathChange.allCases))
     }
 
+    /// A lease that is renewed may change no more than that.
+    @Test func theOrderOfTheAddressesIsNoChange() {
+        var path = Self.base
+        path.interface?.addresses.reverse()
+        #expect(path != Self.base)
+        #expect(path.changes(from: Self.base) == [])
+        #expect(path.differsOnlyInGeneration(from: Self.base))
+    }
+
+    /// Neither where detection is skipped nor how the kernel sorts an address is shown to anybody.
+    @Test func whatNobodySeesOfAnAddressIsNoChange() {
+        var path = Self.base
+        path.interface?.addresses[0].skipsDetection = true
+        path.interface?.addresses[0].isSecondary = true
+        #expect(path.changes(from: Self.base) == [])
+        #expect(path.differsOnlyInGeneration(from: Self.base))
+    }
+
     @Test func theGenerationAloneIsNoChange() {
         var path = Self.base
         path.generation += 1

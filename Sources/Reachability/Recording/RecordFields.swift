@@ -144,3 +144,11 @@ extension InterfaceAddress {
         return "\(address)/\(prefixLength)\(flags)"
     }
 }
+
+extension RecordingMark.Field {
+    /// Whether a recorded value says the same. Of addresses the order is no part of a verdict.
+    func isLike(_ recorded: String) -> Bool {
+        guard name == "addresses" else { return value == recorded }
+        return value.split(separator: ",").sorted() == recorded.split(separator: ",").sorted()
+    }
+}

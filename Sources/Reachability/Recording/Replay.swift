@@ -190,7 +190,7 @@ package struct Replay {
         guard let recorded = known.recorded else { return }
         let differences = path.recordFields.compactMap { field in
             // A value that the recording program did not know of is none that it judged otherwise.
-            recorded[field.name].flatMap { $0 == field.value ? nil : (field.name, $0, field.value) }
+            recorded[field.name].flatMap { field.isLike($0) ? nil : (field.name, $0, field.value) }
         }
         if !differences.isEmpty {
             deviations.append(Deviation(time: time, question: known.question, differences: differences))
