@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import DialtoneAPI
+internal import Glibc
 internal import NetworkPath
 internal import Platform
 internal import Reachability
@@ -89,7 +90,8 @@ final class NetworkService {
         // Set first: for an address the answer comes before the call returns.
         exchange.onCancel = { [unowned self] in inspections.removeValue(forKey: key)?.cancel() }
         var isAnswered = false
-        let inspection = engine.inspect(target, without: interface, inTurn: { exchange.inTurn($0) }) {
+        let user = packetUser(of: exchange.peer)
+        let inspection = engine.inspect(target, user: user, without: interface, inTurn: { exchange.inTurn($0) }) {
             [unowned self] result in
             isAnswered = true
             inspections[key] = nil
@@ -105,9 +107,13 @@ final class NetworkService {
     private func question(
         about target: NetworkAPI.Target?, for peer: VarlinkPeer
     ) throws(VarlinkFailure) -> Question {
-        guard let target else { return .network(.any) }
+        guard let target else { return .network(.any, user: packetUser(of: peer)) }
         return .host(try self.target(target, for: peer))
     }
+
+    /// The user whose rules apply to the network as such: the caller's. `nil` for the daemon's own, whose verdict there
+    /// is anyway.
+    private func packetUser(of peer: VarlinkPeer) -> UInt32? { peer.uid == geteuid() ? nil : peer.uid }
 
     private func target(_ target: NetworkAPI.Target, for peer: VarlinkPeer) throws(VarlinkFailure) -> Target {
         let found: Target

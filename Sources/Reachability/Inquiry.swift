@@ -27,23 +27,22 @@ final class Inquiry {
     /// Where the packets asked about go.
     var destinations: some Sequence<IPAddress> { queries.lazy.map(\.query.destination) }
 
-    /// The lookups for the network over the interfaces that `requirement` allows.
-    init(network requirement: InterfaceRequirement, in snapshot: NetworkSnapshot) {
+    /// The lookups for the network over the interfaces that `requirement` allows, for packets of `user`.
+    init(network requirement: InterfaceRequirement, user: UInt32? = nil, in snapshot: NetworkSnapshot) {
         let allowed = requirement.interfaces(in: snapshot)
-        terms = .network(requirement, allowed: allowed)
+        terms = .network(requirement, allowed: allowed, isOfUser: user != nil)
         let addresses = [Internet.v4, Internet.v6]
+        func query(_ address: IPAddress, by index: Int?) -> PreparedQuery {
+            var query = RouteQuery(address)
+            (query.interfaceIndex, query.user) = (index, user)
+            return PreparedQuery(query)
+        }
         guard let allowed else {
-            queries = addresses.map { PreparedQuery(RouteQuery($0)) }
+            queries = addresses.map { query($0, by: nil) }
             foregone = nil
             return
         }
-        queries = allowed.flatMap { index in
-            addresses.map { address in
-                var query = RouteQuery(address)
-                query.interfaceIndex = index
-                return PreparedQuery(query)
-            }
-        }
+        queries = allowed.flatMap { index in addresses.map { query($0, by: index) } }
         foregone = queries.isEmpty ? Path(status: .unsatisfied, reason: .noRoute) : nil
     }
 
@@ -70,7 +69,13 @@ final class Inquiry {
         if queries.count == 1, let answer = answers.first {
             return Path(to: queries[0].query.destination, by: answer, in: snapshot)
         }
-        var path = best(of: candidates(by: answers, in: snapshot)) ?? foregone ?? Path(status: .unknown)
+        let candidates = candidates(by: answers, in: snapshot)
+        var path = best(of: candidates) ?? foregone ?? Path(status: .unknown)
+        // What holds of the network as a whole is found out for the process's own user.
+        if case .network(_, allowed: _, isOfUser: true) = terms {
+            path.supportsIPv4 = candidates.contains { $0.status == .satisfied && $0.destination?.family == .v4 }
+            path.supportsIPv6 = candidates.contains { $0.status == .satisfied && $0.destination?.family == .v6 }
+        }
         path.generation = snapshot.generation
         path.isCoherent = snapshot.isCoherent
         return path
@@ -115,7 +120,7 @@ final class Inquiry {
         // Most changes are of routes, and most questions are made of nothing that these could alter.
         if change.subjects.isDisjoint(with: [.interfaces, .addresses]), !change.concernsEverybody { return false }
         switch terms {
-        case .network(let requirement, let allowed):
+        case .network(let requirement, let allowed, _):
             return change.subjects.contains(.interfaces) && requirement.interfaces(in: snapshot) != allowed
         case .host(let target, let index, let hasSource):
             if let name = target.interface, change.subjects.contains(.interfaces) {
@@ -131,7 +136,7 @@ final class Inquiry {
     }
 
     private enum Terms {
-        case network(InterfaceRequirement, allowed: [Int]?)
+        case network(InterfaceRequirement, allowed: [Int]?, isOfUser: Bool)
         case host(Target, index: Int?, hasSource: Bool)
 
         /// A host on the link is reached without a route, as the kernel guesses; the Internet is no host on the link.

@@ -26,6 +26,7 @@ extension NetworkState {
     ///
     /// - Parameters:
     ///   - target: the host; `nil` for the network as such.
+    ///   - user: whose packets those for the network as such are; a target names its own.
     ///   - interface: the name of an interface to think away.
     ///   - turn: runs what it is given when it is the asker's turn, or drops it: the kernel is asked in it, which takes
     ///     milliseconds, and the names of a thousand questions may be resolved by one answer.
@@ -33,13 +34,13 @@ extension NetworkState {
     ///     by a gateway that the kernel is asking for when that answers or has failed, in this turn else. Where the
     ///     kernel cannot be asked it gets a path of unknown status.
     package func inspect(
-        _ target: Target?, without interface: String?,
+        _ target: Target?, user: UInt32? = nil, without interface: String?,
         inTurn turn: @escaping @AgentQueue (@escaping @AgentQueue () -> Void) -> Void = { $0() },
         _ handler: @escaping @AgentQueue (Inspected) -> Void
     ) -> PathInspection {
         let inspection = PathInspection()
         guard let target else {
-            run(inspection, without: interface, handler) { try $0.explanationOfNetwork() }
+            run(inspection, without: interface, handler) { try $0.explanationOfNetwork(for: user) }
             return inspection
         }
         switch target.host {

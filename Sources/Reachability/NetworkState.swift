@@ -397,10 +397,8 @@ package final class NetworkState {
 
     /// What is common to all verdicts.
     func finished(_ path: Path, for watched: WatchedQuestion) -> Path {
-        var path = path.with(facts?.values ?? NetworkFacts())
+        var path = path.with(facts?.values ?? NetworkFacts(), for: watched.question)
         if let kernel { path.generation = kernel.snapshot.generation }
-        // "The network" has no destination; the address it was looked up with is nobody's concern.
-        if case .network = watched.question { path.destination = nil }
         return path
     }
 
@@ -470,8 +468,8 @@ package final class NetworkState {
     /// The lookups for a question; `nil` when it is about a name without addresses.
     func inquiry(for watched: WatchedQuestion, in snapshot: NetworkSnapshot) -> Inquiry? {
         switch watched.question {
-        case .network(let requirement):
-            return Inquiry(network: requirement, in: snapshot)
+        case .network(let requirement, let user):
+            return Inquiry(network: requirement, user: user, in: snapshot)
         case .host(let target):
             switch target.host {
             case .address(let address): return Inquiry(target, at: [address], in: snapshot)

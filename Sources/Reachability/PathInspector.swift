@@ -103,9 +103,9 @@ package final class PathInspector {
         return explanation
     }
 
-    /// The verdict on the network as such.
-    package func explanationOfNetwork() throws(SystemError) -> Explanation {
-        let inquiry = Inquiry(network: .any, in: stack.snapshot)
+    /// The verdict on the network as such, for packets of `user`; `nil` for the process's own.
+    package func explanationOfNetwork(for user: UInt32? = nil) throws(SystemError) -> Explanation {
+        let inquiry = Inquiry(network: .any, user: user, in: stack.snapshot)
         var explanation = try explanation(of: inquiry) ?? Explanation(path: Path(status: .unknown))
         explanation.path.destination = nil
         return explanation

@@ -4,8 +4,9 @@ package import NetworkPath
 
 /// What one observed path is asked about. Equal questions share one evaluation, however many observe it.
 package enum Question: Hashable, Sendable {
-    /// The network as such: could a packet for the Internet leave, over an interface that meets the requirement?
-    case network(InterfaceRequirement)
+    /// The network as such: could a packet for the Internet leave, over an interface that meets the requirement? A
+    /// packet of this user, whom rules may send another way; `nil` for the process's own.
+    case network(InterfaceRequirement, user: UInt32? = nil)
     /// One host.
     case host(Target)
 }
@@ -28,5 +29,21 @@ package enum InterfaceRequirement: Hashable, Sendable {
         case .prohibits(let kinds): isAllowed = { !kinds.contains($0) && $0 != .loopback }
         }
         return snapshot.interfaces.values.filter { isAllowed($0.kind) && $0.isUp }.map(\.index).sorted()
+    }
+}
+
+extension Path {
+    /// This answer to `question` with what holds of the network as a whole.
+    func with(_ facts: NetworkFacts, for question: Question) -> Path {
+        guard case .network(_, let user) = question else { return with(facts) }
+        var facts = facts
+        // Another user's packets may not go where those go that the facts were found with.
+        if user != nil, status != .unknown {
+            (facts.supportsIPv4, facts.supportsIPv6) = (supportsIPv4, supportsIPv6)
+        }
+        var path = with(facts)
+        // "The network" has no destination; the address it was looked up with is nobody's concern.
+        path.destination = nil
+        return path
     }
 }

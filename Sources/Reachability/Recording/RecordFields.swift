@@ -9,10 +9,8 @@ extension Question {
     /// The question as a mark has it.
     var recordFields: [RecordingMark.Field] {
         switch self {
-        case .network(.any): [.init("network", "any")]
-        case .network(.requires(let kind)): [.init("network", "requires"), .init("kinds", list: [kind.rawValue])]
-        case .network(.prohibits(let kinds)):
-            [.init("network", "prohibits"), .init("kinds", list: kinds.map(\.rawValue).sorted())]
+        case .network(let requirement, let user):
+            requirement.recordFields + (user.map { [.init("user", $0)] } ?? [])
         case .host(let target): target.recordFields
         }
     }
@@ -20,12 +18,13 @@ extension Question {
     /// The question of a mark; `nil` where it has none.
     init?(_ mark: RecordingMark) {
         let kinds = mark.list("kinds").compactMap(InterfaceKind.init)
+        let user = mark["user"].flatMap { UInt32($0) }
         switch mark["network"] {
-        case "any": self = .network(.any)
+        case "any": self = .network(.any, user: user)
         case "requires":
             guard let kind = kinds.first else { return nil }
-            self = .network(.requires(kind))
-        case "prohibits": self = .network(.prohibits(Set(kinds)))
+            self = .network(.requires(kind), user: user)
+        case "prohibits": self = .network(.prohibits(Set(kinds)), user: user)
         case nil:
             guard let target = Target(mark) else { return nil }
             self = .host(target)
@@ -34,14 +33,32 @@ extension Question {
     }
 }
 
+extension InterfaceRequirement {
+    fileprivate var recordFields: [RecordingMark.Field] {
+        switch self {
+        case .any: [.init("network", "any")]
+        case .requires(let kind): [.init("network", "requires"), .init("kinds", list: [kind.rawValue])]
+        case .prohibits(let kinds):
+            [.init("network", "prohibits"), .init("kinds", list: kinds.map(\.rawValue).sorted())]
+        }
+    }
+
+    /// What it adds to "network".
+    fileprivate var words: String {
+        switch self {
+        case .any: ""
+        case .requires(let kind): " over \(kind.rawValue)"
+        case .prohibits(let kinds): " not over \(kinds.map(\.rawValue).sorted().joined(separator: ", "))"
+        }
+    }
+}
+
 extension Question: CustomStringConvertible {
     /// `network`, `network over wifi`, or the host: `sip.example.com:5061 (mark 7)`.
     package var description: String {
         switch self {
-        case .network(.any): return "network"
-        case .network(.requires(let kind)): return "network over \(kind.rawValue)"
-        case .network(.prohibits(let kinds)):
-            return "network not over \(kinds.map(\.rawValue).sorted().joined(separator: ", "))"
+        case .network(let requirement, let user):
+            return "network\(requirement.words)" + (user.map { " (user \($0))" } ?? "")
         case .host(let target):
             let host = target.host.description
             let port = target.port.map { host.contains(":") ? "[\(host)]:\($0)" : "\(host):\($0)" } ?? host

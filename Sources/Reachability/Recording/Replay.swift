@@ -114,7 +114,7 @@ package struct Replay {
         let facts = findFacts()
         for number in mark.list("ids").compactMap({ Int($0) }) {
             guard let question = watched[number]?.question, let path = path(for: question) else { continue }
-            take(finished(path.with(facts), for: question), for: number, at: time)
+            take(path.with(facts, for: question), for: number, at: time)
         }
         for number in mark.list("unanswered").compactMap({ Int($0) }) {
             let unknown = Path.unknown(generation: kernel.snapshot.generation, destination: nil)
@@ -146,7 +146,8 @@ package struct Replay {
         let snapshot = kernel.snapshot
         let inquiry: Inquiry
         switch question {
-        case .network(let requirement): inquiry = Inquiry(network: requirement, in: snapshot)
+        case .network(let requirement, let user):
+            inquiry = Inquiry(network: requirement, user: user, in: snapshot)
         case .host(let target):
             switch target.host {
             case .address(let address): inquiry = Inquiry(target, at: [address], in: snapshot)
@@ -168,13 +169,6 @@ package struct Replay {
     private func answers(to inquiry: Inquiry) -> [RouteAnswer]? {
         let answers = inquiry.queries.compactMap { kernel.answer(to: $0.query) }
         return answers.count == inquiry.queries.count ? answers : nil
-    }
-
-    private func finished(_ path: Path, for question: Question) -> Path {
-        guard case .network = question else { return path }
-        var path = path
-        path.destination = nil
-        return path
     }
 
     private mutating func take(_ path: Path, for number: Int, at time: Duration) {
