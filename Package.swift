@@ -171,7 +171,12 @@ let package = Package(
                 "lab-network-manager", "lab-systemd",
             ],
             resources: [.copy("agent.py"), .copy("mqtt_sleeper.py")]),
-        tests("Soak", ["LabSupport", "Netlink", "NetworkPath", "Platform", "Reachability", "Resolver", "TestSupport"]),
+        tests(
+            "Soak",
+            [
+                "LabSupport", "Netlink", "NetworkPath", "Platform", "Reachability", "Resolver", "TestSupport",
+                "dialtone",
+            ]),
         .executableTarget(name: "lab-launch", path: "Tests/LabLaunch"),
         .executableTarget(name: "lab-neighbour", path: "Tests/LabNeighbour"),
         .executableTarget(name: "lab-logind", dependencies: ["CSystemd"], path: "Tests/LabLogind"),

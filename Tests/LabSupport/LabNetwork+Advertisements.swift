@@ -23,17 +23,32 @@ extension LabNetwork {
     public func advertise(
         lifetime: UInt16, _ options: Set<AdvertisedOption> = [], on uplink: Uplink
     ) async throws {
+        try await router.advertise(
+            lifetime: lifetime, prefix: options.contains(.prefix) ? uplink.prefixAddress : nil,
+            nameServer: options.contains(.nameServer) ? uplink.gateway(.v6) : nil, on: uplink.name)
+    }
+}
+
+extension Namespace {
+    /// Advertises this machine once on a link: as a default router for `lifetime` seconds, for none with zero.
+    ///
+    /// - Parameters:
+    ///   - prefix: the first address of the link's network, of which hosts make addresses.
+    ///   - nameServer: the address of a name server.
+    public func advertise(
+        lifetime: UInt16, prefix: String? = nil, nameServer: String? = nil, on link: String
+    ) async throws {
         // Type 134, then code, checksum, hop limit, flags, lifetime, reachable time and retransmission timer.
         var message: [UInt8] = [134, 0, 0, 0, 64, 0] + lifetime.bytes + [UInt8](repeating: 0, count: 8)
-        if options.contains(.prefix) {
-            // On the link and for addresses; valid for a day, preferred for half of it.
+        if let prefix {
+            // 64 bits, on the link and for addresses; valid for a day, preferred for half of it.
             message += [3, 4, 64, 0xc0] + UInt32(86_400).bytes + UInt32(43_200).bytes + [0, 0, 0, 0]
-            message += try bytes(of: uplink.prefixAddress)
+            message += try bytes(of: prefix)
         }
-        if options.contains(.nameServer) {
-            message += [25, 3, 0, 0] + UInt32(600).bytes + (try bytes(of: uplink.gateway(.v6)))
+        if let nameServer {
+            message += [25, 3, 0, 0] + UInt32(600).bytes + (try bytes(of: nameServer))
         }
-        try await router.run { [message] in try send(message, toAllNodesOn: uplink.name) }
+        try await run { [message] in try send(message, toAllNodesOn: link) }
     }
 }
 
@@ -43,12 +58,12 @@ private func send(_ message: [UInt8], toAllNodesOn link: String) throws(SystemEr
     let number = try retryingInterrupts(operation) {
         socket(AF_INET6, CInt(SOCK_RAW.rawValue | SOCK_CLOEXEC.rawValue), CInt(IPPROTO_ICMPV6))
     }
-    let socket = OwnedDescriptor(number)
+    let descriptor = OwnedDescriptor(number)
     let index = CInt(bitPattern: if_nametoindex(link))
     // Nobody takes an advertisement that came over a router (RFC 4861, section 6.1.2).
     for (option, value) in [(IPV6_MULTICAST_HOPS, 255), (IPV6_MULTICAST_IF, index)] {
         try retryingInterrupts(operation) {
-            setsockopt(socket.number, CInt(IPPROTO_IPV6), option, [value], socklen_t(MemoryLayout<CInt>.size))
+            setsockopt(descriptor.number, CInt(IPPROTO_IPV6), option, [value], socklen_t(MemoryLayout<CInt>.size))
         }
     }
     var address = sockaddr_in6()
@@ -58,7 +73,7 @@ private func send(_ message: [UInt8], toAllNodesOn link: String) throws(SystemEr
     try retryingInterrupts(operation) {
         withUnsafeBytes(of: &address) { bytes in
             sendto(
-                socket.number, message, message.count, 0, bytes.assumingMemoryBound(to: sockaddr.self).baseAddress,
+                descriptor.number, message, message.count, 0, bytes.assumingMemoryBound(to: sockaddr.self).baseAddress,
                 socklen_t(bytes.count))
         }
     }

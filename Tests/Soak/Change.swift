@@ -6,6 +6,9 @@ enum Change: Hashable, Sendable {
     case host(String)
     /// A command of `ip` at the other end of the host's cables.
     case far(String)
+    /// The far machine advertises itself on a cable as a default router for so many seconds; bare, or with the prefix
+    /// of the cable.
+    case advertise(cable: Int, lifetime: UInt16, isBare: Bool)
     /// A kernel parameter of the host.
     case parameter(name: String, value: String)
     /// Time, in which what has a lifetime of a second comes to its end.
@@ -35,6 +38,8 @@ extension Change: CustomStringConvertible {
         case .host(let command): "host# ip \(command)"
         case .far(let command): "far#  ip \(command)"
         case .parameter(let name, let value): "host# sysctl -w \(name)=\(value)"
+        case .advertise(let cable, let lifetime, let isBare):
+            "far#  a router advertisement on e\(cable), lifetime \(lifetime)" + (isBare ? "" : ", with a prefix")
         case .pause: "sleep 1.2"
         }
     }

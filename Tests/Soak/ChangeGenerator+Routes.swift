@@ -69,6 +69,20 @@ extension ChangeGenerator {
             + pick(["table 100", "table 101", "root \(prefix(family))", "table main dev \(link().name)", "cache"])
     }
 
+    /// A router that comes, goes, and lets its lifetime end before it says anything again.
+    mutating func advertisement() -> [Change] {
+        let cable = below(3)
+        let isBare = chance(30)
+        func advertise(_ lifetime: UInt16) -> Change { .advertise(cable: cable, lifetime: lifetime, isBare: isBare) }
+        return switch below(100) {
+        case ..<30: [advertise(1800)]
+        case ..<45: [advertise(0)]
+        case ..<70: [advertise(1)]
+        case ..<85: [advertise(1), .pause]
+        default: [advertise(1), .pause, advertise(pick([1, 1800]))]
+        }
+    }
+
     mutating func ruleChange() -> [Change] {
         let family = family()
         let preference = "pref \(100 + below(10))"

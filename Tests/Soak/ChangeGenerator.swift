@@ -35,7 +35,8 @@ struct ChangeGenerator {
         case ..<62: routeChange()
         case ..<74: ruleChange()
         case ..<84: nextHopChange()
-        case ..<94: neighbourChange()
+        case ..<93: neighbourChange()
+        case ..<95: advertisement()
         default: parameterChange()
         }
     }

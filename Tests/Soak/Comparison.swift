@@ -63,6 +63,8 @@ struct Comparison {
     /// What is watched.
     enum Question: Hashable, Sendable, CustomStringConvertible {
         case subject(Subject)
+        /// What a program says that was started just now.
+        case command(Subject, isPrivileged: Bool)
         case network
         case bridges
         case virtual
@@ -72,6 +74,8 @@ struct Comparison {
         var description: String {
             switch self {
             case .subject(let subject): "ip \(subject.lookup)"
+            case .command(let subject, true): "dialtone check, of ip \(subject.lookup)"
+            case .command(let subject, false): "dialtone check by another user, of ip \(subject.lookup)"
             case .network: "the network"
             case .bridges: "the network over bridges"
             case .virtual: "the network over virtual links"

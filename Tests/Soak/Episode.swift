@@ -24,7 +24,7 @@ final class Episode {
 
     /// How long the kernel may go on changing by itself: detection of duplicates, expiry, a gateway that dies. Each of
     /// those ends within a second or two.
-    private static let unrest = Duration.seconds(10)
+    static let unrest = Duration.seconds(10)
 
     let topology: Topology
     private let names: NameConfiguration
@@ -181,6 +181,11 @@ final class Episode {
                 try await flush()
                 // Of a link that is not there, or has no IPv6 at the moment.
                 try? await topology.host.sysctl([(name, value)])
+            case .advertise(let cable, let lifetime, let isBare):
+                try await flush()
+                // Of a cable that is down at the far end.
+                try? await topology.far.advertise(
+                    lifetime: lifetime, prefix: isBare ? nil : "2001:db8:\(cable)::", on: "e\(cable)")
             case .pause:
                 try await flush()
                 try await Task.sleep(for: .milliseconds(1200))
@@ -210,7 +215,7 @@ final class Episode {
 
     /// Runs `commands` on the host, asks its kernel about everything, and turns the marker. `nil` where the kernel was
     /// interrupted in its answer.
-    private func ask(after commands: [String]) async throws -> KernelWord? {
+    func ask(after commands: [String]) async throws -> KernelWord? {
         isMarkerOdd.toggle()
         let attempts = try await topology.host.ip(
             attempting: commands + KernelWord.questions + [Watcher.markerCommand(isMarkerOdd)],

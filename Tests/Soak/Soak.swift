@@ -13,6 +13,9 @@ struct Soak {
     /// which a handful of notices overruns; so little that a burst is too much.
     static let receiveBuffers = [8 << 20, 1, 16 << 10]
 
+    /// A program is started for a verdict after so many steps, by root and by another user in turn.
+    static let stepsPerCheck = 10
+
     let seed: UInt64
     let steps: Int
 
@@ -52,7 +55,11 @@ struct Soak {
             past.append(step)
             tally.steps += 1
             tally.changes += step.changes.count
-            switch try await episode.perform(step) {
+            var outcome = try await episode.perform(step)
+            if case .agreed = outcome, tally.steps.isMultiple(of: Self.stepsPerCheck) {
+                outcome = try await check(in: episode)
+            }
+            switch outcome {
             case .agreed: break
             case .unsettled: tally.unsettled += 1
             case .disagreed(let found):
@@ -72,6 +79,14 @@ struct Soak {
         await episode.end()
         return failure
     }
+
+    private mutating func check(in episode: Episode) async throws -> Episode.Outcome {
+        let number = tally.checks
+        tally.checks += 1
+        let subject = Subject.checked[number % Subject.checked.count]
+        let found = try await episode.check(subject, isPrivileged: number.isMultiple(of: 2))
+        return found.isEmpty ? .agreed : .disagreed(found)
+    }
 }
 
 /// What a run amounts to.
@@ -79,6 +94,8 @@ struct Tally: Sendable, CustomStringConvertible {
     var steps = 0
     var changes = 0
     var comparisons = 0
+    /// How often a program was started for a verdict.
+    var checks = 0
     /// The verdicts that were agreed on, by what they say.
     var verdicts: [String: Int] = [:]
     /// Messages that the kernel could not deliver, and the steps in which that happened.
@@ -91,7 +108,7 @@ struct Tally: Sendable, CustomStringConvertible {
 
     var description: String {
         """
-        \(steps) steps, \(changes) changes, \(comparisons) verdicts compared; \
+        \(steps) steps, \(changes) changes, \(comparisons) verdicts compared, \(checks) checks; \
         overruns in \(overrunSteps) steps, \(dropped) messages lost; \
         right late in \(delays.count) steps\(delays.max().map { ", after \($0.milliseconds) ms at most" } ?? ""); \
         \(unsettled) steps never settled

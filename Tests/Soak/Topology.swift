@@ -35,6 +35,7 @@ struct Topology: Sendable {
                 })
         try await topology.far.sysctl(cables.map { ("net.ipv6.conf.e\($0).keep_addr_on_down", "1") })
         try await topology.host.sysctl(cables.flatMap { neighbourTimes("e\($0)") })
+        try await topology.host.sysctl(cables.map { ("net.ipv6.conf.e\($0).accept_ra", "1") })
         try await topology.far.ip(batch: ["link set lo up"] + cables.flatMap(farConfiguration))
         try await topology.host.ip(batch: cables.flatMap { configuration("e\($0)", $0) })
         for cable in cables {
