@@ -57,7 +57,9 @@ let package = Package(
     targets: [
         // Ground: the one queue, the boot clock, descriptors, kernel errors.
         .systemLibrary(name: "CPlatform"),
-        .target(name: "Platform", dependencies: ["CPlatform", "NetworkPath", heap], swiftSettings: strict),
+        .target(name: "CBlackBox"),
+        .target(
+            name: "Platform", dependencies: ["CBlackBox", "CPlatform", "NetworkPath", heap], swiftSettings: strict),
 
         // The network: pure verdicts, the kernel's word, names, and the public library.
         .target(name: "NetworkPath", swiftSettings: strict),

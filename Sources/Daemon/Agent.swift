@@ -37,9 +37,10 @@ final class Agent {
     /// - Parameters:
     ///   - state: where what is learned over days is kept.
     ///   - continuity: where the connections themselves outlive the process; `nil` where they end with it.
+    ///   - crashes: who is refused for what became of the processes before.
     init(
         _ configuration: Configuration, engine: NetworkState, state: KeptState, continuity: Continuity?,
-        logger: Logger
+        crashes: CrashGuard, logger: Logger
     ) {
         self.engine = engine
         self.logger = logger
@@ -61,6 +62,7 @@ final class Agent {
         past = HistoryService(history, subscriptionsPerUser: subscriptions)
         let service = VarlinkService(
             vendor: "Dialtone", product: "dialtoned", version: Product.version, url: "https://dialtone.example.org")
+        service.refusal = { crashes.refusal(of: $0.uid) }
         network.register(in: service)
         connections.register(in: service)
         past.register(in: service)

@@ -66,6 +66,17 @@ public enum Launcher {
         let logger = Logger(label: "dialtoned") { label in
             LogOutput.detect().handler(identifier: "dialtoned", label: label, level: options.logLevel)
         }
+        let inheritance: Inheritance
+        let crashes: CrashGuard
+        do throws(SystemError) {
+            // Before there is a second thread, since it changes the environment.
+            inheritance = try Inheritance(.receive())
+            crashes = try CrashGuard(inheritance.box, logger)
+        } catch {
+            write("dialtoned: \(error)", to: STDERR_FILENO)
+            exit(EX_OSERR)
+        }
+        crashes.pauseBeforeStart()
         let loaded: LoadedConfiguration
         do throws(ConfigurationError) {
             loaded = try load(options)
@@ -74,17 +85,9 @@ public enum Launcher {
             exit(EX_CONFIG)
         }
         for notice in loaded.notices { logger.notice("\(notice)") }
-        let inheritance: Inheritance
-        do throws(SystemError) {
-            // Before there is a second thread, since it changes the environment.
-            inheritance = try Inheritance(.receive())
-        } catch {
-            write("dialtoned: \(error)", to: STDERR_FILENO)
-            exit(EX_OSERR)
-        }
         AgentQueue.async {
             do throws(LaunchError) {
-                Running.shared = try Running(options, loaded.configuration, inheritance, logger)
+                Running.shared = try Running(options, loaded.configuration, inheritance, crashes, logger)
             } catch {
                 write("dialtoned: \(error.text)", to: STDERR_FILENO)
                 exit(error.status)
@@ -113,7 +116,9 @@ public enum Launcher {
         // Also with a file of another place: the launcher serves no other daemon.
         checks.isMachineService =
             geteuid() != 0 && (files.areTheMachines || access(DeputyClient.standardPath, W_OK) == 0)
-        return try Configuration.load(files, checks)
+        return try BlackBox.noteConfiguration { () throws(ConfigurationError) in
+            try Configuration.load(files, checks)
+        }
     }
 
     static func write(_ line: String, to descriptor: CInt) {
@@ -146,15 +151,16 @@ private final class Running {
     private var watchdog: Watchdog?
 
     init(
-        _ options: LaunchOptions, _ configuration: Configuration, _ inheritance: Inheritance, _ logger: Logger
+        _ options: LaunchOptions, _ configuration: Configuration, _ inheritance: Inheritance, _ crashes: CrashGuard,
+        _ logger: Logger
     ) throws(LaunchError) {
         self.options = options
         self.logger = logger
         // The first snapshot of the network is in when the engine is made.
         engine = try Self.engine(recordingTo: options.recording, logger)
         agent = Agent(
-            configuration, engine: engine, state: KeptState(logger), continuity: Self.continuity(inheritance, logger),
-            logger: logger)
+            configuration, engine: engine, state: KeptState(logger),
+            continuity: Self.continuity(inheritance, crashes, logger), crashes: crashes, logger: logger)
         do throws(SystemError) {
             signalWatch = try SignalWatch(Launcher.signals) { [weak self] in self?.take($0) }
         } catch {
@@ -173,7 +179,9 @@ private final class Running {
         }
     }
 
-    private static func continuity(_ inheritance: Inheritance, _ logger: Logger) -> Continuity? {
+    private static func continuity(
+        _ inheritance: Inheritance, _ crashes: CrashGuard, _ logger: Logger
+    ) -> Continuity? {
         let limit = ServiceManager.storeLimit
         guard limit > 0 else {
             logger.notice(
@@ -181,7 +189,7 @@ private final class Running {
             return nil
         }
         do throws(SystemError) {
-            return try Continuity(inheritance, limit: limit, logger)
+            return try Continuity(inheritance, limit: limit, after: crashes, logger)
         } catch {
             logger.warning("connections end with this process", metadata: ["error": "\(error)"])
             return nil

@@ -96,8 +96,7 @@ extension RegisteredConnection {
 
     /// Goes on where an earlier process stopped.
     func resume(_ kept: KeptConnection, _ policy: ConnectionPolicy, in context: DialerContext) {
-        let driver = ConnectionDriver(policy: policy, context: context, observer: self)
-        self.driver = driver
+        let driver = makeDriver(policy, context)
         prepareCalls(policy, context)
         // Before the first event, with which all that is known is written down.
         legacy.wake = kept.wake

@@ -105,9 +105,16 @@ final class RegisteredConnection {
 
     func start(_ policy: ConnectionPolicy, in context: DialerContext) {
         prepareCalls(policy, context)
-        let driver = ConnectionDriver(policy: policy, context: context, observer: self)
-        self.driver = driver
+        let driver = makeDriver(policy, context)
         driver.open()
+    }
+
+    /// Makes its driver, which is not at work yet.
+    func makeDriver(_ policy: ConnectionPolicy, _ context: DialerContext) -> ConnectionDriver {
+        let driver = ConnectionDriver(policy: policy, context: context, observer: self)
+        driver.label = ConnectionLabel(name: name, user: owner)
+        self.driver = driver
+        return driver
     }
 
     /// Whether it has ended and nothing of it is left for a client.
@@ -121,8 +128,7 @@ final class RegisteredConnection {
         by process: ProcessHandle?, in context: DialerContext
     ) throws(SystemError) {
         prepareCalls(policy, context)
-        let driver = ConnectionDriver(policy: policy, context: context, observer: self)
-        self.driver = driver
+        let driver = makeDriver(policy, context)
         // Before the first event, with which all that is known is written down.
         clientCame(process)
         try driver.adopt(descriptor, adoption)

@@ -5,6 +5,17 @@ public import Platform
 public import Supervisor
 internal import TLS
 
+/// What a connection is called, and whose it is, for notes about it.
+public struct ConnectionLabel: Hashable, Sendable {
+    /// Its name.
+    public var name: String
+    /// The user who owns it.
+    public var user: UInt32
+
+    /// A label.
+    public init(name: String, user: UInt32) { (self.name, self.user) = (name, user) }
+}
+
 /// Runs one connection: does with real sockets, timers and names what its ``ConnectionStateMachine`` decides, and tells
 /// it what comes of that. It decides nothing itself.
 ///
@@ -37,6 +48,8 @@ public final class ConnectionDriver {
     private var isProcessing = false
     /// Whether another process goes on from here.
     var hasSteppedDown = false
+    /// Whose connection it is.
+    public var label: ConnectionLabel?
 
     /// A connection that is not at work yet. The observer outlives the connection.
     public init(policy: ConnectionPolicy, context: DialerContext, observer: any ConnectionObserver) {

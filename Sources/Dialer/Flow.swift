@@ -11,6 +11,8 @@ internal import TLS
 protocol FlowOwner: AnyObject {
     /// Told in a turn of the queue of its own, never while the flow is being made or closed.
     func flow(_ flow: Flow, did outcome: Flow.Outcome)
+    /// Whose connection it belongs to, where somebody knows.
+    var label: ConnectionLabel? { get }
 }
 
 /// One TCP socket from its connect to its close.
@@ -82,7 +84,7 @@ final class Flow {
         self.descriptor = consume descriptor
         do throws(SystemError) {
             // The watch ends with close, which ends this reference to the flow too.
-            registration = try Poller.shared.register(number, [.writable, .edgeTriggered]) { self.take($0) }
+            registration = try Poller.shared.register(number, [.writable, .edgeTriggered]) { self.hear($0) }
         } catch {
             throw .other(code: error.code, text: error.description)
         }
@@ -103,7 +105,7 @@ final class Flow {
         wasHandedOver = true
         let number = descriptor.number
         self.descriptor = consume descriptor
-        registration = try Poller.shared.register(number, [.peerClosed, .edgeTriggered]) { self.take($0) }
+        registration = try Poller.shared.register(number, [.peerClosed, .edgeTriggered]) { self.hear($0) }
     }
 
     /// What a flow that has ended had received, made of a socket that an earlier process left.
@@ -119,6 +121,12 @@ final class Flow {
         wasHandedOver = true
         isParked = true
         self.descriptor = consume descriptor
+    }
+
+    /// What ends the process while it reads what the server sent is held against the connection.
+    private func hear(_ readiness: Poller.Readiness) {
+        guard let label = owner.label else { return take(readiness) }
+        BlackBox.noteBytes(of: label.name, label.user) { take(readiness) }
     }
 
     private func take(_ readiness: Poller.Readiness) {

@@ -75,6 +75,22 @@ extension ConnectionsAPI {
         public init(limit: Int) { self.limit = limit }
     }
 
+    /// Nothing is done for the caller's user for a while, of whatever interface: the agent crashed again and again
+    /// while it answered that user.
+    public struct Suspended: VarlinkErrorReply, Hashable {
+        /// The error's name.
+        public static let errorName = "org.dialtone.Connections.Suspended"
+        /// Why, for a person.
+        public var reason: String
+        /// How much longer.
+        public var seconds: Int
+        /// The error.
+        public init(reason: String, seconds: Int) {
+            self.reason = reason
+            self.seconds = seconds
+        }
+    }
+
     /// The flow of this number is over.
     public struct StaleEpoch: VarlinkErrorReply, Hashable {
         /// The error's name.

@@ -113,6 +113,9 @@ extension VarlinkFailure {
         }
         if let error: ConnectionsAPI.ForeignNetwork = decoded() { return "The daemon refuses: \(error.reason)." }
         if let error: NetworkAPI.ForeignNetwork = decoded() { return "The daemon refuses: \(error.reason)." }
+        if let error: ConnectionsAPI.Suspended = decoded() {
+            return "The agent does nothing for this user for another \(error.seconds) s: \(error.reason)."
+        }
         if let error: NetworkAPI.InvalidTarget = decoded() {
             return "The target makes no sense: \(error.reason)."
         }

@@ -193,6 +193,16 @@ final class ServerConnection: TurnTaker {
     }
 
     private func begin(_ message: Channel.Incoming) throws(Channel.Ending) {
+        // What ends the process from here on is held against the client's user.
+        try BlackBox.noteCall(of: peer.uid, message.bytes) { () throws(Channel.Ending) in try answer(message) }
+    }
+
+    private func answer(_ message: Channel.Incoming) throws(Channel.Ending) {
+        if let failure = service.refusal?(peer) {
+            (isOneway, activity) = (false, .answering(CallInProgress(self, message.descriptors)))
+            if case .answering(let progress) = activity { progress.finish(failure.message) }
+            return
+        }
         let call: VarlinkCall
         do { call = try VarlinkCall(message.bytes) } catch { throw .violated(error) }
         isOneway = call.mode == .oneway

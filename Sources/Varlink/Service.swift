@@ -21,6 +21,10 @@ public final class VarlinkService {
     private var interfaces: [String: Interface] = [:]
     private var names: [String] = []
 
+    /// Why nothing is done for a client, whatever it asks; `nil` where it is served. Its messages are not read: each is
+    /// answered with that, also one that wants no answer.
+    public var refusal: (@AgentQueue (VarlinkPeer) -> VarlinkFailure?)?
+
     /// A service with only `org.varlink.service`, whose `GetInfo` says what is given here.
     public init(vendor: String, product: String, version: String, url: String) {
         add(interface: Self.interfaceName, description: Self.interfaceDescription)
@@ -115,6 +119,7 @@ public final class VarlinkService {
         do throws(VarlinkFailure) {
             let found = Result { () throws(VarlinkFailure) in try handler(for: call) }
             if (try? found.get())?.takesDescriptors != true { progress.refuseDescriptors() }
+            if case .success = found { BlackBox.noteMethod(call.method) }
             try found.get().run(call, progress)
         } catch {
             progress.finish(error.message)

@@ -325,7 +325,7 @@ struct RestartTests {
     }
 
     @Test func `a store that is full keeps what it has, and the rest works as ever`() async throws {
-        let (bench, listener) = (try RestartBench(limit: 3), try LoopbackListener())
+        let (bench, listener) = (try RestartBench(limit: 4), try LoopbackListener())
         var peers: [Int32] = []
         for name in ["a", "b"] {
             try bench.open(name, "tcp://127.0.0.1:\(listener.port)")

@@ -11,6 +11,7 @@ import Testing
 /// Hears what becomes of flows.
 @AgentQueue
 final class Listener: FlowOwner {
+    let label: ConnectionLabel? = nil
     private let inbox = Inbox<Flow.Outcome>()
 
     func flow(_ flow: Flow, did outcome: Flow.Outcome) { inbox.put(outcome) }

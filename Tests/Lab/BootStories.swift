@@ -55,6 +55,33 @@ struct BootStories {
         try await machine.turnOff()
     }
 
+    @Test func `a user for whom it crashes again and again is refused, with a line for each crash, and nobody else is`()
+        async throws
+    {
+        let machine = try await BootedMachine.boot(
+            "[Service]\nRestartSec=100ms\nEnvironment=SWIFT_BACKTRACE=enable=no\n")
+        let (greedy, other) = ("65534", "65533")
+        let flood = try await machine.flood(as: greedy)
+        _ = try await machine.client.open(.init(remote: "tcp://192.0.2.1:1", name: "bystander"))
+        // What ends it is a signal that hits it at work. Some hit it between two messages, and are held against nobody.
+        var crashes = 0
+        for _ in 0..<30 where crashes < 3 {
+            let before = try await machine.property("NRestarts")
+            try await machine.run("systemctl", "kill", "--signal=ABRT", "--kill-who=main", "dialtoned.service")
+            try await machine.restarted(since: before)
+            #expect(try await machine.client.connections().map(\.name) == ["bystander"], "they outlive it")
+            crashes = await machine.journal().matches(of: /dialtoned crashed \(SIGABRT.*of user 65534/).count
+        }
+        let journal = await machine.journal()
+        #expect(crashes >= 3, "\(journal)")
+        #expect(journal.contains("user 65534 is refused"), "\(journal)")
+        let refused = try await flood.line(containing: "org.dialtone.Connections.Suspended")
+        #expect(refused.text.contains("seconds"), "\(refused.text)")
+        #expect(try await machine.flood(as: other, rounds: 1).line(containing: "answered").text == "answered")
+        #expect(try await machine.property("ActiveState") == "active")
+        try await machine.turnOff()
+    }
+
     @Test func `an upgrade by restart is not noticed, and a stop ends everything`() async throws {
         let machine = try await BootedMachine.boot("[Unit]\nStartLimitIntervalSec=0\n")
         let traffic = try await SleepingClients.start(4, on: machine)

@@ -79,6 +79,40 @@ final class BootedMachine: Sendable {
         try await network.command(["nsenter", "--target", "\(leader)", "--all", "--"] + command)
     }
 
+    /// Sends the agent one long message after the other on four connections, as a user of the machine, through every
+    /// restart; until it is refused, which it prints, or has had so many answers.
+    func flood(as user: String, rounds: Int = 1_000_000) async throws -> LabProcess {
+        let script = """
+            import os, socket, sys, threading, time
+            message = b'{"method":"org.varlink.service.GetInfo",' + b' ' * 60000 + b'"parameters":{}}\\0'
+            def run():
+                done = 0
+                while done < \(rounds):
+                    try:
+                        agent = socket.socket(socket.AF_UNIX)
+                        agent.connect("/run/dialtone/dialtone.sock")
+                        while done < \(rounds):
+                            agent.sendall(message)
+                            answer = b''
+                            while not answer.endswith(b'\\0'):
+                                piece = agent.recv(65536)
+                                if not piece: raise OSError
+                                answer += piece
+                            if b'"error"' in answer:
+                                print(answer[:-1].decode(), flush=True)
+                                os._exit(0)
+                            done += 1
+                    except OSError:
+                        time.sleep(0.01)
+                print("answered", flush=True)
+            for _ in range(\(rounds == 1 ? 1 : 4)): threading.Thread(target=run).start()
+            """
+        return try await network.spawn([
+            "nsenter", "--target", "\(leader)", "--all", "--", "setpriv", "--reuid", user, "--regid", "dialtone",
+            "--clear-groups", "python3", "-c", script,
+        ])
+    }
+
     /// A property of the agent's service.
     func property(_ name: String) async throws -> String {
         try await run("systemctl", "show", "dialtoned.service", "--property=\(name)", "--value")

@@ -13,7 +13,7 @@ struct LayeringTests {
         "NetworkPath": [],
         "Supervisor": ["NetworkPath"],
 
-        "Platform": ["HeapModule", "NetworkPath"],
+        "Platform": ["CBlackBox", "HeapModule", "NetworkPath"],
         "Netlink": ["CNetlink", "NetworkPath", "Platform"],
         "Resolver": ["CAres", "NetworkPath", "Platform"],
         "Reachability": ["Netlink", "NetworkPath", "Platform", "Resolver"],

@@ -10,17 +10,22 @@ struct Inheritance: Sendable {
     var listeners: [CInt] = []
     /// The two files of the state.
     var state: [CInt] = []
+    /// The note of what the process before was at work on.
+    var box: CInt?
     /// Flows and what belongs to them, by number.
     var stored: [UInt64: CInt] = [:]
 
     /// Under what the files of the state are stored.
     static let stateName = "state"
+    /// Under what the note is.
+    static let boxName = "box"
 
     /// Takes what was passed. What has another name is closed.
     init(_ passed: consuming PassedDescriptors) throws(SystemError) {
         var passed = passed
         while let socket = try passed.takeUnixListener(named: "varlink") { listeners.append(socket.release()) }
         while let file = passed.takeStored(named: Self.stateName) { state.append(file.release()) }
+        box = passed.takeStored(named: Self.boxName)?.release()
         for name in Set(passed.names) {
             guard let number = DescriptorStore.number(of: name), let descriptor = passed.takeStored(named: name) else {
                 continue
@@ -40,8 +45,8 @@ struct Inheritance: Sendable {
 /// number either never given out, or with the same event; and a connection is what it was said to be.
 @AgentQueue
 final class Continuity {
-    /// After so many processes in a row that began with a state and did not last, it is taken for the cause. Half of
-    /// what the unit allows (`StartLimitBurst=`), so that the other half can do without it.
+    /// After so many processes in a row that began with a state and did not last, it is taken for the cause. One that
+    /// is known to have ended by somebody's message, or a server's, says nothing of it and is not counted.
     static let mostUnsettledStarts = 5
     /// A process that ran for so long did not end because of the state that it began with: it has taken up every
     /// connection, and heard what each descriptor had to say first. No longer, because one that is killed in between
@@ -55,6 +60,7 @@ final class Continuity {
 
     private let file: StateFile
     private let logger: Logger
+    private let crashes: CrashGuard?
     private var inherited: AgentState?
     /// How many processes did not last, this one included until it has.
     private var unsettledStarts = 1
@@ -62,12 +68,14 @@ final class Continuity {
 
     /// Goes on with what was inherited.
     ///
+    /// - Parameter crashes: knows how the process before ended.
     /// - Throws: where nothing can be kept.
     init(
         _ inheritance: Inheritance, limit: Int, manager: DescriptorStore.Manager = .system,
-        settlingAfter settlingTime: Duration = settlingTime, _ logger: Logger
+        settlingAfter settlingTime: Duration = settlingTime, after crashes: CrashGuard? = nil, _ logger: Logger
     ) throws(SystemError) {
         self.logger = logger
+        self.crashes = crashes
         store = DescriptorStore(manager, limit: limit, left: inheritance.stored, logger)
         if let (file, reading) = try Self.takeOver(inheritance.state, logger) {
             self.file = file
@@ -81,10 +89,16 @@ final class Continuity {
                 try manager.store(other, Inheritance.stateName)
             }
         }
-        try file.append(AgentState.record([.started]))
+        // The start of the process before is counted, and its end had another cause.
+        if crashes?.crash?.work != nil, unsettledStarts > 1 {
+            unsettledStarts -= 1
+        } else {
+            try file.append(AgentState.record([.started]))
+        }
         _ = Timers.shared.schedule(after: settlingTime) { [weak self] in
             self?.unsettledStarts = 0
             self?.write([.settled])
+            self?.crashes?.hasSettled()
         }
     }
 

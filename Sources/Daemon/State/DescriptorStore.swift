@@ -44,8 +44,8 @@ final class DescriptorStore {
         newest = left.keys.max() ?? 0
     }
 
-    /// How many of its places the state takes.
-    static let reserved = 2
+    /// How many of its places the state takes, and the note of what is under way.
+    static let reserved = 3
 
     /// What a descriptor is stored as. Short: the manager writes the names of all into one variable of the environment,
     /// which has room for 128 KiB (`MAX_ARG_STRLEN` in include/uapi/linux/binfmts.h).
