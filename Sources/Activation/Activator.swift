@@ -115,15 +115,18 @@ public final class Activator {
     }
 
     private let units: UnitManager
+    private let programs: UnitLauncher?
     private let user: UInt32
 
     /// - Parameters:
     ///   - bus: where the bus of the service manager is that starts units, in D-Bus's form; `nil` for the system's, or
     ///     the session's in the agent of a user.
     ///   - user: whose rights this process has, if not its own user's.
-    public init(bus: String? = nil, user: UInt32? = nil) {
+    ///   - passer: `dialtoned`, where programs are to be units of the service manager and no children of this process.
+    public init(bus: String? = nil, user: UInt32? = nil, programsAsUnitsBy passer: String? = nil) {
         let user = user ?? geteuid()
         self.user = user
+        programs = passer.map { UnitLauncher(bus: bus, passer: $0) }
         units = UnitManager(address: bus ?? (user == 0 ? nil : UnitManager.sessionAddress))
     }
 
@@ -246,6 +249,7 @@ public final class Activator {
         let request = ProgramRequest(
             command: program.command, identity: program.identity, streams: program.streams,
             connection: order.connection, variables: order.variables)
+        if let programs { return programs.launch(request, socket: socket, ended: ended, completion) }
         do throws(SystemError) {
             let output = try Self.output(of: request)
             // Known only when it runs, which is told later.

@@ -12,6 +12,8 @@ public final class ProcessHandle {
     /// Its number, for /proc and for people; 0 of a process that this one's PID namespace does not show.
     public nonisolated let number: Int32
     private let descriptor: OwnedDescriptor
+    /// The connection by which it came, where somebody else is to believe that it did.
+    private let connection: OwnedDescriptor?
     private var registration: Poller.Registration?
     private var ended: [@AgentQueue () -> Void] = []
 
@@ -20,8 +22,33 @@ public final class ProcessHandle {
     /// - Throws: `ESRCH` where there is none.
     public init(_ number: Int32) throws(SystemError) {
         self.number = number
+        connection = nil
         descriptor = OwnedDescriptor(
             try retryingInterrupts("watching process \(number)") { activation_open_process(number) })
+    }
+
+    /// The process at the other end of a Unix socket, with the socket as the kernel's word for that: whoever gets it
+    /// (``duplicateDescriptor()``) can ask the kernel by itself.
+    ///
+    /// - Throws: `ESRCH` where the process has been reaped.
+    public init(connectedBy connection: consuming OwnedDescriptor) throws(SystemError) {
+        let socket = connection.number
+        descriptor = OwnedDescriptor(
+            try retryingInterrupts("asking who is connected") { activation_peer_process(socket) })
+        guard let number = Self.number(in: readWhole("/proc/self/fdinfo/\(descriptor.number)") ?? ""), number >= 0
+        else { throw SystemError("watching a process by its connection", code: ESRCH) }
+        self.number = number
+        self.connection = consume connection
+    }
+
+    /// One that has ended, and of which there is no more than its number.
+    static func ended(_ number: Int32) throws(SystemError) -> ProcessHandle {
+        var ends: [CInt] = [-1, -1]
+        if pipe(&ends) != 0 { throw .last("noting the end of process \(number)") }
+        _ = fcntl(ends[0], F_SETFD, FD_CLOEXEC)
+        // The end of the stream is there at once, as the end of a process is.
+        close(ends[1])
+        return ProcessHandle(OwnedDescriptor(ends[0]), number: number)
     }
 
     /// The process of a descriptor, such as the kernel gives of a socket's other end.
@@ -33,6 +60,7 @@ public final class ProcessHandle {
         }
         guard number >= 0 else { throw SystemError("watching a process by its descriptor", code: ESRCH) }
         self.number = number
+        connection = nil
         self.descriptor = descriptor
     }
 
@@ -47,6 +75,7 @@ public final class ProcessHandle {
     /// reaped since; then it counts as ended.
     public init(_ descriptor: consuming OwnedDescriptor, number: Int32) {
         self.number = number
+        connection = nil
         self.descriptor = descriptor
     }
 
@@ -97,8 +126,40 @@ public final class ProcessHandle {
         if activation_signal(descriptor.number, signal) != 0 { throw .last("sending a signal to process \(number)") }
     }
 
-    /// Another descriptor of it, for somebody else to hold it by.
-    public func duplicateDescriptor() throws(SystemError) -> OwnedDescriptor { try descriptor.duplicate() }
+    /// Another descriptor of it, for somebody else to hold it by: of the connection by which it came, where that is
+    /// known, else of the process.
+    public func duplicateDescriptor() throws(SystemError) -> OwnedDescriptor {
+        switch connection {
+        case .some(let connection): return try connection.duplicate()
+        case .none: return try descriptor.duplicate()
+        }
+    }
+
+    /// The process that somebody else gave a descriptor for (``duplicateDescriptor()``).
+    public static func passed(_ descriptor: consuming OwnedDescriptor) throws(SystemError) -> ProcessHandle {
+        var status = stat()
+        if fstat(descriptor.number, &status) == 0, status.st_mode & S_IFMT == S_IFSOCK {
+            return try ProcessHandle(connectedBy: descriptor)
+        }
+        return try ProcessHandle(descriptor)
+    }
+
+    /// Whether the kernel says that it connected to the socket of this path. Nobody can make believe that of a process
+    /// that did not.
+    public func hasConnected(to path: String) -> Bool {
+        switch connection {
+        case .some(let connection): activation_was_accepted(connection.number, path) != 0
+        case .none: false
+        }
+    }
+
+    /// Ends the connection by which it came, for which nobody answers any more.
+    public func hangUp() {
+        switch connection {
+        case .some(let connection): shutdown(connection.number, CInt(SHUT_RDWR))
+        case .none: break
+        }
+    }
 
     func withNumber<Value>(_ body: (CInt) -> Value) -> Value { body(descriptor.number) }
 

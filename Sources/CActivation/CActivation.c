@@ -10,12 +10,15 @@
 #include <linux/openat2.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -149,6 +152,35 @@ int activation_open_process(int process) {
     return (int)syscall(SYS_pidfd_open, process, 0);
 }
 
+int activation_peer_process(int socket) {
+    // SO_PEERPIDFD of <asm-generic/socket.h>, Linux 6.5.
+    const int peer_descriptor = 77;
+    int descriptor = -1;
+    socklen_t length = sizeof descriptor;
+    if (getsockopt(socket, SOL_SOCKET, peer_descriptor, &descriptor, &length) == 0) {
+        fcntl(descriptor, F_SETFD, FD_CLOEXEC);
+        return descriptor;
+    }
+    if (errno != ENOPROTOOPT) return -1;
+    struct ucred peer;
+    length = sizeof peer;
+    if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) return -1;
+    return activation_open_process(peer.pid);
+}
+
+int activation_was_accepted(int socket, const char *path) {
+    struct sockaddr_un address;
+    int listens = 1, kind = 0;
+    socklen_t length = sizeof listens;
+    if (getsockopt(socket, SOL_SOCKET, SO_ACCEPTCONN, &listens, &length) != 0 || listens) return 0;
+    length = sizeof kind;
+    if (getsockopt(socket, SOL_SOCKET, SO_TYPE, &kind, &length) != 0 || kind != SOCK_STREAM) return 0;
+    memset(&address, 0, sizeof address);
+    length = sizeof address;
+    if (getsockname(socket, (struct sockaddr *)&address, &length) != 0 || address.sun_family != AF_UNIX) return 0;
+    return strncmp(address.sun_path, path, sizeof address.sun_path) == 0;
+}
+
 int activation_signal(int process_descriptor, int number) {
     return (int)syscall(SYS_pidfd_send_signal, process_descriptor, number, (void *)0, 0);
 }
@@ -160,6 +192,17 @@ unsigned long long activation_process_identity(int process_descriptor) {
     struct stat status;
     if (fstatfs(process_descriptor, &system) != 0 || (unsigned int)system.f_type != process_files) return 0;
     return fstat(process_descriptor, &status) == 0 ? status.st_ino : 0;
+}
+
+int activation_pass_socket(const char *path, char *const *arguments) {
+    char number[12];
+    write_number(number, (int)getpid());
+    // Above its place, so that what is opened then gets the lowest, which it leaves.
+    int socket = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 4);
+    if (socket < 0 || close(STDIN_FILENO) != 0 || open("/dev/null", O_RDONLY) != STDIN_FILENO) return -1;
+    if (dup2(socket, 3) < 0) return -1;
+    if (setenv("LISTEN_PID", number, 1) != 0) return -1;
+    return execv(path, arguments);
 }
 
 int activation_open_group_file(const char *directory, const char *file, int flags) {

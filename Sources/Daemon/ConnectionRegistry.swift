@@ -239,6 +239,12 @@ final class ConnectionRegistry {
         return connection.name
     }
 
+    /// Whether the launcher may have to wake the process that takes a connection's flow, and is to be shown that it
+    /// did.
+    func needsProof(of which: ConnectionReference, for user: UInt32) -> Bool {
+        (try? find(which, for: user))?.isWokenByDeputy ?? false
+    }
+
     /// Gives a connection's flow to a client of `user`.
     func take(
         _ which: ConnectionReference, by process: ProcessHandle?, for user: UInt32

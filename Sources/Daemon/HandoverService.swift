@@ -51,7 +51,7 @@ enum HandoverService {
         _ exchange: VarlinkExchange<ConnectionsAPI.Take>
     ) throws(VarlinkFailure) {
         do throws(RegistryError) {
-            let process = try caller(of: exchange)
+            let process = try caller(of: exchange, isProven: registry.needsProof(of: which, for: exchange.peer.uid))
             let flow = try registry.take(which, by: process, for: exchange.peer.uid)
             guard let connection = try registry.wire(of: which, for: exchange.peer.uid) else {
                 throw .noSuchConnection
@@ -70,13 +70,20 @@ enum HandoverService {
     /// alone.
     ///
     /// - Throws: where it has ended. Its end, which gives a flow back, would not be told any more.
+    ///
+    /// - Parameter isProven: whether the launcher is to believe that it came here.
     private static func caller(
-        of exchange: VarlinkExchange<ConnectionsAPI.Take>
+        of exchange: VarlinkExchange<ConnectionsAPI.Take>, isProven: Bool
     ) throws(RegistryError) -> ProcessHandle? {
         let number = exchange.peer.pid
         var refusal = SystemError("giving the flow to process \(number), which connected and has ended", code: ESRCH)
         do throws(SystemError) {
-            let process = try ProcessHandle(exchange.openPeerProcess())
+            let process: ProcessHandle
+            if isProven {
+                process = try ProcessHandle(connectedBy: exchange.duplicateConnection())
+            } else {
+                process = try ProcessHandle(exchange.openPeerProcess())
+            }
             if process.isAlive { return process }
         } catch {
             switch error.code {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Activation
 internal import DialtoneAPI
 internal import Dispatch
 internal import FoundationEssentials
@@ -39,6 +40,13 @@ public enum Launcher {
 
     /// The signals that the daemon answers itself: the end by the service manager or a terminal, and a reload.
     fileprivate static let signals = [SIGTERM, SIGINT, SIGHUP]
+
+    /// Becomes a program that finds a socket, which is this process's standard input, as its descriptor 3; for the
+    /// launcher.
+    public static func passSocket(to command: [String]) -> Never {
+        write("dialtoned: \(SocketPassing.exec(command))", to: STDERR_FILENO)
+        exit(EX_UNAVAILABLE)
+    }
 
     /// Checks the configuration and writes what is wrong with it.
     ///

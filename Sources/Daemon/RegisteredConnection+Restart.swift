@@ -141,10 +141,12 @@ extension RegisteredConnection {
 
     private func claimProcess(_ number: UInt64) -> ProcessHandle? {
         guard let descriptor = store?.claim(number) else { return nil }
-        guard let process = try? ProcessHandle(descriptor) else {
+        guard let process = try? ProcessHandle.passed(descriptor) else {
             store?.discard(number)
             return nil
         }
+        // It waits for an answer of the process before, which nobody gives.
+        process.hangUp()
         legacy.processes.append((process, number))
         return process
     }

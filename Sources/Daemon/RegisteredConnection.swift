@@ -3,6 +3,7 @@
 internal import Activation
 internal import Dialer
 internal import DialtoneAPI
+internal import Glibc
 internal import NetworkPath
 internal import Platform
 internal import Supervisor
@@ -79,6 +80,11 @@ final class RegisteredConnection {
         self.record = record
         self.writeDown = writeDown
         if wake != nil { waker = makeWaker() }
+    }
+
+    /// Whether it takes the launcher to wake the process that has its flow.
+    var isWokenByDeputy: Bool {
+        geteuid() != 0 && owner != geteuid() && (wake?.signal != nil || wake?.thaw == .ownGroup)
     }
 
     /// Whether `user` may see it and act on it.

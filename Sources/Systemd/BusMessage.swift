@@ -42,6 +42,11 @@ struct BusMessage {
         return sd_bus_message_read_basic(message, CChar(UInt8(ascii: "u")), &number) > 0 ? number : nil
     }
 
+    func int32() -> Int32? {
+        var number: Int32 = 0
+        return sd_bus_message_read_basic(message, CChar(UInt8(ascii: "i")), &number) > 0 ? number : nil
+    }
+
     func boolean() -> Bool? {
         var value: CInt = 0
         return sd_bus_message_read_basic(message, CChar(UInt8(ascii: "b")), &value) > 0 ? value != 0 : nil

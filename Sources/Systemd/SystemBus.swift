@@ -80,6 +80,37 @@ final class SystemBus {
         update()
     }
 
+    /// A subscription that ends with this value.
+    @AgentQueue
+    final class Subscription {
+        // sd-bus's own, used on the agent's queue like all of it.
+        private let slot: OpaquePointer
+        private let handler: Handler
+
+        fileprivate init(_ slot: OpaquePointer, _ handler: Handler) { (self.slot, self.handler) = (slot, handler) }
+
+        isolated deinit {
+            sd_bus_slot_unref(slot)
+            handler.owner?.forget(handler)
+        }
+    }
+
+    /// As ``subscribe(_:_:)``, until the end of what is returned; `nil` without a connection.
+    func follow(_ rule: String, _ handler: @escaping @AgentQueue (BusMessage) -> Void) -> Subscription? {
+        guard let bus else { return nil }
+        let handler = Handler(isOnce: false, handler)
+        var slot: OpaquePointer?
+        let result = sd_bus_add_match_async(bus, &slot, rule, busMessageArrived, nil, keep(handler))
+        update()
+        guard result >= 0, let slot else { return nil }
+        return Subscription(slot, handler)
+    }
+
+    fileprivate func forget(_ handler: Handler) {
+        handlers[ObjectIdentifier(handler)] = nil
+        update()
+    }
+
     /// Calls `handler` each time that `service` is started or ends, with whether it is there.
     func followOwner(of service: String, _ handler: @escaping @AgentQueue (Bool) -> Void) {
         subscribe(
@@ -93,18 +124,23 @@ final class SystemBus {
 
     /// Calls a method of `service` and `handler` with its answer, which may be an error: always once, unless the
     /// connection is lost before. A service that does not run is not started for it.
+    ///
+    /// - Parameter fill: writes the arguments that are no strings.
     func call(
         _ service: String, _ path: String, _ interface: String, _ method: String, _ arguments: [String] = [],
+        filling fill: @AgentQueue (BusArguments) -> Void = { _ in },
         _ handler: @escaping @AgentQueue (BusMessage) -> Void
     ) {
         guard let bus else { return }
         var message: OpaquePointer?
-        guard sd_bus_message_new_method_call(bus, &message, service, path, interface, method) >= 0 else { return }
+        guard sd_bus_message_new_method_call(bus, &message, service, path, interface, method) >= 0, let message else {
+            return
+        }
         defer { sd_bus_message_unref(message) }
         sd_bus_message_set_auto_start(message, 0)
-        for argument in arguments {
-            _ = argument.withCString { sd_bus_message_append_basic(message, CChar(UInt8(ascii: "s")), $0) }
-        }
+        let writer = BusArguments(message)
+        for argument in arguments { writer.string(argument) }
+        fill(writer)
         sd_bus_call_async(bus, nil, message, busMessageArrived, keep(Handler(isOnce: true, handler)), 0)
         update()
     }

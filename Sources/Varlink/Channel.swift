@@ -49,6 +49,8 @@ final class Channel {
     }
 
     private var descriptor: OwnedDescriptor?
+    /// Whether somebody has another descriptor of it, so that to close this one alone would end nothing.
+    private var isShared = false
     private var registration: Poller.Registration?
     private var framer: VarlinkFramer
     private var inbox: DescriptorInbox
@@ -108,6 +110,7 @@ final class Channel {
         output = []
         inbox.removeAll()
         framer = VarlinkFramer(limit: framer.limit)
+        if isShared, let number = descriptor?.number { shutdown(number, CInt(SHUT_RDWR)) }
         guard let descriptor = descriptor.take() else { return completion() }
         inbox.close(descriptor, completion)
     }
@@ -137,6 +140,14 @@ final class Channel {
     var hasRoom: Bool { framer.count <= framer.limit }
     /// Whether descriptors wait here for the rest of their message, or for their message's turn.
     var holdsDescriptors: Bool { !inbox.isEmpty }
+
+    /// Another descriptor of the socket, which ends nothing by being open.
+    func duplicateDescriptor() throws(SystemError) -> OwnedDescriptor {
+        guard let number = descriptor?.number else { throw SystemError("asking who is connected", code: ENOTCONN) }
+        let copy = try retryingInterrupts("duplicating a connection") { fcntl(number, F_DUPFD_CLOEXEC, 0) }
+        isShared = true
+        return OwnedDescriptor(copy)
+    }
 
     /// The next message that is complete.
     func next() throws(Ending) -> Incoming? {

@@ -40,6 +40,12 @@ final class CallInProgress {
         descriptors = nil
     }
 
+    /// The connection itself, for the kernel's word on who called.
+    func duplicateConnection() throws(SystemError) -> OwnedDescriptor {
+        guard let connection else { throw SystemError("asking who is connected", code: ENOTCONN) }
+        return try connection.duplicateDescriptor()
+    }
+
     /// A pidfd of the process that called.
     func openPeerProcess() throws(SystemError) -> OwnedDescriptor {
         guard let connection else { throw SystemError("asking who is connected", code: ENOTCONN) }
@@ -148,6 +154,11 @@ public final class VarlinkExchange<M: VarlinkMethod> {
         let progress = progress
         Turns.shared.add(Errand { if !progress.isFinished { work() } }, for: peer.uid, first: isGoingOn)
     }
+
+    /// A descriptor of the connection, as the kernel's word on who is at its other end (`SO_PEERPIDFD`, `SO_PEERCRED`),
+    /// for somebody else to ask. It is not to be read or written. The client is hung up on as ever when the connection
+    /// ends; where this process dies, that is left to whoever has the descriptor then.
+    public func duplicateConnection() throws(SystemError) -> OwnedDescriptor { try progress.duplicateConnection() }
 
     /// Answers, with descriptors that the reply names by their place. Only the first answer counts; the descriptors of
     /// one that goes nowhere are closed.

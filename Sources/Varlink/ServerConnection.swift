@@ -255,6 +255,12 @@ final class ServerConnection: TurnTaker {
         hasRefusedDescriptors = true
     }
 
+    /// Another descriptor of the connection.
+    func duplicateDescriptor() throws(SystemError) -> OwnedDescriptor {
+        guard let channel else { throw SystemError("asking who is connected", code: ENOTCONN) }
+        return try channel.duplicateDescriptor()
+    }
+
     /// A pidfd of the client's process.
     func openPeerProcess() throws(SystemError) -> OwnedDescriptor {
         guard let channel else { throw SystemError("asking who is connected", code: ENOTCONN) }

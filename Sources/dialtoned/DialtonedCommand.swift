@@ -52,6 +52,14 @@ struct DialtonedCommand: ParsableCommand {
     @Flag(name: .long, help: .hidden)
     var launcher = false
 
+    /// What the launcher has systemd begin a program with, which is to begin soon: no command line of ours is parsed
+    /// then.
+    static func main() {
+        let arguments = CommandLine.arguments
+        if arguments.dropFirst().first == "--pass-socket" { Launcher.passSocket(to: Array(arguments.dropFirst(2))) }
+        main(nil)
+    }
+
     func run() throws {
         let options = LaunchOptions(configuration: config, socket: socket, recording: record, logLevel: logLevel)
         if checkConfig { throw ExitCode(Launcher.checkConfiguration(options)) }

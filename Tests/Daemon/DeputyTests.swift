@@ -30,7 +30,7 @@ private final class DeputyBench {
         directory = NSTemporaryDirectory() + "deputy.\(UUID().uuidString.prefix(8))"
         try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
         deputy = Deputy(
-            Activator(bus: "unix:path=/nowhere"), socketPath: "/run/test.sock", Logger(label: "test"),
+            Activator(bus: "unix:path=/nowhere"), socketPath: "\(directory)/agent", Logger(label: "test"),
             load: { _ throws(ConfigurationError) in loaded }, onIdle: {})
         let service = VarlinkService(vendor: "", product: "", version: "", url: "")
         deputy.register(in: service)
@@ -63,6 +63,30 @@ private final class DeputyBench {
     }
 
     func note(_ end: ProgramEnd) { ends.append(end) }
+
+    /// Where the agent would serve.
+    var agentPath: String { "\(directory)/agent" }
+
+    /// This process, as one that connected to a socket of this name: the agent's, if nothing else is said.
+    func visitor(of name: String = "agent") throws -> ProcessHandle {
+        let listener = OwnedDescriptor(socket(AF_UNIX, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0))
+        let client = OwnedDescriptor(socket(AF_UNIX, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0))
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: "\(directory)/\(name)".utf8) }
+        let numbers = (listener.number, client.number)
+        let accepted = withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address -> CInt in
+                let length = socklen_t(MemoryLayout<sockaddr_un>.size)
+                guard bind(numbers.0, address, length) == 0, listen(numbers.0, 1) == 0,
+                    connect(numbers.1, address, length) == 0
+                else { return -1 }
+                return accept(numbers.0, nil, nil)
+            }
+        }
+        try #require(accepted >= 0)
+        return try ProcessHandle(connectedBy: OwnedDescriptor(accepted))
+    }
 
     /// What came of an attempt, in words.
     func wake(
@@ -122,7 +146,7 @@ struct DeputyTests {
         let count = recv(ends[1], &bytes, bytes.count, CInt(MSG_DONTWAIT))
         #expect(
             String(decoding: bytes.prefix(max(count, 0)), as: UTF8.self)
-                == "office 3 41 data,reconnected /run/test.sock\n", "the socket's path is root's word, too")
+                == "office 3 41 data,reconnected \(bench.agentPath)\n", "the socket's path is root's word, too")
     }
 
     @Test func `it does nothing that root has not written down`() async throws {
@@ -204,15 +228,46 @@ struct DeputyTests {
         #expect(box.process.isAlive)
     }
 
-    @Test func `it signals a process of the owner's, by the descriptor that the daemon has`() async throws {
+    @Test func `it signals a process of the owner's that connected to the agent`() async throws {
+        // Without effect on a process that says nothing of it: this one.
         let bench = try DeputyBench([
-            connection("office") { $0.signal = SIGUSR1 }, connection("others", of: 4711) { $0.signal = SIGUSR1 },
+            connection("office") { $0.signal = SIGWINCH }, connection("others", of: 4711) { $0.signal = SIGWINCH },
         ])
+        let visitor = try bench.visitor()
+        #expect(visitor.number == getpid())
+        #expect(try await bench.wake("others", of: 4711, by: .signal, process: visitor).contains("another user's"))
+        #expect(try await bench.wake("office", by: .signal, process: visitor) == "done")
+        // The connection may have ended since.
+        visitor.hangUp()
+        #expect(try await bench.wake("office", by: .signal, process: visitor) == "done")
+    }
+
+    @Test func `a process that never connected to the agent is not signalled, whatever the agent says`() async throws {
+        let bench = try DeputyBench([connection("office") { $0.signal = SIGUSR1 }])
         let box = try Sleeping()
-        #expect(try await bench.wake("others", of: 4711, by: .signal, process: box.process).contains("another user's"))
+        let refusal = "nothing shows that the process took the connection from the agent"
+        #expect(try await bench.wake("office", by: .signal, process: box.process) == refusal)
+        // Nor by a socket of the agent's own making.
+        var ends: [CInt] = [-1, -1]
+        try #require(socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0)
+        defer { close(ends[1]) }
+        let pair = try ProcessHandle(connectedBy: OwnedDescriptor(ends[0]))
+        #expect(try await bench.wake("office", by: .signal, process: pair) == refusal)
+        let elsewhere = try bench.visitor(of: "elsewhere")
+        #expect(try await bench.wake("office", by: .signal, process: elsewhere) == refusal)
         #expect(box.process.isAlive)
-        #expect(try await bench.wake("office", by: .signal, process: box.process) == "done")
-        try await eventually("it got the signal") { box.end == .killed(signal: SIGUSR1) }
+    }
+
+    @Test func `a program that it launched is signalled without having connected`() async throws {
+        let bench = try DeputyBench([
+            connection("office") {
+                script("exec sleep 1000")(&$0)
+                $0.signal = SIGUSR1
+            }
+        ])
+        #expect(try await bench.wake("office", by: .exec) == "launched")
+        #expect(try await bench.wake("office", by: .signal, process: bench.programs[0]) == "done")
+        try await eventually("it got the signal") { bench.ends == [.killed(signal: SIGUSR1)] }
     }
 
     @Test func `a file below a directory that others can write is not root's word`() throws {

@@ -4,6 +4,7 @@ import DialtoneAPI
 import DialtoneClient
 import Foundation
 import LabSupport
+import TestSupport
 import Testing
 
 /// The agent under a real systemd, as it is installed.
@@ -52,6 +53,45 @@ struct BootStories {
         try await traffic.finish()
         await traffic.check(machine)
         #expect(try await machine.property("NRestarts") == "\(Self.kills)")
+        try await machine.turnOff()
+    }
+
+    @Test func `the launcher, confined, has programs run as units of their own, by either way to the socket`()
+        async throws
+    {
+        let machine = try await BootedMachine.boot(
+            configuration: """
+                [[connection]]
+                name = "office"
+                remote = "tcp://127.0.0.1:7001"
+                owner = "nobody"
+                wake = { stdio = true, exec = ["/bin/sh", "-c", "read line; echo office $(id -un) $line"] }
+
+                [[connection]]
+                name = "door"
+                remote = "tcp://127.0.0.1:7002"
+                owner = "nobody"
+                wake = { exec = ["/bin/sh", "-c", "read line <&3; echo $LISTEN_FDNAMES $(id -un) $line >&3"] }
+
+                [[connection]]
+                name = "van"
+                remote = "tcp://127.0.0.1:7003"
+                owner = "nobody"
+                wake = { stdio = true, exec = ["/opt/missing"] }
+                """)
+        let bells = (try await machine.bell(7001), try await machine.bell(7002), try await machine.bell(7003))
+        #expect(try await machine.client.connections().count == 3)
+        #expect(try await bells.0.line(containing: "office").text == "office nobody ring")
+        #expect(try await bells.1.line(containing: "door").text == "door nobody ring")
+        // How they ended is known: one that ended well is not launched again.
+        try await eventually("both flows are parked with a session, and the third client was not woken") {
+            let connections = try await machine.client.connections().filter { $0.name != "van" }
+            let journal = try await machine.run("journalctl", "--unit=dialtone-launcher.service", "--output=cat")
+            return connections.allSatisfy { $0.session == .open && $0.state == .ready } && journal.contains("203/EXEC")
+        }
+        let exposure = try await machine.run("systemd-analyze", "security", "--no-pager", "dialtone-launcher.service")
+        let figure = try #require(exposure.firstMatch(of: /exposure level for dialtone-launcher\.service: (\d+\.\d+)/))
+        #expect(try #require(Double(figure.1)) <= 3, "\(exposure)")
         try await machine.turnOff()
     }
 

@@ -45,10 +45,12 @@ final class BootedMachine: Sendable {
 
     /// Boots a machine and returns when its sockets listen.
     ///
-    /// - Parameter settings: lines of the agent's unit that are of the test alone, for a drop-in.
-    static func boot(_ settings: String = "") async throws -> BootedMachine {
+    /// - Parameters:
+    ///   - settings: lines of the agent's unit that are of the test alone, for a drop-in.
+    ///   - configuration: root's file.
+    static func boot(_ settings: String = "", configuration: String = "") async throws -> BootedMachine {
         let directory = NSTemporaryDirectory() + "dialtone-boot.\(UUID().uuidString.prefix(8))"
-        try install(into: directory, settings)
+        try install(into: directory, settings, configuration)
         let network = try await Namespace.island()
         let libraries = runtimeLibraries()
         let nspawn = try await network.spawn(
@@ -58,8 +60,7 @@ final class BootedMachine: Sendable {
                 "--bind-ro=\(directory)/system:/etc/systemd/system",
                 "--bind-ro=\(directory)/dialtone.sysusers:/etc/sysusers.d/dialtone.conf",
                 "--bind-ro=\(directory)/dialtone.tmpfiles:/etc/tmpfiles.d/dialtone.conf",
-                "--bind-ro=\(directory)/dialtone.toml:/etc/dialtone/dialtone.toml",
-                "--bind-ro=\(directory)/bin:/opt/dialtone",
+                "--bind-ro=\(directory)/bin:/opt/dialtone", "--bind-ro=\(directory)/etc:/etc/dialtone",
             ] + libraries.map { "--bind-ro=\($0)" } + [
                 "--boot", "systemd.firstboot=off", "systemd.show_status=yes", "systemd.unit=dialtone-boot.target",
             ])
@@ -113,6 +114,22 @@ final class BootedMachine: Sendable {
         ])
     }
 
+    /// Answers each connection to a port of the machine with a line, and prints what comes back.
+    func bell(_ port: Int) async throws -> LabProcess {
+        let script = """
+            import socket
+            bell = socket.create_server(("127.0.0.1", \(port)))
+            print("ready", flush=True)
+            while True:
+                client = bell.accept()[0]
+                client.sendall(b"ring\\n")
+                print(client.makefile().readline().strip(), flush=True)
+            """
+        let bell = try await network.spawn(["python3", "-c", script])
+        _ = try await bell.line(containing: "ready")
+        return bell
+    }
+
     /// A property of the agent's service.
     func property(_ name: String) async throws -> String {
         try await run("systemctl", "show", "dialtoned.service", "--property=\(name)", "--value")
@@ -148,26 +165,33 @@ final class BootedMachine: Sendable {
     ]
 
     /// The units as `make install` leaves them, with what the tests need beside.
-    private static func install(into directory: String, _ settings: String) throws {
+    private static func install(into directory: String, _ settings: String, _ configuration: String) throws {
         let files = FileManager.default
         let units = "\(directory)/system"
-        for folder in ["\(units)/dialtoned.service.d", "\(units)/sockets.target.wants", "\(directory)/bin"] {
+        for folder in ["system/dialtoned.service.d", "system/sockets.target.wants", "bin", "etc"].map({
+            "\(directory)/\($0)"
+        }) {
             try files.createDirectory(atPath: folder, withIntermediateDirectories: true)
         }
         let source = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent().appending(path: "systemd")
-        let service = try String(contentsOf: source.appending(path: "dialtoned.service.in"), encoding: .utf8)
-        try write(service.replacingOccurrences(of: "@BINDIR@", with: "/opt/dialtone"), "\(units)/dialtoned.service")
-        for file in ["system/dialtoned.socket", "dialtone.sysusers", "dialtone.tmpfiles"] {
+        for name in ["dialtoned", "dialtone-launcher"] {
+            let service = try String(contentsOf: source.appending(path: "\(name).service.in"), encoding: .utf8)
+            try write(service.replacingOccurrences(of: "@BINDIR@", with: "/opt/dialtone"), "\(units)/\(name).service")
+            try files.createSymbolicLink(
+                atPath: "\(units)/sockets.target.wants/\(name).socket", withDestinationPath: "../\(name).socket")
+        }
+        // The test is in another network than the machine.
+        try write(configuration + LabAgent.admission, "\(directory)/etc/dialtone.toml")
+        chmod("\(directory)/etc/dialtone.toml", 0o644)
+        for file in [
+            "system/dialtoned.socket", "system/dialtone-launcher.socket", "dialtone.sysusers", "dialtone.tmpfiles",
+        ] {
             let name = URL(filePath: file).lastPathComponent
             try files.copyItem(atPath: source.appending(path: name).path, toPath: "\(directory)/\(file)")
         }
         try files.copyItem(atPath: LabAgent.program("dialtoned"), toPath: "\(directory)/bin/dialtoned")
-        try files.createSymbolicLink(
-            atPath: "\(units)/sockets.target.wants/dialtoned.socket", withDestinationPath: "../dialtoned.socket")
         try write(settings, "\(units)/dialtoned.service.d/test.conf")
-        // The test is in another network than the machine.
-        try write(LabAgent.admission, "\(directory)/dialtone.toml")
         // The user and the directories are made by what a machine makes them with at each boot.
         try write(
             "[Unit]\nRequires=sysinit.target sockets.target\nAfter=sysinit.target sockets.target\n",

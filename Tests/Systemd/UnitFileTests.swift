@@ -97,6 +97,17 @@ struct UnitFileTests {
         #expect(exposure <= 1.5, "\(result.output)")
     }
 
+    /// The launcher is root's; what confines it is inherited by no program, since those are units of their own.
+    @Test func theLauncherIsConfined() throws {
+        let installed = try Installation()
+        let result = try installed.run(
+            "systemd-analyze", "security", "--offline=yes", "--no-pager",
+            "\(installed.directory)/dialtone-launcher.service")
+        let overall = try #require(
+            result.output.firstMatch(of: /exposure level for dialtone-launcher\.service: (\d+\.\d+)/))
+        #expect(try #require(Double(overall.1)) <= 3, "\(result.output)")
+    }
+
     @Test func noCoreDumpIsMadeOfWhatHoldsKeys() throws {
         let text = try String(
             contentsOf: Installation.sources.appendingPathComponent("dialtoned.service.in"), encoding: .utf8)

@@ -47,12 +47,23 @@ int activation_start(const struct activation_program *program, int *report);
 // pidfd_open(2), Linux 5.3.
 int activation_open_process(int process);
 
+// A descriptor of the process that connected to a Unix socket, as the kernel noted it then. Before Linux 6.5 it is the one
+// that has its number now.
+int activation_peer_process(int socket);
+
+// Whether a socket is the accepted end of a connection to the socket of this path.
+int activation_was_accepted(int socket, const char *path);
+
 // pidfd_send_signal(2), Linux 5.1. Signal 0 asks whether the process lives.
 int activation_signal(int process_descriptor, int number);
 
 // The number that no other process has had since the start of the machine: that of the descriptor's file, since Linux 6.9
 // gave each process one of its own. 0 where the kernel does not.
 unsigned long long activation_process_identity(int process_descriptor);
+
+// Becomes a program that finds what is the standard input of this process as descriptor 3, and nothing to read. Returns -1
+// with errno where that fails.
+int activation_pass_socket(const char *path, char *const *arguments);
 
 // Opens a file of a control group, whose directory's path may hold no symbolic link (openat2(2), Linux 5.6). -1 with errno;
 // -2 where the directory is none of a control group of version 2.

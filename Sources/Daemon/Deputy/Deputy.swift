@@ -53,7 +53,7 @@ final class Deputy {
                 reasons: parameters.reasons.compactMap { WakeReason(rawValue: $0) })
             epoch = UInt64(clamping: parameters.epoch)
             if let place = parameters.process {
-                process = try? ProcessHandle(try exchange.takeDescriptor(place, parameter: "process"))
+                process = try? ProcessHandle.passed(try exchange.takeDescriptor(place, parameter: "process"))
             } else {
                 process = nil
             }
@@ -157,17 +157,31 @@ final class Deputy {
             return rest()
         }
         if means == .exec, let refusal = refusal(to: name) { return finish(request, .failed(refusal)) }
+        let process = known(request.process, of: name)
+        if process == nil, request.process != nil, wake.targets.takesProcess(for: means) {
+            return finish(request, .failed("nothing shows that the process took the connection from the agent"))
+        }
         if means == .exec { launching.insert(name) }
         let order = WakeOrder(
             request.attempt, wake.targets, connection: name, owner: owner,
             epoch: request.epoch, socketPath: socketPath)
         activator.perform(
-            order, process: request.process, socket: request.socketNumber,
+            order, process: process, socket: request.socketNumber,
             ended: { [self] in ended(name, $0) },
             { [self] outcome in
                 if means == .exec { launching.remove(name) }
                 finish(request, outcome)
             })
+    }
+
+    /// The process, if the kernel says that it connected to the agent, or if it is the program that was launched for
+    /// the connection. An agent that was taken over has any process that it likes, and could have all of an owner's
+    /// signalled.
+    private func known(_ process: ProcessHandle?, of name: String) -> ProcessHandle? {
+        // Nobody signals the service manager, whatever it connected to.
+        guard let process, process.number > 1 else { return nil }
+        let isProgram = running[name]?.process.isSame(as: process) ?? false
+        return isProgram || process.hasConnected(to: socketPath) ? process : nil
     }
 
     /// Why another program is not launched for a connection.
@@ -222,6 +236,17 @@ final class Deputy {
         timer?.cancel()
         guard requests == 0, running.isEmpty else { return }
         timer = Timers.shared.schedule(after: Self.idleTime) { [weak self] in self?.onIdle() }
+    }
+}
+
+extension WakeTargets {
+    /// Whether it is the process itself that is woken.
+    fileprivate func takesProcess(for means: WakeMeans) -> Bool {
+        switch means {
+        case .signal: true
+        case .thaw: thaw == .ownGroup
+        case .event, .unit, .exec: false
+        }
     }
 }
 

@@ -15,9 +15,10 @@ enum DeputyAPI {
         interface org.dialtone.Deputy
 
         # Attempts to wake the client of a connection, which root's files must give to "owner": names are by owner, and
-        # a client of another user may have one of the same name. "process" is the place of a descriptor of the process
-        # that parked it, "fileDescriptor" that of its socket. The reply has a descriptor of the program that was
-        # launched.
+        # a client of another user may have one of the same name. "process" is the place of a descriptor: of the
+        # connection to the agent by which the client took it, from which the kernel tells whose process that is, or of
+        # the program that was launched. "fileDescriptor" is that of its socket. The reply has a descriptor of the
+        # program that was launched.
         method Wake(connection: string, owner: int, means: (signal, thaw, unit, exec), wake: int, attempt: int,
           reasons: []string, epoch: int, process: ?int, fileDescriptor: ?int) -> (process: ?int, number: ?int)
 

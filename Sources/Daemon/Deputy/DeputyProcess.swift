@@ -30,7 +30,8 @@ public enum DeputyProcess {
         let files =
             options.configuration.map { ConfigurationFiles(main: $0) }
             ?? .standard(user: 0) { getenv($0).map { String(cString: $0) } }
-        AgentQueue.async { Serving.shared = Serving(files, sockets, logger) }
+        let daemon = options.socket ?? SocketPath.system
+        AgentQueue.async { Serving.shared = Serving(files, sockets, daemon, logger) }
         while true { pause() }
     }
 
@@ -53,11 +54,23 @@ private final class Serving {
     /// Keeps it alive until the process ends.
     static var shared: Serving?
 
+    /// This program, which passes sockets to units; `nil` where no systemd runs the machine (sd_booted(3)), and
+    /// programs are children of this process.
+    private static var passer: String? {
+        guard access("/run/systemd/system", F_OK) == 0 else { return nil }
+        var path = [CChar](repeating: 0, count: Int(PATH_MAX))
+        let count = readlink("/proc/self/exe", &path, path.count)
+        let text = String(decoding: path.prefix(max(count, 0)).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        // Of one that was replaced while it runs, the new one passes them as well.
+        return text.hasSuffix(" (deleted)") ? String(text.dropLast(10)) : text
+    }
+
     private let deputy: Deputy
     private let server: VarlinkServer
 
-    init(_ files: ConfigurationFiles, _ sockets: [CInt], _ logger: Logger) {
-        deputy = Deputy(Activator(), socketPath: SocketPath.system, logger) { user throws(ConfigurationError) in
+    init(_ files: ConfigurationFiles, _ sockets: [CInt], _ daemon: String, _ logger: Logger) {
+        deputy = Deputy(Activator(programsAsUnitsBy: Self.passer), socketPath: daemon, logger) {
+            user throws(ConfigurationError) in
             if let problem = RootsPath.problem(files.main) { throw ConfigurationError(issues: [problem]) }
             var checks = ConfigurationChecks.daemon
             (checks.daemonUser, checks.isMachineService) = (user, user != 0)

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import CSystemd
+internal import Glibc
+public import Platform
+
+/// Has the service manager run programs, each as a transient unit (`StartTransientUnit`, org.freedesktop.systemd1(5)),
+/// and tells how they ended.
+///
+/// It is connected to the bus while a program runs, and hears of the units of these alone, beside the jobs of all.
+@AgentQueue
+public final class UnitPrograms {
+    /// A program that began: its process, by number, and whether it has ended already and been reaped.
+    public struct Start: Sendable {
+        /// The number of its process.
+        public var process: Int32
+        /// Whether the number may be another's by now.
+        public var isOver: Bool
+    }
+
+    private static let service = "org.freedesktop.systemd1"
+    private static let root = "/org/freedesktop/systemd1"
+    private static let manager = "org.freedesktop.systemd1.Manager"
+    private static let properties = "org.freedesktop.DBus.Properties"
+    /// How long the manager may take over its part, beyond what the program may.
+    private static let patience = Duration.seconds(20)
+
+    @AgentQueue
+    private final class Running {
+        let program: UnitProgram
+        let socket: OwnedDescriptor?
+        var began: (@AgentQueue (Result<Start, UnitManager.Failure>) -> Void)?
+        var ended: (@AgentQueue (UnitProgram.End) -> Void)?
+        var job: String?
+        var endedJobs: [String: String] = [:]
+        var follows: SystemBus.Subscription?
+        var timer: Timers.Timer?
+
+        var unit: String { "\(program.name).service" }
+
+        init(
+            _ program: UnitProgram, _ socket: consuming OwnedDescriptor?,
+            began: @escaping @AgentQueue (Result<Start, UnitManager.Failure>) -> Void,
+            ended: @escaping @AgentQueue (UnitProgram.End) -> Void
+        ) {
+            self.program = program
+            self.socket = socket
+            self.began = began
+            self.ended = ended
+        }
+
+        func write(_ arguments: BusArguments) {
+            arguments.string(unit)
+            arguments.string("fail")
+            arguments.array(of: "(sv)") {
+                switch socket {
+                case .some(let socket): program.write(arguments, socket: socket.number)
+                case .none: program.write(arguments, socket: nil)
+                }
+            }
+            // No unit beside it.
+            arguments.array(of: "(sa(sv))") {}
+        }
+    }
+
+    /// What the manager says of a unit's main process.
+    private struct State {
+        var process: UInt32 = 0
+        var formerProcess: UInt32 = 0
+        /// `CLD_EXITED` and its kin (waitid(2)); 0 while it runs.
+        var code: Int32 = 0
+        var status: Int32 = 0
+
+        var end: UnitProgram.End? {
+            code == 0 ? nil : code == CInt(CLD_EXITED) ? .exited(status) : .killed(status)
+        }
+    }
+
+    private let address: String
+    private var bus: SystemBus?
+    private var isConnected = false
+    private var running: [Running] = []
+
+    /// - Parameter address: where the bus is, in D-Bus's form; `nil` for the system's.
+    public init(address: String? = nil) { self.address = address ?? SystemBus.address }
+
+    /// Runs a program.
+    ///
+    /// - Parameters:
+    ///   - socket: its standard input, and output where it says so; stays the caller's.
+    ///   - began: is called once, later, when it runs, or with what is wrong.
+    ///   - ended: is called once when a program that ran has ended.
+    public func start(
+        _ program: UnitProgram, socket: CInt?,
+        began: @escaping @AgentQueue (Result<Start, UnitManager.Failure>) -> Void,
+        ended: @escaping @AgentQueue (UnitProgram.End) -> Void
+    ) {
+        var copy: OwnedDescriptor?
+        if let socket {
+            let number = fcntl(socket, F_DUPFD_CLOEXEC, 0)
+            guard number >= 0 else {
+                let text = "\(SystemError.last("passing the socket"))"
+                return AgentQueue.async { began(.failure(.init(text: text))) }
+            }
+            copy = OwnedDescriptor(number)
+        }
+        let new = Running(program, copy, began: began, ended: ended)
+        running.append(new)
+        new.timer = Timers.shared.schedule(after: program.startLimit + Self.patience) { [weak self] in
+            self?.fail(new, "the service manager took too long")
+        }
+        if bus == nil { connect() }
+        if isConnected { send(new) }
+    }
+
+    private func connect() {
+        bus = SystemBus(address: address) { [weak self] in
+            guard let self else { return }
+            isConnected = true
+            follow()
+            bus?.call(Self.service, Self.root, Self.manager, "Subscribe") { _ in }
+            for program in running { send(program) }
+        } lost: { [weak self] in
+            self?.lost("the bus is gone")
+        } unreachable: { [weak self] in
+            self?.lost("there is no bus: \($0)")
+        }
+    }
+
+    private func lost(_ reason: String) {
+        isConnected = false
+        for program in running {
+            fail(program, reason)
+            end(program, .unseen)
+        }
+        // Not from within its own call.
+        AgentQueue.async { [weak self] in
+            guard let self, !isConnected else { return }
+            bus = nil
+            if !running.isEmpty { connect() }
+        }
+    }
+
+    private func send(_ program: Running) {
+        bus?.call(Self.service, Self.root, Self.manager, "StartTransientUnit", filling: program.write) {
+            [weak self] message in
+            guard let self else { return }
+            if let text = message.errorText { return fail(program, text) }
+            guard let job = message.string() else { return fail(program, "the service manager named no job") }
+            program.job = job
+            if let result = program.endedJobs[job] { jobEnded(of: program, result) }
+        }
+    }
+
+    private func follow() {
+        bus?.subscribe(
+            "type='signal',sender='\(Self.service)',path='\(Self.root)',interface='\(Self.manager)',member='JobRemoved'"
+        ) { [weak self] message in
+            guard let self, message.uint32() != nil, let job = message.string(), let unit = message.string(),
+                let result = message.string(), let program = running.first(where: { $0.unit == unit })
+            else { return }
+            if program.job == job { jobEnded(of: program, result) } else { program.endedJobs[job] = result }
+        }
+    }
+
+    private func jobEnded(of program: Running, _ result: String) {
+        guard program.began != nil else { return }
+        // Before it is looked at, so that no change is missed in between.
+        program.follows = bus?.follow(
+            """
+            type='signal',sender='\(Self.service)',path='\(Self.path(of: program.unit))',\
+            interface='\(Self.properties)',member='PropertiesChanged'
+            """
+        ) { [weak self] _ in self?.look(at: program) }
+        look(at: program) { [weak self] state in
+            if result == "done" { self?.begin(program, state) } else { self?.fail(program, Self.text(result, state)) }
+        }
+    }
+
+    private func begin(_ program: Running, _ state: State) {
+        guard state.end != nil || state.process != 0 else { return fail(program, "systemd tells of no process of it") }
+        let began = program.began.take()
+        program.timer?.cancel()
+        let process = Int32(clamping: state.end == nil ? state.process : state.formerProcess)
+        began?(.success(Start(process: process, isOver: state.end != nil)))
+        if let end = state.end { self.end(program, end) }
+    }
+
+    /// What a start failed of. The manager's own statuses are those of systemd.exec(5), "Process Exit Codes".
+    private static func text(_ result: String, _ state: State) -> String {
+        switch state.status {
+        case 203: "systemd could not run the program (203/EXEC); see its journal"
+        case 216, 217: "systemd could not become its user (\(state.status)); see its journal"
+        case 200...245: "systemd could not begin it (status \(state.status) of systemd.exec(5)); see its journal"
+        default: "the start of its unit ended as \"\(result)\""
+        }
+    }
+
+    private func look(at program: Running) {
+        guard program.began == nil else { return }
+        look(at: program) { [weak self] state in
+            if let end = state.end { self?.end(program, end) }
+        }
+    }
+
+    private func look(at program: Running, _ completion: @escaping @AgentQueue (State) -> Void) {
+        let types = ["MainPID": "u", "ExecMainPID": "u", "ExecMainCode": "i", "ExecMainStatus": "i"]
+        bus?.call(
+            Self.service, Self.path(of: program.unit), Self.properties, "GetAll", ["org.freedesktop.systemd1.Service"]
+        ) { message in
+            var state = State()
+            message.forEachProperty(types) { name in
+                switch name {
+                case "MainPID": state.process = message.uint32() ?? 0
+                case "ExecMainPID": state.formerProcess = message.uint32() ?? 0
+                case "ExecMainCode": state.code = message.int32() ?? 0
+                default: state.status = message.int32() ?? 0
+                }
+            }
+            completion(state)
+        }
+    }
+
+    private static func path(of unit: String) -> String {
+        var path: UnsafeMutablePointer<CChar>?
+        guard sd_bus_path_encode("\(root)/unit", unit, &path) >= 0, let path else { return root }
+        defer { free(path) }
+        return String(cString: path)
+    }
+
+    private func fail(_ program: Running, _ reason: String) {
+        guard let began = program.began.take() else { return }
+        program.ended = nil
+        // One that begins too late is not to run beside the next.
+        bus?.call(Self.service, Self.root, Self.manager, "StopUnit", [program.unit, "replace"]) { _ in }
+        letGo(program)
+        AgentQueue.async { began(.failure(.init(text: reason))) }
+    }
+
+    private func end(_ program: Running, _ end: UnitProgram.End) {
+        guard let ended = program.ended.take() else { return }
+        letGo(program)
+        AgentQueue.async { ended(end) }
+    }
+
+    private func letGo(_ program: Running) {
+        program.timer?.cancel()
+        program.follows = nil
+        running.removeAll { $0 === program }
+        bus?.call(Self.service, Self.root, Self.manager, "UnrefUnit", [program.unit]) { _ in }
+        // Not from within a message of its own; and what was just said is to be sent.
+        _ = Timers.shared.schedule(after: .seconds(1)) { [weak self] in
+            guard let self, running.isEmpty else { return }
+            isConnected = false
+            bus = nil
+        }
+    }
+}
