@@ -106,6 +106,9 @@ final class ConnectionRegistry {
     private var observers: [@AgentQueue (RecordedEvent) -> Void] = []
 
     private var connections: OrderedDictionary<ConnectionKey, RegisteredConnection> = [:]
+    /// The same by owner: what one user asks for must not cost by what all users have.
+    private var connectionsByOwner: [UInt32: OrderedDictionary<String, RegisteredConnection>] = [:]
+    private let presence = PresenceReview()
     private var quota: Quota
     let context: DialerContext
     let continuity: Continuity?
@@ -148,7 +151,11 @@ final class ConnectionRegistry {
 
     /// The connections that `user` may see, in the order in which they were opened.
     func visible(to user: UInt32) -> [RegisteredConnection] {
-        connections.values.filter { $0.isVisible(to: user) }
+        user == 0 ? Array(connections.values) : Array(owned(by: user))
+    }
+
+    private func owned(by user: UInt32) -> OrderedDictionary<String, RegisteredConnection>.Values {
+        (connectionsByOwner[user] ?? [:]).values
     }
 
     /// How many connections there are.
@@ -181,7 +188,7 @@ final class ConnectionRegistry {
         guard connections[key] == nil else { throw .nameTaken }
         // What a file names is the administrator's word, and counts against nobody.
         if origin == .client, !quota.take(for: owner) {
-            for connection in connections.values where connection.owner == owner { forgetIfOver(connection) }
+            for connection in owned(by: owner) { forgetIfOver(connection) }
             if !quota.take(for: owner) { throw .quotaExceeded(limit: quota.limit) }
         }
         return enter(name, wake: wake, owner: owner, origin: origin, given: parameters)
@@ -204,6 +211,7 @@ final class ConnectionRegistry {
             AgentQueue.async { self?.forgetIfOver(connection) }
         }
         connections[connection.key] = connection
+        connectionsByOwner[owner, default: [:]][name] = connection
         journal.connectionCame(of: owner)
         return connection
     }
@@ -293,9 +301,11 @@ final class ConnectionRegistry {
         writeDown(connection)
     }
 
-    /// Subscribers came or went.
-    func subscriptionsChanged() {
-        for connection in connections.values { connection.subscriptionsChanged() }
+    /// Subscribers of `user` came or went: that concerns the wakes of this user's clients and nobody else's.
+    func subscriptionsChanged(of user: UInt32) {
+        presence.begin(for: user) { [weak self] in
+            self?.owned(by: user).filter { $0.standingWake != nil } ?? []
+        }
     }
 
     /// Makes the connections of the configuration those of `wanted`: new ones are opened, missing ones closed, changed
@@ -386,6 +396,8 @@ final class ConnectionRegistry {
     private func remove(_ connection: RegisteredConnection, because reason: StatusReason = .closeRequested) {
         connection.close(because: reason)
         connections[connection.key] = nil
+        connectionsByOwner[connection.owner]?[connection.name] = nil
+        if connectionsByOwner[connection.owner]?.isEmpty == true { connectionsByOwner[connection.owner] = nil }
         continuity?.write([.removed(connection.key)])
         if connection.origin == .client { quota.giveBack(for: connection.owner) }
         journal.connectionWent(of: connection.owner)

@@ -14,7 +14,8 @@ final class ConnectionsService {
     private let registry: ConnectionRegistry
     private let boundary: NetworkBoundary
     private var subscriptions: Quota
-    private var subscribers: [ObjectIdentifier: ConnectionSubscription] = [:]
+    /// By user: an event concerns its owner's and root's.
+    private var subscribers: [UInt32: [ObjectIdentifier: ConnectionSubscription]] = [:]
     /// The message of the event told last: a thousand subscribers get the same bytes.
     private var encoded: (sequence: UInt64, message: VarlinkMessage)?
 
@@ -24,8 +25,11 @@ final class ConnectionsService {
         self.registry = registry
         self.boundary = boundary
         subscriptions = Quota(limit: subscriptionsPerUser)
-        registry.onEvent { [unowned self] _ in
-            for subscriber in subscribers.values { subscriber.wake() }
+        registry.onEvent { [unowned self] event in
+            let sequence = registry.journal.latest
+            for user in event.owner == 0 ? [0] : [event.owner, 0] {
+                for subscriber in subscribers[user, default: [:]].values { subscriber.wake(for: sequence) }
+            }
         }
     }
 
@@ -69,7 +73,7 @@ final class ConnectionsService {
     }
 
     /// Whether a subscriber is still to be told of an event.
-    var isBehind: Bool { subscribers.values.contains(where: \.isBehind) }
+    var isBehind: Bool { subscribers.values.contains { $0.values.contains(where: \.isBehind) } }
 
     private func list(_ listing: ConnectionListing, _ exchange: VarlinkExchange<ConnectionsAPI.List>) {
         var more = listing
@@ -105,15 +109,16 @@ final class ConnectionsService {
             throw VarlinkFailure(ConnectionsAPI.QuotaExceeded(limit: subscriptions.limit))
         }
         let subscription = ConnectionSubscription(of: self, stream, filter, after: after)
-        subscribers[ObjectIdentifier(subscription)] = subscription
-        registry.subscriptionsChanged()
+        subscribers[user, default: [:]][ObjectIdentifier(subscription)] = subscription
+        registry.subscriptionsChanged(of: user)
         return subscription
     }
 
     fileprivate func ended(_ subscription: ConnectionSubscription, of user: UInt32) {
-        subscribers[ObjectIdentifier(subscription)] = nil
+        subscribers[user]?[ObjectIdentifier(subscription)] = nil
+        if subscribers[user]?.isEmpty == true { subscribers[user] = nil }
         subscriptions.giveBack(for: user)
-        registry.subscriptionsChanged()
+        registry.subscriptionsChanged(of: user)
     }
 
     /// Whether somebody of its owner's watches a connection who may be its client.
@@ -123,7 +128,7 @@ final class ConnectionsService {
     ///   is not waited for.
     func isWatched(_ connection: RegisteredConnection, by process: ProcessHandle?) -> Bool {
         let client = process.flatMap { $0.isAlive ? $0 : nil }
-        return subscribers.values.contains { $0.may(be: client, of: connection) }
+        return subscribers[connection.owner, default: [:]].values.contains { $0.may(be: client, of: connection) }
     }
 
     // MARK: What subscriptions are made of
@@ -162,6 +167,8 @@ private final class ConnectionSubscription: VarlinkSubscription {
     private var cursor: UInt64?
     /// What is told of all connections, while it is made.
     private var state: (kind: ConnectionsAPI.Monitor.Reply.Kind, sequence: UInt64, listing: ConnectionListing)?
+    /// Whether everything was told that it may see. Then it hears of nothing before the next event that it may see.
+    private var isUpToDate = false
 
     init(of service: ConnectionsService, _ stream: VarlinkStream, _ filter: ConnectionFilter, after: UInt64?) {
         self.service = service
@@ -170,7 +177,10 @@ private final class ConnectionSubscription: VarlinkSubscription {
         cursor = after
     }
 
-    func wake() {
+    /// An event happened that the subscriber's user may see.
+    func wake(for sequence: UInt64) {
+        // What happened in between is others', and may be gone from the journal: that is no gap.
+        if isUpToDate { (cursor, isUpToDate) = (sequence - 1, false) }
         stream.wake()
     }
 
@@ -180,8 +190,7 @@ private final class ConnectionSubscription: VarlinkSubscription {
         while true {
             switch service.continuation(after: cursor, for: stream.peer.uid) {
             case .upToDate:
-                // Others' events are no loss when they are dropped.
-                self.cursor = service.latest
+                (self.cursor, isUpToDate) = (service.latest, true)
                 return nil
             case .gap:
                 return tell(.gap)
@@ -195,12 +204,7 @@ private final class ConnectionSubscription: VarlinkSubscription {
     }
 
     /// Whether the journal has something that was not looked at yet.
-    var isBehind: Bool {
-        guard let cursor, case .upToDate = service.continuation(after: cursor, for: stream.peer.uid) else {
-            return true
-        }
-        return false
-    }
+    var isBehind: Bool { !isUpToDate }
 
     func ended() {
         service.ended(self, of: stream.peer.uid)

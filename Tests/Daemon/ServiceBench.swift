@@ -59,6 +59,7 @@ private func plainSocketPair(_ pair: inout (CInt, CInt)) -> CInt {
 @AgentQueue
 final class ServiceBench {
     let network = FakeNetwork()
+    let wakes = WakeContext()
     let registry: ConnectionRegistry
     let connections: ConnectionsService
     let paths: NetworkService
@@ -73,7 +74,7 @@ final class ServiceBench {
         history: History? = nil
     ) {
         registry = ConnectionRegistry(
-            DialerContext(paths: network, names: network), connectionsPerUser: connectionsPerUser)
+            DialerContext(paths: network, names: network), wakes, connectionsPerUser: connectionsPerUser)
         connections = ConnectionsService(registry, subscriptionsPerUser: subscriptionsPerUser)
         paths = NetworkService(.shared, subscriptionsPerUser: subscriptionsPerUser)
         let history = history ?? History(state, Logger(label: "test"))

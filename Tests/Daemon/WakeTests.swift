@@ -121,7 +121,7 @@ struct WakeTests {
         #expect(bench.story == ["began data", "attempted event"])
         // Whoever watched was not the client.
         bench.wakes.isWatched = { _, _ in false }
-        bench.bench.registry.subscriptionsChanged()
+        bench.bench.registry.subscriptionsChanged(of: thisUser.user)
         try await eventually("all of it is read") {
             (try? String(contentsOfFile: file, encoding: .utf8)) == "flow1 1\nflow2 2\nflow3 3\n"
         }
@@ -143,7 +143,7 @@ struct WakeTests {
         try await bench.ready(2)
         try await bench.tells("began data", "attempted event", "joined data,reconnected")
         bench.wakes.isWatched = { _, _ in false }
-        bench.bench.registry.subscriptionsChanged()
+        bench.bench.registry.subscriptionsChanged(of: thisUser.user)
         try await eventually("it is launched for the new flow, with nothing on it") {
             bench.story.suffix(3) == ["began reconnected", "attempted exec", "acknowledged reconnected"]
         }

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DialtoneAPI
+import Platform
+import Supervisor
+import TestSupport
+import Testing
+
+@testable import Daemon
+
+/// What one user does costs by what that user has, and not by what the others have.
+@Suite("Users beside each other", .timeLimit(.minutes(5))) @AgentQueue
+struct NeighbourTests {
+    /// Opens connections whose clients are to keep them alive, and are being woken for it.
+    private func standingWakes(_ count: Int, of user: UInt32, in bench: ServiceBench) throws -> [RegisteredConnection] {
+        for number in 1...count {
+            let policy = ConnectionPolicy(remote: try Remote("tcp://192.0.2.7:\(number)"))
+            _ = try bench.registry.open("c\(number)", policy, owner: user, origin: .client)
+        }
+        let connections = bench.registry.visible(to: user)
+        for connection in connections { connection.callClient() }
+        try #require(connections.allSatisfy { $0.standingWake != nil })
+        return connections
+    }
+
+    @Test func `a monitor is no work for another user's standing wakes`() async throws {
+        let bench = ServiceBench()
+        var looks = 0
+        bench.wakes.isWatched = { _, _ in
+            looks += 1
+            return true
+        }
+        _ = try standingWakes(20, of: Client.nobodysNumber, in: bench)
+        looks = 0
+        for _ in 1...3 {
+            let client = try bench.client()
+            _ = try await client.monitor().one()
+            try await bench.hangUp(client)
+        }
+        #expect(looks == 0, "root's monitors are not of nobody's clients")
+    }
+
+    @Test func `those of one's own are looked at in steps, once for many monitors`() async throws {
+        let bench = ServiceBench()
+        var looks = 0
+        bench.wakes.isWatched = { _, _ in
+            looks += 1
+            return true
+        }
+        _ = try standingWakes(20, of: 1000, in: bench)
+        looks = 0
+        for _ in 1...50 { bench.registry.subscriptionsChanged(of: 1000) }
+        #expect(looks == 0, "nothing in the turn of the one who asks")
+        // As many turns as the reviews take, and some more.
+        let most = await mostInATurn(of: 20) { looks }
+        #expect(most == PresenceReview.wakesPerTurn)
+        #expect(looks == 40, "one review for the first monitor, and one for all that came while it went on")
+    }
+
+    @Test(.enabled(if: Client.obstacle == nil, Client.obstacle))
+    func `an event is no work for subscribers who may not see it, and makes no gap for them`() async throws {
+        let bench = ServiceBench()
+        try await bench.open("roots")
+        try await bench.open("own", for: .nobody)
+        let monitor = try bench.client(.nobody).monitor()
+        let snapshot = try await monitor.one()
+        #expect(snapshot.connections.map(\.name) == ["own"])
+        try await eventually("all is told") { !bench.connections.isBehind }
+        for _ in 1...1500 {
+            bench.registry.visible(to: 0).first { $0.name == "roots" }?.change(to: policy(number: 1), wake: nil)
+            bench.registry.visible(to: 0).first { $0.name == "roots" }?.change(to: policy(number: 2), wake: nil)
+        }
+        #expect(!bench.connections.isBehind, "nobody's subscriber has nothing to look at")
+        bench.network.change()
+        let event = try await monitor.one()
+        #expect(event.kind == .change)
+        #expect(event.connections.map(\.name) == ["own"])
+        #expect(event.sequence > snapshot.sequence + 2000, "the journal has forgotten what was in between")
+    }
+
+    /// By how much a figure grows at most from one turn of the queue to the next. The turns are this one's and another's,
+    /// one after the other.
+    private func mostInATurn(of turns: Int, _ figure: @escaping @AgentQueue () -> Int) async -> Int {
+        await withCheckedContinuation { done in
+            var (last, most) = (figure(), 0)
+            func look(_ left: Int) {
+                most = max(most, figure() - last)
+                last = figure()
+                if left == 0 { return done.resume(returning: most) }
+                AgentQueue.async { look(left - 1) }
+            }
+            AgentQueue.async { look(turns) }
+        }
+    }
+
+    private func policy(number: Int) -> ConnectionPolicy {
+        guard let remote = try? Remote("tcp://192.0.2.7:\(number)") else { preconditionFailure("a remote") }
+        return ConnectionPolicy(remote: remote)
+    }
+}
