@@ -48,7 +48,14 @@ final class Agent {
         intervals = KeptIntervals(state, logger)
         history = History(state, logger)
         let context = DialerContext(
-            paths: system, names: system, intervals: intervals.learner, store: continuity?.store)
+            paths: system, names: system, intervals: intervals.learners, store: continuity?.store)
+        engine.mayAsk = { [weak context] user in
+            guard let context else { return true }
+            // A name has two questions, for the addresses of each family.
+            let (account, now) = (Account(of: user), BootClock.now())
+            let mayAsk = context.budget.ask(for: account, isPartOfDial: false, now: now)
+            return mayAsk && context.budget.ask(for: account, isPartOfDial: true, now: now)
+        }
         let wakes = WakeContext()
         self.wakes = wakes
         registry = ConnectionRegistry(

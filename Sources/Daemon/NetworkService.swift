@@ -61,7 +61,7 @@ final class NetworkService {
         }
         let question = try question(about: parameters.target, for: exchange.peer)
         let key = ObjectIdentifier(exchange)
-        pending[key] = engine.observe(question) { [unowned self] path, _ in
+        pending[key] = engine.observe(question, for: exchange.peer.uid) { [unowned self] path, _ in
             exchange.reply(.init(path: .init(path)))
             pending.removeValue(forKey: key)?.cancel()
         }
@@ -90,8 +90,10 @@ final class NetworkService {
         // Set first: for an address the answer comes before the call returns.
         exchange.onCancel = { [unowned self] in inspections.removeValue(forKey: key)?.cancel() }
         var isAnswered = false
-        let user = packetUser(of: exchange.peer)
-        let inspection = engine.inspect(target, user: user, without: interface, inTurn: { exchange.inTurn($0) }) {
+        let (user, caller) = (packetUser(of: exchange.peer), exchange.peer.uid)
+        let inspection = engine.inspect(
+            target, user: user, without: interface, for: caller, inTurn: { exchange.inTurn($0) }
+        ) {
             [unowned self] result in
             isAnswered = true
             inspections[key] = nil
@@ -145,7 +147,7 @@ private final class PathMonitorSubscription: VarlinkSubscription {
     ) {
         self.stream = stream
         self.onEnd = onEnd
-        observation = engine.observe(question) { [weak self] path, _ in
+        observation = engine.observe(question, for: stream.peer.uid) { [weak self] path, _ in
             self?.latest = path
             self?.stream.wake()
         }

@@ -117,7 +117,7 @@ final class RegisteredConnection {
 
     /// Makes its driver, which is not at work yet.
     func makeDriver(_ policy: ConnectionPolicy, _ context: DialerContext) -> ConnectionDriver {
-        let driver = ConnectionDriver(policy: policy, context: context, observer: self)
+        let driver = ConnectionDriver(policy: policy, account: account, context: context, observer: self)
         driver.label = ConnectionLabel(name: name, user: owner)
         self.driver = driver
         return driver

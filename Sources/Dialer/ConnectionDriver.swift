@@ -25,6 +25,10 @@ public struct ConnectionLabel: Hashable, Sendable {
 public final class ConnectionDriver {
     private var machine: ConnectionStateMachine
     let context: DialerContext
+    private let account: Account
+    /// The turn to dial that it waits for, and whether the first attempt after one is paid for.
+    private var turn: NetworkBudget.WaitingTurn?
+    private var hasPaidAttempt = false
     private unowned let observer: any ConnectionObserver
     /// The sockets that are open, by epoch: one that stands, and those that race to take its place.
     var flows: [UInt64: Flow] = [:]
@@ -32,7 +36,8 @@ public final class ConnectionDriver {
     private var observation: (any Ongoing)?
     private var flowObservation: (any Ongoing)?
     private var queries: [UInt64: any Ongoing] = [:]
-    private(set) lazy var keeper = FlowKeeper(context.wakes, context.intervals, owner: self)
+    private(set) lazy var keeper = FlowKeeper(
+        context.wakes, context.intervals.learner(of: account.user), owner: self)
     /// The opening exchanges that are played, by epoch.
     private var openings: [UInt64: OpeningPlayer] = [:]
     /// TLS sessions that the next flow may take up again. Only a connection with TLS makes it.
@@ -52,9 +57,15 @@ public final class ConnectionDriver {
     public var label: ConnectionLabel?
 
     /// A connection that is not at work yet. The observer outlives the connection.
-    public init(policy: ConnectionPolicy, context: DialerContext, observer: any ConnectionObserver) {
+    ///
+    /// - Parameter account: who answers for it.
+    public init(
+        policy: ConnectionPolicy, account: Account = .administrator, context: DialerContext,
+        observer: any ConnectionObserver
+    ) {
         machine = ConnectionStateMachine(policy: policy, now: BootClock.now())
         self.context = context
+        self.account = account
         self.observer = observer
     }
 
@@ -227,21 +238,37 @@ public final class ConnectionDriver {
 
     private func step(_ input: ConnectionInput) {
         var random = SystemRandomNumberGenerator()
-        for action in machine.process(input, now: BootClock.now(), using: &random) { run(action) }
+        let now = BootClock.now()
+        let offered = turn ?? context.budget.nextTurn(of: account, now: now)
+        let actions = machine.process(input, now: now, dialsFrom: offered.at, using: &random)
+        noteTurn(offered, now)
+        for action in actions { run(action) }
         guard case .flowPathChanged(let epoch, _) = input, machine.policy.heartbeat?.adapts == true else { return }
         keeper.found(network(of: machine.status), of: epoch)
+    }
+
+    /// Takes the turn that the machine decided to wait for, or that it has waited for.
+    private func noteTurn(_ offered: NetworkBudget.WaitingTurn, _ now: Duration) {
+        switch machine.awaitedTurn {
+        case nil:
+            if turn.take() != nil { hasPaidAttempt = true }
+        case offered.at where turn == nil && offered.isPaid:
+            context.budget.take(offered, for: account, now: now)
+            turn = offered
+        case .some: break
+        }
     }
 
     private func run(_ action: ConnectionAction) {
         switch action {
         case .observePath(let target):
             observation?.cancel()
-            observation = context.paths.observePath(to: target) { self.process(.pathChanged($0)) }
+            observation = context.paths.observePath(to: target, for: account) { self.process(.pathChanged($0)) }
         case .stopObservingPath:
             observation?.cancel()
             observation = nil
         case .observeFlowPath(let epoch, let target):
-            flowObservation = context.paths.observePath(to: target) {
+            flowObservation = context.paths.observePath(to: target, for: account) {
                 self.process(.flowPathChanged(epoch: epoch, $0))
             }
         case .stopObservingFlowPath:
@@ -321,6 +348,9 @@ public final class ConnectionDriver {
     }
 
     private func ask(_ question: NameQuestion, _ number: UInt64) {
+        guard context.budget.ask(for: account, isPartOfDial: true, now: BootClock.now()) else {
+            return process(.resolutionFailed(query: number, .heldBack))
+        }
         queries[number] = context.names.ask(question, for: machine.policy.target) { result in
             self.queries[number] = nil
             switch result {
@@ -331,6 +361,13 @@ public final class ConnectionDriver {
     }
 
     private func open(_ request: FlowRequest) {
+        let isPaid = hasPaidAttempt
+        hasPaidAttempt = false
+        if let held = context.budget.attempt(
+            at: request.remote, for: account, isPaid: isPaid, now: BootClock.now())
+        {
+            return process(.dialFailed(epoch: request.epoch, .heldBack(held)))
+        }
         do throws(FlowFailure) {
             flows[request.epoch] = try Flow(request, owner: self, secure: try securing(request.tls))
         } catch {

@@ -16,8 +16,10 @@ public protocol Ongoing: AnyObject {
 @AgentQueue
 public protocol PathSource: AnyObject {
     /// Calls `handler` with the path to `target` as it is now, within this call or soon after, and with each later one,
-    /// until what is returned is cancelled.
-    func observePath(to target: Target, _ handler: @escaping @AgentQueue (Path) -> Void) -> any Ongoing
+    /// until what is returned is cancelled. What must be asked for it counts against `account`.
+    func observePath(
+        to target: Target, for account: Account, _ handler: @escaping @AgentQueue (Path) -> Void
+    ) -> any Ongoing
 
     /// The network that a path leads through; `nil` for one that could not be known again. Meant for now and then: it
     /// may ask the kernel.
@@ -56,10 +58,12 @@ public final class DialerContext {
     public let paths: any PathSource
     /// Where they learn the addresses of a name.
     public let names: any NameSource
-    /// What their keepalives have learned of the networks.
-    public let intervals: IntervalLearner
+    /// What their keepalives have learned of the networks, by user.
+    public let intervals: IntervalLearners
     /// Where their flows outlive the process; `nil` where they end with it.
     public let store: (any FlowStore)?
+    /// What the users have caused on the network.
+    public var budget = NetworkBudget()
     /// When the keepalives of all of them are sent.
     let wakes = WakeSchedule()
     /// The trust and the certificates that connections with TLS share.
@@ -67,7 +71,7 @@ public final class DialerContext {
 
     /// The surroundings of connections.
     public init(
-        paths: any PathSource, names: any NameSource, intervals: IntervalLearner = IntervalLearner(),
+        paths: any PathSource, names: any NameSource, intervals: IntervalLearners = IntervalLearners(),
         store: (any FlowStore)? = nil
     ) {
         self.paths = paths

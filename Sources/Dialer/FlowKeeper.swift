@@ -388,8 +388,9 @@ extension StatusReason {
     fileprivate var isServersEnding: Bool {
         switch self {
         case .remoteClosed, .flowFailed(.reset): true
-        case .opened, .noPath, .pathAvailable, .pathMoved, .retryDue, .dialledTooOften, .serverAsked, .resolutionFailed,
-            .dialFailed, .connected, .replaced, .resumed, .unanswered, .unverified, .verified, .flowFailed,
+        case .opened, .noPath, .pathAvailable, .pathMoved, .retryDue, .dialledTooOften, .awaitsTurn, .serverAsked,
+            .resolutionFailed, .dialFailed, .connected, .replaced, .resumed, .unanswered, .unverified, .verified,
+            .flowFailed,
             .localAddressRemoved, .adopted, .restarted, .taken, .parked, .arrived, .clientGone, .sessionOpened,
             .openingFailed, .redialRequested, .policyChanged, .closeRequested, .nameConfigured:
             false

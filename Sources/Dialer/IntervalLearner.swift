@@ -1,31 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import Platform
+internal import Platform
 internal import Supervisor
 
-/// What the keepalives of all connections have taught of the networks: an ``AdaptiveInterval`` that they share, and who
-/// of them tries a longer interval.
+/// What the keepalives of one user's connections have taught of the networks: an ``AdaptiveInterval`` that they share,
+/// and who of them tries a longer interval.
 @AgentQueue
-public final class IntervalLearner {
+final class IntervalLearner {
     /// A flow of some keeper.
     struct FlowID: Hashable {
         let keeper: ObjectIdentifier
         let epoch: UInt64
     }
 
-    private var learned: AdaptiveInterval
+    private(set) var learned: AdaptiveInterval
     /// The one flow of a network that tries a longer interval than the others.
     private var scouts: [NetworkIdentity: FlowID] = [:]
     private var users: [FlowID: FlowKeeper] = [:]
 
     /// Called when something was learned that is worth keeping. It says nothing of how often.
-    public var onLesson: (@AgentQueue () -> Void)?
+    var onLesson: (@AgentQueue () -> Void)?
 
-    /// A learner that knows what stands in ``text`` of an earlier one.
-    public nonisolated init(text: String = "") { learned = AdaptiveInterval(text: text) }
-
-    /// All that was learned, to be kept (``AdaptiveInterval/text``).
-    public var text: String { learned.text }
+    /// A learner that knows what an earlier one had learned.
+    nonisolated init(_ learned: AdaptiveInterval = AdaptiveInterval()) { self.learned = learned }
 
     // MARK: - For keepers
 

@@ -29,9 +29,9 @@ package final class SystemNetwork {
 extension SystemNetwork: PathSource {
     /// The kernel's verdict on the target, now and at each change.
     package func observePath(
-        to target: Target, _ handler: @escaping @AgentQueue (Path) -> Void
+        to target: Target, for account: Account, _ handler: @escaping @AgentQueue (Path) -> Void
     ) -> any Ongoing {
-        engine.observe(.host(target)) { path, _ in handler(path) }
+        engine.observe(.host(target), for: account.isLimited ? account.user : nil) { path, _ in handler(path) }
     }
 
     /// The network by its gateway's entry in the kernel's neighbour table.

@@ -1,36 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// Lets a burst through and then one for each ``refill``: what paces work in a storm without a delay in a calm.
-public struct TokenBucket: Sendable {
+///
+/// Kept as one instant (GCRA, ITU-T I.371), so that what is taken beyond what there is can be owed.
+public struct TokenBucket: Hashable, Sendable {
     /// How many tokens there are at most.
     public let burst: Int
     /// The time in which one comes back.
     public let refill: Duration
 
-    private var tokens: Int
-    private var lastRefill: Duration
+    /// When the bucket is full again; in the past where it is.
+    private var fullAt: Duration
 
     /// A full bucket.
     public init(burst: Int, refill: Duration, now: Duration) {
         self.burst = burst
         self.refill = refill
-        tokens = burst
-        lastRefill = now
+        fullAt = now
     }
+
+    /// From when on there is a token.
+    public var earliest: Duration { fullAt - refill * (burst - 1) }
+
+    /// Whether nothing is known of it that a new one would not know.
+    public func isFull(now: Duration) -> Bool { fullAt <= now }
 
     /// Takes a token; where there is none, takes nothing and returns when the next one comes.
     public mutating func take(now: Duration) -> Duration? {
-        // The clock of this boot, by an interval of the program: far from any number that is none.
-        let earned = Int((now - lastRefill) / refill)
-        if tokens + earned >= burst {
-            tokens = burst
-            lastRefill = now
-        } else {
-            tokens += earned
-            lastRefill += refill * earned
-        }
-        guard tokens > 0 else { return lastRefill + refill }
-        tokens -= 1
+        guard now >= earliest else { return earliest }
+        spend(now: now)
         return nil
     }
+
+    /// Takes a token, there or not. What is missing is owed: the next one comes later by as much.
+    public mutating func spend(now: Duration) { fullAt = max(now, fullAt) + refill }
 }

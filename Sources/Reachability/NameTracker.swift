@@ -33,6 +33,7 @@ final class NameTracker {
 
     private let name: String
     private let resolver: Resolver
+    private let mayAsk: @AgentQueue () -> Bool
     private let changed: @AgentQueue () -> Void
     private let patienceLimit: Duration
     private var record: NameRecord
@@ -40,12 +41,18 @@ final class NameTracker {
     private var unanswered = 0
     private var patience: Timers.Timer?
     private var refresh: Timers.Timer?
+    /// Whether the last question was not asked, since nobody who wants to know may ask now.
+    private var isHeldBack = false
 
-    /// Begins to resolve `name`; `changed` is called when its state differs.
+    /// Begins to resolve `name`; `changed` is called when its state differs, and `mayAsk` before each question to the
+    /// name servers: where it says no, the name is as one that nobody could say anything about, and asked for again as
+    /// such.
     init(
         _ name: String, by resolver: Resolver, record: NameRecord = NameRecord(),
-        patience: Duration = otherFamilyPatience, changed: @escaping @AgentQueue () -> Void
+        patience: Duration = otherFamilyPatience, mayAsk: @escaping @AgentQueue () -> Bool = { true },
+        changed: @escaping @AgentQueue () -> Void
     ) {
+        self.mayAsk = mayAsk
         patienceLimit = patience
         self.name = name
         self.record = record
@@ -68,6 +75,11 @@ final class NameTracker {
         resolve()
     }
 
+    /// Somebody else wants to know, who may be allowed to ask.
+    func askIfHeldBack() {
+        if isHeldBack { resolve() }
+    }
+
     /// Takes down what somebody else was told about the name.
     func overheard(_ answer: Result<Resolution, ResolutionError>, for family: IPAddress.Family) {
         guard query == nil, record.take(answer, for: family) else { return }
@@ -85,10 +97,21 @@ final class NameTracker {
     private func resolve() {
         refresh?.cancel()
         refresh = nil
+        isHeldBack = !mayAsk()
+        guard !isHeldBack else { return holdBack() }
         unanswered = 2
         query = resolver.answers(to: name, [.v6, .v4]) { [weak self] family, answer in
             self?.answered(answer, for: family)
         }
+    }
+
+    private func holdBack() {
+        let answer = Result<Resolution, ResolutionError>.failure(.heldBack)
+        let isNews = [IPAddress.Family.v6, .v4].map { record.take(answer, for: $0) }.contains(true)
+        refresh = record.finishRound(now: BootClock.now()).map { instant in
+            Timers.shared.schedule(at: instant) { [weak self] in self?.resolve() }
+        }
+        if isNews { changed() }
     }
 
     private func answered(_ answer: Result<Resolution, ResolutionError>, for family: IPAddress.Family) {
@@ -113,4 +136,9 @@ final class NameTracker {
         patience = nil
         changed()
     }
+}
+
+extension ResolutionError {
+    /// A question that was not asked.
+    static let heldBack = ResolutionError(.noAnswer, "not asked, too many DNS questions of this user at the moment")
 }

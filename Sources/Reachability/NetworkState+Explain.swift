@@ -28,13 +28,14 @@ extension NetworkState {
     ///   - target: the host; `nil` for the network as such.
     ///   - user: whose packets those for the network as such are; a target names its own.
     ///   - interface: the name of an interface to think away.
+    ///   - asker: who is charged for questions to the name servers (``mayAsk``); `nil` for nobody.
     ///   - turn: runs what it is given when it is the asker's turn, or drops it: the kernel is asked in it, which takes
     ///     milliseconds, and the names of a thousand questions may be resolved by one answer.
     ///   - handler: is called once, on the agent's queue: for a name when it is resolved or known not to be, for a way
     ///     by a gateway that the kernel is asking for when that answers or has failed, in this turn else. Where the
     ///     kernel cannot be asked it gets a path of unknown status.
     package func inspect(
-        _ target: Target?, user: UInt32? = nil, without interface: String?,
+        _ target: Target?, user: UInt32? = nil, without interface: String?, for asker: UInt32? = nil,
         inTurn turn: @escaping @AgentQueue (@escaping @AgentQueue () -> Void) -> Void = { $0() },
         _ handler: @escaping @AgentQueue (Inspected) -> Void
     ) -> PathInspection {
@@ -47,7 +48,7 @@ extension NetworkState {
         case .address(let address):
             run(inspection, without: interface, handler) { try $0.explanation(of: target, at: [address]) }
         case .name(let name):
-            inspection.query = resolver.resolve(name) { [self] answer in
+            let take: @AgentQueue (Result<Resolution, ResolutionError>) -> Void = { [self] answer in
                 let finding = NameFinding(name, answer, servers: nameServers)
                 turn { [self] in
                     run(inspection, without: interface, handler) { inspector in
@@ -57,6 +58,11 @@ extension NetworkState {
                         return try inspector.explanation(of: target, at: addresses, name: finding)
                     }
                 }
+            }
+            if let asker, !mayAsk(asker) {
+                take(.failure(.heldBack))
+            } else {
+                inspection.query = resolver.resolve(name) { take($0) }
             }
         }
         return inspection

@@ -52,6 +52,9 @@ package final class NetworkState {
     private var nextObserver: UInt64 = 0
     private var isIndexStale = true
     private var retry: Timers.Timer?
+    /// Whether the addresses of a name may be asked for, for the sake of a user whose questions are counted; called
+    /// where they are about to be. A question that is nobody's in particular is not counted.
+    package var mayAsk: @AgentQueue (_ user: UInt32) -> Bool = { _ in true }
     private var lostAddressHandlers: [@AgentQueue (Set<IPAddress>) -> Void] = []
     private(set) var record: EngineRecord?
     /// The user's word, also while there is no kernel to lay it over.
@@ -111,7 +114,7 @@ package final class NetworkState {
             failure = nil
             for watched in watched.values {
                 record?.watched(watched.question)
-                track(watched)
+                track(watched, for: watched.users.first ?? nil)
             }
             evaluate(.everything)
         } catch {
@@ -146,6 +149,7 @@ package final class NetworkState {
     /// Observes the path that answers `question`.
     ///
     /// - Parameters:
+    ///   - user: whose questions to the name servers are counted for it (``mayAsk``); `nil` for nobody's.
     ///   - isPassive: whether dead gateways are probed for somebody else's sake only. An observer that writes down what
     ///     it hears keeps nobody awake.
     ///   - handler: is called on the agent's queue, in a later turn, with the path as it is; for a name that is not
@@ -153,7 +157,8 @@ package final class NetworkState {
     ///     answers or has failed. Then at each change, with the changes' names. A path that differs in its generation
     ///     only is no change.
     package func observe(
-        _ question: Question, isPassive: Bool = false, _ handler: @escaping @AgentQueue (Path, [PathChange]) -> Void
+        _ question: Question, for user: UInt32? = nil, isPassive: Bool = false,
+        _ handler: @escaping @AgentQueue (Path, [PathChange]) -> Void
     ) -> PathObservation {
         let key = nextObserver
         nextObserver += 1
@@ -162,8 +167,9 @@ package final class NetworkState {
             if !isPassive { self?.addAskers(-1) }
         }
         if !isPassive { addAskers(1) }
-        let watched = watched[question] ?? watch(question)
-        watched.add(observation, key: key)
+        let watched = watched[question] ?? watch(question, for: user)
+        watched.add(observation, for: user, key: key)
+        if let name = watched.name { names[name]?.tracker.askIfHeldBack() }
         AgentQueue.async { [weak self] in
             guard let self, observation.path == nil, var path = watched.path, !isAwaited(path, of: watched) else {
                 return
@@ -173,20 +179,6 @@ package final class NetworkState {
             observation.deliver(path)
         }
         return observation
-    }
-
-    /// The addresses of a target's host, each with what the kernel would do with a packet to it; without a source where
-    /// it cannot be sent, and for all of them where the kernel cannot be asked.
-    package func candidates(_ addresses: [IPAddress], for target: Target) -> [DestinationOrder.Candidate] {
-        let unknown = addresses.map { DestinationOrder.Candidate($0, source: nil) }
-        guard let kernel else { return unknown }
-        let snapshot = kernel.snapshot
-        var batch = LookupBatch()
-        let slots = addresses.map { batch.add(Inquiry(target, at: [$0], in: snapshot)) }
-        guard (try? batch.run(on: kernel, alsoWatching: &gateways)) != nil else { return unknown }
-        return zip(addresses, slots).map { address, slot in
-            DestinationOrder.Candidate(address, by: batch.path(slot, in: kernel.snapshot))
-        }
     }
 
     /// Calls `handler` with addresses that this machine has lost, after the paths were corrected.
@@ -427,30 +419,41 @@ package final class NetworkState {
 
     // MARK: Watching
 
-    private func watch(_ question: Question) -> WatchedQuestion {
+    private func watch(_ question: Question, for user: UInt32?) -> WatchedQuestion {
         let watched = WatchedQuestion(question)
         self.watched[question] = watched
         record?.watched(question)
-        track(watched)
+        track(watched, for: user)
         evaluate(watched)
         return watched
     }
 
     /// Follows the addresses of the question's name, if it is about one.
-    private func track(_ watched: WatchedQuestion) {
+    private func track(_ watched: WatchedQuestion, for user: UInt32?) {
         // Where the kernel cannot be asked, they would be of no use.
         guard kernel != nil, let name = watched.name else { return }
-        names[name, default: watch(name)].questions.append(watched)
+        names[name, default: watch(name, for: user)].questions.append(watched)
     }
 
-    private func watch(_ name: String) -> WatchedName {
-        let tracker = NameTracker(name, by: resolver) { [weak self] in
+    private func watch(_ name: String, for user: UInt32?) -> WatchedName {
+        let mayAsk: @AgentQueue () -> Bool = { [weak self] in self?.mayAsk(about: name, orFor: user) ?? false }
+        let tracker = NameTracker(name, by: resolver, mayAsk: mayAsk) { [weak self] in
             guard let self, let tracked = names[name] else { return }
             record?.name(name, is: tracked.tracker.state)
             for watched in tracked.questions { evaluate(watched) }
         }
         record?.name(name, is: tracker.state)
         return WatchedName(tracker: tracker)
+    }
+
+    /// Any of those who watch a name may pay for its questions: one whose budget is used up costs the others nothing.
+    ///
+    /// - Parameter newcomer: who is about to watch it, where nobody does yet.
+    private func mayAsk(about name: String, orFor newcomer: UInt32?) -> Bool {
+        let users = Set(names[name]?.questions.flatMap(\.users) ?? [])
+        return (users.isEmpty ? [newcomer] : users).contains { user in
+            if let user { mayAsk(user) } else { true }
+        }
     }
 
     private func forget(_ key: UInt64, of question: Question) {

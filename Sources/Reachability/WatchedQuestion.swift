@@ -13,7 +13,7 @@ final class WatchedQuestion {
     var inquiry: Inquiry?
     /// `nil` until the first verdict.
     private(set) var path: Path?
-    private var observers: [(key: UInt64, observation: PathObservation)] = []
+    private var observers: [(key: UInt64, user: UInt32?, observation: PathObservation)] = []
 
     init(_ question: Question) {
         self.question = question
@@ -28,8 +28,11 @@ final class WatchedQuestion {
     /// Whether nobody observes it any more.
     var isAbandoned: Bool { observers.isEmpty }
 
-    func add(_ observation: PathObservation, key: UInt64) {
-        observers.append((key, observation))
+    /// Whose questions to the name servers are counted for it; `nil` for nobody's.
+    var users: [UInt32?] { observers.map(\.user) }
+
+    func add(_ observation: PathObservation, for user: UInt32?, key: UInt64) {
+        observers.append((key, user, observation))
     }
 
     func remove(key: UInt64) {
@@ -43,7 +46,7 @@ final class WatchedQuestion {
     func take(_ path: Path, isAwaited: Bool, calling calls: inout ObserverCalls) {
         let isNews = self.path == nil || self.path?.differsOnlyInGeneration(from: path) == false
         self.path = path
-        for (key, observation) in observers where observation.path == nil ? !isAwaited : isNews {
+        for (key, _, observation) in observers where observation.path == nil ? !isAwaited : isNews {
             calls.add(observation, of: self, key: key)
         }
     }

@@ -6,7 +6,7 @@ internal import NetworkPath
 ///
 /// ## The run loop
 ///
-/// The driver owns one machine a connection and calls ``process(_:now:using:)`` with everything that happens to it:
+/// The driver owns one machine a connection and calls ``process(_:now:dialsFrom:using:)`` with everything that happens to it:
 ///
 /// 1. ``ConnectionInput/opened``, ``ConnectionInput/adopted(_:)`` or ``ConnectionInput/reopened(epoch:_:)`` first and
 /// once. Its answer is `observePath`, and the driver tells the path it finds by `pathChanged`, the present one at once
@@ -166,11 +166,15 @@ public struct ConnectionStateMachine: ~Copyable {
     }
 
     /// Takes note of what happened at `now` and says what to do about it.
+    ///
+    /// - Parameter dialsFrom: when the budget of the connection's user lets it dial (``NetworkBudget``); in the past for
+    ///   at once.
     public mutating func process(
-        _ input: ConnectionInput, now: Duration, using random: inout some RandomNumberGenerator
+        _ input: ConnectionInput, now: Duration, dialsFrom: Duration = .zero,
+        using random: inout some RandomNumberGenerator
     ) -> [ConnectionAction] {
         if case .closed = state { return [] }
-        var turn = Turn(now: now, random: random)
+        var turn = Turn(now: now, dialsFrom: dialsFrom, random: random)
         switch input {
         case .opened: open(&turn)
         case .adopted(let adoption): adopt(adoption, &turn)

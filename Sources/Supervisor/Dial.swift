@@ -325,6 +325,7 @@ extension Dial {
 
     /// What the name as a whole failed of. What may pass weighs more than what does not: half of an answer is none.
     private var nameFailure: ResolutionFailure {
+        if misses.contains(.heldBack) { return .heldBack }
         if misses.contains(.temporary) { return .temporary }
         return misses.contains(.noAddress) ? .noAddress : misses.first ?? .noAddress
     }

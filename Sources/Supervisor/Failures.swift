@@ -17,6 +17,8 @@ public enum FlowFailure: Error, Hashable, Sendable {
     case addressNotAvailable
     /// A firewall or a routing rule of this machine forbids it (`EACCES`, `EPERM` from `connect`).
     case forbidden
+    /// Not tried: a budget is used up.
+    case heldBack(HeldBack)
     /// TLS did not come about, or ended. Indirect, because it is rare and large.
     indirect case tls(TLSFailure)
     /// Anything else, with the kernel's number and what was tried and came back.
@@ -25,7 +27,7 @@ public enum FlowFailure: Error, Hashable, Sendable {
     /// Whether the network of this machine failed rather than the remote: no packet got there.
     var isLocal: Bool {
         switch self {
-        case .hostUnreachable, .networkUnreachable, .addressNotAvailable: true
+        case .hostUnreachable, .networkUnreachable, .addressNotAvailable, .heldBack: true
         case .refused, .reset, .timedOut, .forbidden, .tls, .other: false
         }
     }
@@ -42,6 +44,8 @@ extension FlowFailure: CustomStringConvertible {
         case .networkUnreachable: "network unreachable"
         case .addressNotAvailable: "source address not available"
         case .forbidden: "forbidden by this machine's firewall or routing rules"
+        case .heldBack(.byUser): "not tried, too many dials of this user at the moment"
+        case .heldBack(.byServer): "not tried, too many dials from this machine to this server at the moment"
         case .tls(let failure): failure.description
         case .other(_, let text): text
         }
@@ -56,6 +60,8 @@ public enum ResolutionFailure: Error, Hashable, Sendable {
     case noAddress
     /// The domain says that it does not offer the service (RFC 2782: a target of ".").
     case notOffered
+    /// Not asked: the user's budget of questions is used up.
+    case heldBack
     /// No server could be asked, or none answered usefully (SERVFAIL, REFUSED, a timeout). It may well later.
     case temporary
 }
@@ -67,6 +73,7 @@ extension ResolutionFailure: CustomStringConvertible {
         case .noSuchName: "the name does not exist"
         case .noAddress: "the name has no address"
         case .notOffered: "the domain does not offer the service"
+        case .heldBack: "not asked, too many DNS questions of this user at the moment"
         case .temporary: "the name server gives no answer"
         }
     }

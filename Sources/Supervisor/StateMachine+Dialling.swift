@@ -15,11 +15,20 @@ extension ConnectionStateMachine {
         if let leftAloneUntil, turn.now < leftAloneUntil {
             return wait(until: drawDeadline(policy.backoff, &turn), because: .serverAsked, &turn)
         }
+        guard turn.now >= turn.dialsFrom else {
+            return wait(until: turn.dialsFrom, because: .awaitsTurn, &turn)
+        }
         guard budget.spend(at: turn.now) else {
             return wait(until: budget.earliest, because: .dialledTooOften, &turn)
         }
         let dial = Dial(.init(policy: policy, path: path), &numbers, &turn)
         goOn(dial, isNew: true, because: reason, &turn)
+    }
+
+    /// When the connection's turn to dial comes, where it waits for that.
+    public var awaitedTurn: Duration? {
+        guard case .backingOff(let deadline) = state, reason == .awaitsTurn else { return nil }
+        return deadline
     }
 
     private mutating func wait(

@@ -83,15 +83,16 @@ extension ConnectionStateMachine {
 
     private static func kind(of cause: StatusReason) -> FailureKind {
         switch cause {
-        case .resolutionFailed(.temporary): .local
+        case .resolutionFailed(.temporary), .resolutionFailed(.heldBack): .local
         case .resolutionFailed(.noSuchName), .resolutionFailed(.noAddress): .absent
         case .resolutionFailed(.notOffered): .permanent
         case .dialFailed(.refused, _): .refused
         case .dialFailed(.tls(let failure), _), .flowFailed(.tls(let failure)):
             failure.isPermanent ? .permanent : .transient
         case .dialFailed(let failure, _), .flowFailed(let failure): failure.isLocal ? .local : .transient
-        case .opened, .noPath, .pathAvailable, .pathMoved, .retryDue, .dialledTooOften, .serverAsked, .connected,
-            .replaced, .resumed, .unanswered, .unverified, .verified, .remoteClosed, .localAddressRemoved, .adopted,
+        case .opened, .noPath, .pathAvailable, .pathMoved, .retryDue, .dialledTooOften, .awaitsTurn, .serverAsked,
+            .connected, .replaced, .resumed, .unanswered, .unverified, .verified, .remoteClosed, .localAddressRemoved,
+            .adopted,
             .restarted, .taken, .parked, .arrived, .clientGone, .sessionOpened,
             .openingFailed, .redialRequested, .policyChanged, .closeRequested, .nameConfigured:
             .transient

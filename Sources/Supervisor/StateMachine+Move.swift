@@ -54,7 +54,11 @@ extension ConnectionStateMachine {
         _ ready: Ready, afterFailures failures: Int, _ turn: inout Turn<some RandomNumberGenerator>
     ) {
         guard let way = betterWay(for: ready) else { return keep(ready, moving: nil) }
-        let earliest = max(leftAloneUntil ?? turn.now, turn.now)
+        var earliest = max(leftAloneUntil ?? turn.now, turn.now)
+        if turn.dialsFrom > earliest {
+            // The one that stands will do meanwhile. All that wait like this must not come back in one instant.
+            earliest = turn.dialsFrom + policy.backoff.delay(afterFailures: failures, using: &turn.random)
+        }
         guard earliest <= turn.now, budget.spend(at: turn.now) else {
             return moveLater(ready, at: max(earliest, budget.earliest), failures, &turn)
         }

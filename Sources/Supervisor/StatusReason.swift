@@ -18,6 +18,8 @@ public enum StatusReason: Hashable, Sendable {
     case retryDue
     /// The connection was dialled too often in a short time; the next dial waits a moment.
     case dialledTooOften
+    /// The user's connections were dialled too often in a short time, all together; this one's turn is yet to come.
+    case awaitsTurn
     /// The server asked to be left alone for a while.
     case serverAsked
     /// The name gave no address.
@@ -81,6 +83,7 @@ extension StatusReason: CustomStringConvertible {
         case .resolutionFailed(let failure): failure.description
         case .dialFailed(.refused, let endpoint): "refused by \(endpoint)"
         case .dialFailed(let failure, let endpoint): "\(endpoint): \(failure)"
+        case .awaitsTurn: "waits its turn: too many dials of this user at the moment"
         case .serverAsked: "the server asked to be left alone"
         case .connected: "connected"
         case .replaced: "moved to the better path"
@@ -141,8 +144,9 @@ extension StatusReason: CustomStringConvertible {
             "check what the opening says and expects, the password in it first"
         case .dialFailed(.tls(let failure), _), .flowFailed(.tls(let failure)):
             failure.advice
-        case .opened, .noPath, .pathAvailable, .pathMoved, .retryDue, .dialledTooOften, .serverAsked, .resolutionFailed,
-            .dialFailed, .connected, .replaced, .resumed, .unanswered, .unverified, .verified, .remoteClosed,
+        case .opened, .noPath, .pathAvailable, .pathMoved, .retryDue, .dialledTooOften, .awaitsTurn, .serverAsked,
+            .resolutionFailed, .dialFailed, .connected, .replaced, .resumed, .unanswered, .unverified, .verified,
+            .remoteClosed,
             .flowFailed, .localAddressRemoved, .adopted, .restarted, .taken, .parked, .arrived, .clientGone,
             .sessionOpened, .openingFailed, .redialRequested, .policyChanged, .closeRequested,
             .nameConfigured:

@@ -31,7 +31,9 @@ final class FakeNetwork: PathSource, NameSource {
     /// Who watches the way to where.
     var targets: [Target] { observations.filter { $0.handler != nil }.map(\.target) }
 
-    func observePath(to target: Target, _ handler: @escaping @AgentQueue (Path) -> Void) -> any Ongoing {
+    func observePath(
+        to target: Target, for account: Account, _ handler: @escaping @AgentQueue (Path) -> Void
+    ) -> any Ongoing {
         let observation = Observation(target, handler)
         observations.removeAll { $0.handler == nil }
         observations.append(observation)

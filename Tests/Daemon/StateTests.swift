@@ -213,13 +213,13 @@ struct StateTests {
 
     @Test func `what keepalives taught is written, and known to the next run`() throws {
         let home = try #require(NetworkIdentity("wifi 020000000001 192.168.1.0/24 -"))
-        let line = "\(home) 180000 180000 - 9 0"
-        let text = "dialtone-keepalive-intervals 1\n\(line)\n"
+        let line = "1000 \(home) 180000 180000 - 9 0"
+        let text = "dialtone-keepalive-intervals 2\n\(line)\n"
         do {
             let state = state
             for file in [SealedLine.file(text), Array(text.utf8)] {
                 try state.replace("keepalive-intervals", with: file)
-                #expect(KeptIntervals(state, logger).learner.text == text)
+                #expect(KeptIntervals(state, logger).learners.text == text)
             }
         }
         #expect(scratch.text("state/keepalive-intervals.damaged") == nil)
@@ -233,7 +233,7 @@ struct StateTests {
         // Nothing can be written where a directory stands.
         let obstacle = "\(scratch.path)/state/keepalive-intervals.new"
         try FileManager.default.createDirectory(atPath: obstacle, withIntermediateDirectories: true)
-        kept.learner.onLesson?()
+        kept.learners.onLesson?()
         try await eventually("it is told") { !notes.all.isEmpty }
         for _ in 1...3 { kept.save() }
         #expect(notes.all == ["what is learned of keepalives is not kept for now"])
@@ -241,28 +241,30 @@ struct StateTests {
         try await eventually("it is kept again") { notes.all.count == 2 }
         #expect(notes.all.last == "what is learned of keepalives is kept again")
         let written = try #require(scratch.text("state/keepalive-intervals"))
-        #expect(Array(written.utf8) == SealedLine.file(kept.learner.text))
+        #expect(Array(written.utf8) == SealedLine.file(kept.learners.text))
     }
 
     /// Such a line reads well: only its checksum tells.
     @Test func `one bit of what keepalives taught is wrong: the line is left out`() throws {
         let state = state
-        let networks = ["wifi 020000000001", "wifi 020000000002"].map { "\($0) 192.168.1.0/24 - 180000 180000 - 9 0\n" }
-        let heading = "dialtone-keepalive-intervals 1\n"
+        let networks = ["0 wifi 020000000001", "0 wifi 020000000002"].map {
+            "\($0) 192.168.1.0/24 - 180000 180000 - 9 0\n"
+        }
+        let heading = "dialtone-keepalive-intervals 2\n"
         var file = SealedLine.file(heading + networks.joined())
         let place = try #require(file.lastIndex(of: UInt8(ascii: "9")))
         file[place] ^= 1
         try state.replace("keepalive-intervals", with: file)
-        #expect(KeptIntervals(state, logger).learner.text == heading + networks[0])
+        #expect(KeptIntervals(state, logger).learners.text == heading + networks[0])
         #expect(scratch.text("state/keepalive-intervals.damaged") != nil)
     }
 
     @Test func `a damaged file is left aside, and its rest used`() throws {
         let state = state
-        let good = "dialtone-keepalive-intervals 1\nwifi 020000000001 192.168.1.0/24 - 180000 180000 - 9 0\n"
-        try state.replace("keepalive-intervals", with: Array("\(good)wifi 0200000".utf8))
-        #expect(KeptIntervals(state, logger).learner.text == good)
-        #expect(scratch.text("state/keepalive-intervals.damaged")?.hasSuffix("wifi 0200000") == true)
+        let good = "dialtone-keepalive-intervals 2\n0 wifi 020000000001 192.168.1.0/24 - 180000 180000 - 9 0\n"
+        try state.replace("keepalive-intervals", with: Array("\(good)0 wifi 0200000".utf8))
+        #expect(KeptIntervals(state, logger).learners.text == good)
+        #expect(scratch.text("state/keepalive-intervals.damaged")?.hasSuffix("0 wifi 0200000") == true)
         #expect(scratch.text("state/keepalive-intervals") == nil)
     }
 

@@ -72,7 +72,7 @@ import Testing
         #expect(lessons == 1)
         learner.died(.init(silence: .seconds(150), sentAt: .seconds(1000), network: home), heartbeat.kind.figures)
         #expect(lessons == 2)
-        let again = IntervalLearner(text: learner.text)
+        let again = IntervalLearner(learner.learned)
         #expect(again.cadence(of: heartbeat, on: home, atMost: nil, for: id(1)).interval == .seconds(108))
     }
 
@@ -90,7 +90,7 @@ import Testing
         connection.keeper.beat(1)
         #expect(try peer.receive() == .bytes(4))
         connection.keeper.beat(1)
-        #expect(surroundings.intervals.text.contains("wifi 020000000001"))
+        #expect(surroundings.intervals.text.contains("0 wifi 020000000001"))
         connection.close()
     }
 
@@ -122,9 +122,44 @@ import Testing
         #expect(next?.status.state == (isOfADomain ? .resolving : .connecting))
         _ = await surroundings.entered(.ready)
         let line = try #require(surroundings.intervals.text.split(separator: "\n").last)
-        #expect(line.hasPrefix("wifi 020000000001"))
+        #expect(line.hasPrefix("0 wifi 020000000001"))
         #expect(line.hasSuffix(" 0 1"), "one death")
         connection.close()
+    }
+
+    /// A server that swallows every second keepalive must not cost anybody but its own user.
+    @Test func whatOneUsersServerTeachesIsNotAnothersLesson() {
+        let learners = IntervalLearners()
+        let figures = heartbeat.kind.figures
+        let (mallory, alice) = (learners.learner(of: 1000), learners.learner(of: 1001))
+        for round in 1...4 {
+            mallory.died(
+                .init(silence: .seconds(60), sentAt: .seconds(1000 * round), network: home), figures)
+        }
+        let spoilt = mallory.cadence(of: heartbeat, on: home, atMost: nil, for: id(1)).interval
+        #expect(spoilt < .seconds(120))
+        #expect(alice.cadence(of: heartbeat, on: home, atMost: nil, for: id(2)).interval == .seconds(120))
+        alice.survived(.seconds(130), on: home, figures)
+        let again = IntervalLearners(text: learners.text)
+        #expect(again.text == learners.text)
+        for (user, expected) in [(UInt32(1000), spoilt), (1001, .seconds(120)), (1002, .seconds(120))] {
+            let kept = again.learner(of: user).cadence(of: heartbeat, on: home, atMost: nil, for: id(3)).interval
+            #expect(kept == expected, "user \(user)")
+        }
+    }
+
+    @Test func theUsersWhoLearnedLastAreRemembered() {
+        let learners = IntervalLearners()
+        for user in 0..<UInt32(2 * AdaptiveInterval.mostUsers) {
+            learners.learner(of: user).survived(.seconds(120), on: home, heartbeat.kind.figures)
+        }
+        learners.learner(of: 40).died(
+            .init(silence: .seconds(60), sentAt: .seconds(1000), network: home), heartbeat.kind.figures)
+        let users = learners.text.split(separator: "\n").dropFirst().map { $0.prefix { $0 != " " } }
+        #expect(users.count == AdaptiveInterval.mostUsers)
+        #expect(users.prefix(3) == ["40", "63", "62"], "\(users)")
+        // Beside the heading, a line takes fewer than a hundred bytes.
+        #expect(learners.text.utf8.count < 100 * (AdaptiveInterval.mostUsers + 1))
     }
 
     @Test func aServerThatEndsASilentFlowIsNotTheNetworksDoing() async throws {

@@ -24,7 +24,7 @@ final class Surroundings: PathSource, NameSource, ConnectionObserver {
     var answer: Result<[IPAddress], ResolutionFailure>? = .success([.loopback])
     /// Which network every path leads through.
     var network: NetworkIdentity?
-    let intervals = IntervalLearner()
+    let intervals = IntervalLearners()
     private(set) var targets: [Target] = []
     private(set) var questions: [NameQuestion] = []
     private(set) var openQuestions = 0
@@ -39,7 +39,9 @@ final class Surroundings: PathSource, NameSource, ConnectionObserver {
 
     var watchedPaths: Int { observers.count }
 
-    func observePath(to target: Target, _ handler: @escaping @AgentQueue (Path) -> Void) -> any Ongoing {
+    func observePath(
+        to target: Target, for account: Account, _ handler: @escaping @AgentQueue (Path) -> Void
+    ) -> any Ongoing {
         targets.append(target)
         let number = nextObserver
         nextObserver += 1
@@ -89,14 +91,15 @@ final class Surroundings: PathSource, NameSource, ConnectionObserver {
     ///
     /// - Parameter heartbeat: one whose figures may be shorter than a user may choose, so that no test takes minutes.
     func connection(
-        to remote: String, heartbeat: Heartbeat? = nil, _ adjust: (inout ConnectionPolicy) -> Void = { _ in }
+        to remote: String, heartbeat: Heartbeat? = nil, account: Account = .administrator,
+        _ adjust: (inout ConnectionPolicy) -> Void = { _ in }
     ) throws -> ConnectionDriver {
         var policy = ConnectionPolicy(remote: try Remote(remote))
         adjust(&policy)
         try policy.validate()
         if let heartbeat { policy.heartbeat = heartbeat }
         let driver = ConnectionDriver(
-            policy: policy, context: context, observer: self)
+            policy: policy, account: account, context: context, observer: self)
         driver.open()
         return driver
     }

@@ -72,17 +72,19 @@ import Testing
         let network = try #require(NetworkIdentity(kind: .wifi, gateway: [2]))
         let characters = Array("0123456789abcdef -/:.\nwifi-")
         for _ in 0..<300 {
-            var text = "dialtone-keepalive-intervals 1\n"
+            var text = "dialtone-keepalive-intervals 2\n"
             for _ in 0..<random.below(12) {
-                text += "wifi 02 - - \(random.next() >> UInt64(random.below(64))) \(random.below(9)) - 1 1\n"
+                let interval = random.next() >> UInt64(random.below(64))
+                text += "\(random.below(3)) wifi 02 - - \(interval) \(random.below(9)) - 1 1\n"
                 text += String((0..<random.below(40)).map { _ in characters[random.below(characters.count)] }) + "\n"
             }
-            var learner = AdaptiveInterval(text: text)
+            var learner = AdaptiveInterval.users(in: text).first?.learned ?? AdaptiveInterval()
             #expect(figures.intervals.contains(learner.interval(on: network, figures)))
             learner.survived(.seconds(1 << 40), on: network, figures)
             learner.died(after: .seconds(-1), sentAt: .zero, on: network, figures)
             #expect(figures.intervals.contains(learner.interval(on: network, figures)))
-            #expect(AdaptiveInterval(text: learner.text).text == learner.text)
+            let kept = AdaptiveInterval.text(of: [.init(user: 7, learner)])
+            #expect(AdaptiveInterval.text(of: AdaptiveInterval.users(in: kept)) == kept)
         }
     }
 }

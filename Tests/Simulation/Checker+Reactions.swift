@@ -160,7 +160,7 @@ extension Checker {
         case .dial:
             try checkFailedDial(before, actions, status, now)
         case .retry:
-            let isHeld = status.reason == .dialledTooOften || status.reason == .serverAsked
+            let isHeld = [.dialledTooOften, .awaitsTurn, .serverAsked].contains(status.reason)
             if before.standing == nil {
                 try require(known.isDialling || isHeld, .stateHoldsWhatItNeeds, "a retry that serves nothing")
             } else if known.hasBetterPath {
@@ -236,6 +236,10 @@ extension Checker {
             return
         }
         let wait = (status.nextAttempt ?? now) - now
+        if status.reason == .awaitsTurn {
+            return try require(
+                dialsFrom > now && status.nextAttempt == dialsFrom, .turnAwaited, "in \(wait), for \(dialsFrom)")
+        }
         if status.reason == .serverAsked {
             // And a wait of one's own on top, or all would be back at its end.
             let own = (status.nextAttempt ?? now) - (leftAloneUntil ?? now)

@@ -127,6 +127,8 @@ final class Checker {
     /// When the machine last woke from suspend.
     var wokeAt: Duration?
     var leftAloneUntil: Duration?
+    /// When the user's budget gives the connection its turn to dial.
+    var dialsFrom = Duration.zero
     var newestEpoch: UInt64 = 0
     var newestQuery: UInt64 = 0
     /// Dials and unstable flows that failed since the count last started over.
@@ -268,6 +270,7 @@ final class Checker {
         dials.append(now)
         let allowed = DialBudget.burst + Int(.seconds(60) / DialBudget.interval)
         try require(dials.count <= allowed, .attemptsBounded, "\(dials.count) dials in a minute")
+        try require(now >= dialsFrom, .turnAwaited, "dials before \(dialsFrom)")
         try require(now >= leftAloneUntil ?? now, .serverHeeded, "dials before \(leftAloneUntil ?? now)")
         if case .address(let address) = known.policy.remote.host {
             dial?.candidates[address] = .some(known.path?.destination == address ? known.path?.source : nil)

@@ -15,6 +15,7 @@ enum Fault: CaseIterable {
     case nameServerChanges, answerChanges, servicesChange
     case lineForgotten, suspend, serverAsks, answerHidden
     case redial, redialStorm, policyChanges
+    case budgetUsedUp
     case lateWords, earlyTimer
     case loginChanges, openingLeft, openedFlowEnds
     case bytesArrive, clientTakes, clientParks, clientGoes
@@ -82,6 +83,9 @@ extension Simulation {
         case .redial: try tell(.redialRequested())
         case .redialStorm: for _ in 0..<random.below(60) { try tell(.redialRequested()) }
         case .policyChanges: try changePolicy()
+        case .budgetUsedUp:
+            checker.dialsFrom = now + .milliseconds(1 + random.below(60_000))
+            if random.chance(50) { try withFlow { .remoteClosed(epoch: $0) } }
         case .lateWords: try sayLateWords()
         case .earlyTimer:
             let timer = ConnectionTimer.allCases.first { checker.known.timers[$0] != nil }

@@ -28,6 +28,8 @@ enum Invariant: String, CaseIterable {
     case eventsTellTheStatus
     /// A connection is not dialled more often in a minute than its budget allows.
     case attemptsBounded
+    /// Nothing is dialled before the user's budget gives the connection its turn.
+    case turnAwaited
     /// After a failure the wait lies in the range of its policy for the number of failures in a row.
     case backoffKept
     /// A path that comes or moves is dialled at once, within the budget.

@@ -46,7 +46,7 @@ extension Simulation {
         // A flow that stood may be kept alone, so the walk is bounded by the answer's length.
         // Each of the addresses may time out twice: connecting, and in the handshake.
         DialBudget.interval + .milliseconds(600) + (checker.known.policy.connectTimeout * 2 + .milliseconds(800)) * 5
-            + pauseBound
+            + pauseBound + max(checker.dialsFrom - now, .zero)
     }
 
     /// How long the server's wish may still hold, with the wait of one's own behind it.

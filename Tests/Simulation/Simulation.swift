@@ -185,7 +185,8 @@ struct Simulation: ~Copyable {
     private mutating func step(_ input: ConnectionInput) throws {
         steps += 1
         if steps > Self.stepLimit { throw Violation(invariant: .attemptsBounded, detail: "\(steps) steps") }
-        let actions = machine.process(input, now: now, using: &machineRandom)
+        let actions = machine.process(
+            input, now: now, dialsFrom: checker.dialsFrom, using: &machineRandom)
         let status = machine.status
         noteHands(input)
         trace?.append("\(now) \(input)\n    -> \(actions)\n    \(status.state)")

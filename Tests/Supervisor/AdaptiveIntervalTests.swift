@@ -166,8 +166,11 @@ import Testing
         try climb(5, on: home)
         learner.died(after: .seconds(1900), sentAt: .seconds(9000), on: home, figures)
         beat(5, on: try network(7))
-        let read = AdaptiveInterval(text: learner.text)
-        #expect(read.text == learner.text)
+        let text = AdaptiveInterval.text(of: [.init(user: 1000, learner), .init(user: 0, AdaptiveInterval())])
+        let users = AdaptiveInterval.users(in: text)
+        #expect(AdaptiveInterval.text(of: users) == text)
+        #expect(users.map(\.user) == [1000])
+        let read = try #require(users.first?.learned)
         for network in [home, try network(7)] {
             let (before, after) = (learner.interval(on: network, figures), read.interval(on: network, figures))
             #expect((before - .milliseconds(1)...before).contains(after))
@@ -175,19 +178,27 @@ import Testing
     }
 
     @Test func aSpoiltFileCostsOnlyWhatIsSpoilt() {
-        let good = "wifi 02005e100001 - - 150000 120000 - 3 0"
+        let good = "7 wifi 02005e100001 - - 150000 120000 - 3 0"
         let bad = [
-            "", "wifi 02005e100001 - -", "wifi 02005e1000 - - x 0 - 0 0", "wifi - - - 150000 0 - 0 0",
-            "moon 02 - - 150000 0 - 0 0", "wifi 0 - - 150000 0 - 0 0", "wifi 02 10.0.0.0/33 - 150000 0 - 0 0",
-            "wifi 02 - - 0 0 - 0 0", "wifi 02 - - 150000 0 - -1 0", "wifi 02 - - 99999999999999999999 0 - 0 0",
-            "wifi 02 - - 150000 0 0 0 0", good,
+            "", "x wifi 02005e100002 - - 150000 120000 - 3 0", "-1 wifi 02 - - 150000 120000 - 3 0",
+            "4294967296 wifi 02 - - 150000 120000 - 3 0", "7", "7 wifi 02005e100001 - -",
+            "7 wifi 02005e1000 - - x 0 - 0 0", "7 wifi - - - 150000 0 - 0 0",
+            "7 moon 02 - - 150000 0 - 0 0", "7 wifi 0 - - 150000 0 - 0 0", "7 wifi 02 10.0.0.0/33 - 150000 0 - 0 0",
+            "7 wifi 02 - - 0 0 - 0 0", "7 wifi 02 - - 150000 0 - -1 0", "7 wifi 02 - - 99999999999999999999 0 - 0 0",
+            "7 wifi 02 - - 150000 0 0 0 0", good,
         ]
-        let text = "dialtone-keepalive-intervals 1\n" + ([good] + bad).joined(separator: "\n") + "\n"
-        #expect(AdaptiveInterval(text: text).networks.count == 1)
-        #expect(AdaptiveInterval(text: "").networks.isEmpty)
-        #expect(AdaptiveInterval(text: "something else\n" + good).networks.isEmpty)
-        let many = (10..<99).map { "wired 0200000000\($0) - - 150000 0 - 0 0" }.joined(separator: "\n")
-        #expect(AdaptiveInterval(text: "dialtone-keepalive-intervals 1\n" + many).networks.count == 20)
+        let heading = "dialtone-keepalive-intervals 2\n"
+        let text = heading + ([good] + bad).joined(separator: "\n") + "\n"
+        let users = AdaptiveInterval.users(in: text)
+        #expect(users.count == 1)
+        #expect(users.first?.learned.networks.count == 1)
+        #expect(AdaptiveInterval.users(in: "").isEmpty)
+        #expect(AdaptiveInterval.users(in: "something else\n" + good).isEmpty)
+        #expect(AdaptiveInterval.users(in: "dialtone-keepalive-intervals 1\n" + good.dropFirst(2)).isEmpty)
+        let many = (10..<99).map { "7 wired 0200000000\($0) - - 150000 0 - 0 0" }.joined(separator: "\n")
+        #expect(AdaptiveInterval.users(in: heading + many).map(\.learned.networks.count) == [20])
+        let crowd = (0..<99).map { "\($0) wired 02 - - 150000 0 - 0 0" }.joined(separator: "\n")
+        #expect(AdaptiveInterval.users(in: heading + crowd).count == AdaptiveInterval.mostUsers)
     }
 }
 

@@ -16,6 +16,8 @@ struct Harness: ~Copyable {
     var machine: ConnectionStateMachine
     var now: Duration = .seconds(1000)
     var random = FixedRandom()
+    /// When the user's budget lets it dial.
+    var dialsFrom = Duration.zero
 
     init(_ policy: ConnectionPolicy) {
         machine = ConnectionStateMachine(policy: policy, now: now)
@@ -31,7 +33,7 @@ struct Harness: ~Copyable {
     @discardableResult
     mutating func tell(_ input: ConnectionInput, after delay: Duration = .zero) -> [ConnectionAction] {
         now += delay
-        return machine.process(input, now: now, using: &random)
+        return machine.process(input, now: now, dialsFrom: dialsFrom, using: &random)
     }
 
     /// Tells several things at once, and gives what the last one was answered with.

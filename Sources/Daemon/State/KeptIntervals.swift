@@ -8,16 +8,16 @@ internal import Supervisor
 /// Keeps what keepalives taught of the networks from one run of the daemon to the next.
 @AgentQueue
 final class KeptIntervals {
-    /// The file's name, and the longest that is read: twenty networks take two kilobytes.
+    /// The file's name, and the longest that is read: twenty networks take two kilobytes, for 32 users.
     private static let file = "keepalive-intervals"
-    private static let longestFile = 65_536
+    private static let longestFile = 131_072
     /// With what the file of an earlier version begins.
     private static let unsealed = "dialtone-keepalive-intervals "
     /// The least time between two writes. What is learned in between is kept with the next one, or at the end.
     private let pause: Duration
 
     /// What the connections learn with.
-    let learner: IntervalLearner
+    let learners: IntervalLearners
     private let state: KeptState
     private let logger: Logger
     /// Whether what was learned last could not be written.
@@ -39,7 +39,7 @@ final class KeptIntervals {
                 // Of an earlier version, which wrote no checksums.
                 (text, isWhole) = (String(decoding: bytes, as: UTF8.self), true)
             }
-            if bytes != nil, !isWhole || AdaptiveInterval(text: text).text != text {
+            if bytes != nil, !isWhole || AdaptiveInterval.text(of: AdaptiveInterval.users(in: text)) != text {
                 try state.rename(Self.file, to: "\(Self.file).damaged")
                 logger.notice(
                     "what was learned of keepalives is damaged; the rest of it is used",
@@ -48,8 +48,8 @@ final class KeptIntervals {
         } catch {
             logger.notice("what was learned of keepalives cannot be read", metadata: ["error": "\(error)"])
         }
-        learner = IntervalLearner(text: text)
-        learner.onLesson = { [weak self] in self?.saveSoon() }
+        learners = IntervalLearners(text: text)
+        learners.onLesson = { [weak self] in self?.saveSoon() }
     }
 
     private func saveSoon() {
@@ -65,7 +65,7 @@ final class KeptIntervals {
         timer = nil
         earliest = BootClock.now() + pause
         do throws(SystemError) {
-            try state.replace(Self.file, with: SealedLine.file(learner.text))
+            try state.replace(Self.file, with: SealedLine.file(learners.text))
             if hasFailed { logger.notice("what is learned of keepalives is kept again") }
             hasFailed = false
         } catch {

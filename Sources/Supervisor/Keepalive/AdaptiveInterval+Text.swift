@@ -1,37 +1,65 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension AdaptiveInterval {
-    /// The first line of the text: what it is and of which form.
-    private static let heading = "dialtone-keepalive-intervals 1"
+    /// What one user's keepalives have taught.
+    public struct OfUser: Hashable, Sendable {
+        /// The user.
+        public let user: UInt32
+        /// What was learned.
+        public var learned: AdaptiveInterval
 
-    /// All that was learned, as text to be kept in a file: a heading, and a line for each network, the one used last
-    /// first. In it the four words of its identity; interval, longest survived and shortest fatal silence in
-    /// milliseconds (`-`: none); acknowledged keepalives since the last death; deaths.
-    public var text: String {
-        let lines = networks.map { network in
-            let fatal = network.fatal.map { "\($0.wholeMilliseconds)" } ?? "-"
-            return "\(network.identity) \(network.interval.wholeMilliseconds) \(network.survived.wholeMilliseconds) "
-                + "\(fatal) \(network.beatsSinceDeath) \(network.deaths)"
+        /// Joins the two.
+        public init(user: UInt32, _ learned: AdaptiveInterval) {
+            self.user = user
+            self.learned = learned
         }
-        return ([Self.heading] + lines).joined(separator: "\n") + "\n"
     }
 
-    /// What was learned, from ``text``. A line that is none is left out, and so is everything of another form: nothing
-    /// is lost by it but some learning.
-    public init(text: String) {
-        self.init()
+    /// How many users are remembered. Each takes two kilobytes of the file; those who learned last stay.
+    public static let mostUsers = 32
+
+    /// The first line of the text: what it is and of which form. The form before did not tell users apart.
+    private static let heading = "dialtone-keepalive-intervals 2"
+
+    /// All that was learned, as text to be kept in a file: a heading, and a line for each network of each user, the
+    /// user who learned last and the network used last first. In it the user; the four words of the network's identity;
+    /// interval, longest survived and shortest fatal silence in milliseconds (`-`: none); acknowledged keepalives since
+    /// the last death; deaths.
+    public static func text(of users: [OfUser]) -> String {
+        let lines = users.flatMap { of in of.learned.networks.map { "\(of.user) \($0.line)" } }
+        return ([heading] + lines).joined(separator: "\n") + "\n"
+    }
+
+    /// What was learned, from ``text(of:)``. A line that is none is left out, and so is everything of another form:
+    /// nothing is lost by it but some learning.
+    public static func users(in text: String) -> [OfUser] {
         let lines = text.split(separator: "\n")
-        guard let first = lines.first, first == Self.heading else { return }
-        for line in lines.dropFirst() where networks.count < Self.mostNetworks {
-            guard let network = Network(line: line),
-                !networks.contains(where: { $0.identity == network.identity })
-            else { continue }
-            append(network)
+        guard let first = lines.first, first == Self.heading else { return [] }
+        var users: [OfUser] = []
+        for line in lines.dropFirst() {
+            let halves = line.split(separator: " ", maxSplits: 1)
+            guard halves.count == 2, let user = UInt32(halves[0]), let network = Network(line: halves[1]) else {
+                continue
+            }
+            if let known = users.firstIndex(where: { $0.user == user }) {
+                users[known].learned.append(network)
+            } else if users.count < mostUsers {
+                var learned = AdaptiveInterval()
+                learned.append(network)
+                users.append(OfUser(user: user, learned))
+            }
         }
+        return users
     }
 }
 
 extension AdaptiveInterval.Network {
+    fileprivate var line: String {
+        let fatal = fatal.map { "\($0.wholeMilliseconds)" } ?? "-"
+        return "\(identity) \(interval.wholeMilliseconds) \(survived.wholeMilliseconds) \(fatal) "
+            + "\(beatsSinceDeath) \(deaths)"
+    }
+
     fileprivate init?(line: Substring) {
         let plausible = AdaptiveInterval.plausible
         let words = line.split(separator: " ", omittingEmptySubsequences: false)

@@ -13,6 +13,9 @@
 ///
 /// The networks are told apart by ``NetworkIdentity``; the twenty that were used last are kept. What is learned belongs
 /// to the network and not to the connection: each use is cut to the bounds of its protocol and its user.
+///
+/// Each user has one of these. A server that swallows keepalives shortens the interval of every network that it is
+/// reached through, and a user may connect to any server: nobody learns from another user's.
 public struct AdaptiveInterval: Hashable, Sendable {
     /// How many networks are remembered: home, work, the phone, the train, and those of a year of travelling.
     public static let mostNetworks = 20
@@ -69,8 +72,13 @@ public struct AdaptiveInterval: Hashable, Sendable {
     /// Knows nothing yet.
     public init() {}
 
-    /// Adds a network that was read from a file, behind the others.
-    mutating func append(_ network: Network) { networks.append(network) }
+    /// Adds a network that was read from a file, behind the others, unless it is known or they are too many.
+    mutating func append(_ network: Network) {
+        guard networks.count < Self.mostNetworks, !networks.contains(where: { $0.identity == network.identity }) else {
+            return
+        }
+        networks.append(network)
+    }
 
     /// How long any flow on this network may stay silent.
     ///

@@ -63,8 +63,9 @@ public struct SilentLoss: Sendable {
     private static func isSilence(_ reason: StatusReason) -> Bool {
         switch reason {
         case .unanswered, .flowFailed(.timedOut): true
-        case .opened, .noPath, .pathAvailable, .pathMoved, .retryDue, .dialledTooOften, .serverAsked, .resolutionFailed,
-            .dialFailed, .connected, .replaced, .resumed, .unverified, .verified, .remoteClosed, .flowFailed,
+        case .opened, .noPath, .pathAvailable, .pathMoved, .retryDue, .dialledTooOften, .awaitsTurn, .serverAsked,
+            .resolutionFailed, .dialFailed, .connected, .replaced, .resumed, .unverified, .verified, .remoteClosed,
+            .flowFailed,
             .localAddressRemoved, .adopted, .restarted, .taken, .parked, .arrived, .clientGone, .sessionOpened,
             .openingFailed, .redialRequested, .policyChanged, .closeRequested, .nameConfigured:
             false

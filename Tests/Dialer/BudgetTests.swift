@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NetworkPath
+import Platform
+import Supervisor
+import Testing
+
+@testable import Dialer
+
+/// What drivers ask the budgets of their user for, which outlive every connection.
+@AgentQueue
+@Suite(.timeLimit(.minutes(1))) struct BudgetTests {
+    private let mallory = Account(user: 1000, isLimited: true)
+
+    /// Opens and closes connections to as many servers, and counts why they are where they are.
+    private func openAndClose(
+        _ account: Account, count: Int = 700, in surroundings: Surroundings
+    ) throws -> [String: Int] {
+        var reasons: [String: Int] = [:]
+        for number in 0..<count {
+            let remote = "tcp://127.1.\(number / 250).\(number % 250 + 1):9"
+            let connection = try surroundings.connection(to: remote, account: account)
+            let waits = connection.status.reason == .awaitsTurn
+            reasons[waits ? "waits" : "dialled", default: 0] += 1
+            connection.close()
+        }
+        return reasons
+    }
+
+    @Test func closingAndOpeningAgainIsNoWayRoundTheBudget() throws {
+        let surroundings = Surroundings(.loopback())
+        let reasons = try openAndClose(mallory, in: surroundings)
+        // A busy machine takes its time, in which the budget refills.
+        #expect((512..<600).contains(reasons["dialled"] ?? 0), "\(reasons)")
+        let alice = try surroundings.connection(to: "tcp://127.0.0.1:9", account: Account(user: 1001, isLimited: true))
+        #expect(alice.status.reason != .awaitsTurn)
+        alice.close()
+    }
+
+    @Test func theAdministratorsAreDialledAtOnce() throws {
+        #expect(try openAndClose(.administrator, in: Surroundings(.loopback())) == ["dialled": 700])
+    }
+
+    @Test func aTurnThatCameIsADial() async throws {
+        let surroundings = Surroundings(.loopback())
+        _ = try openAndClose(mallory, count: 540, in: surroundings)
+        let server = try LoopbackServer()
+        let connection = try surroundings.connection(to: "tcp://\(server.endpoint)", account: mallory)
+        #expect(connection.status.reason == .awaitsTurn)
+        let turn = try #require(connection.status.nextAttempt)
+        connection.redial()
+        #expect(connection.status.nextAttempt == turn, "a redial changes nothing about it")
+        _ = await surroundings.entered(.ready)
+        #expect(connection.status.state == .ready)
+        connection.close()
+    }
+
+    @Test func questionsAreCountedAndRefusedAsQuestions() async throws {
+        let surroundings = Surroundings(.loopback())
+        surroundings.answer = nil
+        for _ in 0..<1500 {
+            let connection = try surroundings.connection(to: "tcp://sip.example.com:9", account: mallory)
+            connection.close()
+        }
+        #expect((512...1500).contains(surroundings.questions.count), "\(surroundings.questions.count)")
+    }
+}
