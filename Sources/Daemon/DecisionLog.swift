@@ -11,10 +11,12 @@ internal import Supervisor
 @AgentQueue
 final class DecisionLog {
     private let logger: Logger
+    private let limits: LimitedLog
     private var network: PathObservation?
 
     init(_ engine: NetworkState, _ registry: ConnectionRegistry, _ logger: Logger) {
         self.logger = logger
+        limits = LimitedLog(logger)
         network = engine.observe(.network(.any), isPassive: true) { [weak self] path, changes in
             self?.log(path, changes)
         }
@@ -22,7 +24,7 @@ final class DecisionLog {
     }
 
     private func log(_ path: Path, _ changes: [PathChange]) {
-        guard logger.logLevel <= .info else { return }
+        guard limits.admits(.info, .network, of: nil) else { return }
         var metadata: Logger.Metadata = [
             "status": "\(path.status.rawValue)",
             "changes": "\(changes.map(\.rawValue).joined(separator: ","))",
@@ -40,7 +42,7 @@ final class DecisionLog {
         let event = recorded.event
         let level = Self.level(of: event)
         // A thousand connections make four events each in one turn; what nobody reads is not put into words.
-        guard logger.logLevel <= level else { return }
+        guard limits.admits(level, .event(event.kind, event.status.state), of: recorded.owner) else { return }
         var metadata: Logger.Metadata = [
             "connection": "\(recorded.name)",
             "owner": "\(recorded.owner)",
@@ -53,14 +55,16 @@ final class DecisionLog {
         metadata["interface"] = event.status.interface.map { "\($0)" }
         logger.log(level: level, "\(event.reason)", metadata: metadata)
         // What only a person can mend is said in full, once, when it is found.
-        if event.status.state == .failed, event.kind == .stateChanged, let advice = event.reason.advice {
+        if event.status.state == .failed, event.kind == .stateChanged, let advice = event.reason.advice,
+            limits.admits(.warning, .advice, of: recorded.owner)
+        {
             logger.warning("\(advice)", metadata: ["connection": "\(recorded.name)", "owner": "\(recorded.owner)"])
         }
     }
 
     private func log(_ report: WakeReport, of recorded: RecordedEvent) {
         let level = Self.level(of: report)
-        guard logger.logLevel <= level else { return }
+        guard limits.admits(level, .wake(level), of: recorded.owner) else { return }
         let wake = ConnectionsAPI.Wake(report)
         var metadata: Logger.Metadata = [
             "connection": "\(recorded.name)",

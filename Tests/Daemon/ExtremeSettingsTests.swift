@@ -191,7 +191,7 @@ struct Extremes {
             learned.survived(duration(), on: network, heartbeat.kind.figures)
             learned.died(after: duration(), sentAt: now, on: network, heartbeat.kind.figures)
             _ = learned.trial(on: network, heartbeat.kind.figures, within: bounds)
-            _ = AdaptiveInterval(text: learned.text)
+            _ = AdaptiveInterval.users(in: AdaptiveInterval.text(of: [.init(user: 1000, learned)]))
         }
     }
 

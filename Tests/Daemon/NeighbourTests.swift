@@ -78,7 +78,7 @@ struct NeighbourTests {
         #expect(event.sequence > snapshot.sequence + 2000, "the journal has forgotten what was in between")
     }
 
-    /// By how much a figure grows at most from one turn of the queue to the next. The turns are this one's and another's,
+    /// By how much a figure grows at most from one turn of the queue to the next: this one's turns and another's come
     /// one after the other.
     private func mostInATurn(of turns: Int, _ figure: @escaping @AgentQueue () -> Int) async -> Int {
         await withCheckedContinuation { done in

@@ -88,14 +88,16 @@ struct ExtremeTests {
             func number() -> String { numbers[random.below(numbers.count)] }
             let line =
                 "wifi 020000000001 192.0.2.0/\(number()) - \(number()) \(number()) \(number()) \(number()) \(number())"
-            var learned = AdaptiveInterval(text: "dialtone-keepalive-intervals 1\n\(line)\nwifi \(text)\n")
-            guard let network = learned.networks.first?.identity else { continue }
+            let users = AdaptiveInterval.users(
+                in: "dialtone-keepalive-intervals 2\n1000 \(line)\n\(number()) wifi \(text)\n")
+            guard var learned = users.first?.learned, let network = learned.networks.first?.identity else { continue }
             for kind in [KeepaliveProtocol.crlf, .mqtt] {
                 learned.survived(.seconds(Int64.max), on: network, kind.figures)
                 learned.died(after: .seconds(Int64.max), sentAt: .zero, on: network, kind.figures)
                 _ = learned.trial(on: network, kind.figures)
             }
-            #expect(AdaptiveInterval(text: learned.text).networks.count == learned.networks.count)
+            let kept = AdaptiveInterval.text(of: [.init(user: 1000, learned)])
+            #expect(AdaptiveInterval.users(in: kept).first?.learned.networks.count == learned.networks.count)
         }
     }
 }

@@ -50,9 +50,10 @@ extension FuzzTarget {
     /// What was learned of keepalives.
     static let intervals = FuzzTarget(name: "intervals") { bytes in
         _ = SealedLine.text(in: bytes)
-        var learned = AdaptiveInterval(text: bytes.text)
-        precondition(AdaptiveInterval(text: learned.text).text == learned.text)
-        guard let network = learned.networks.first?.identity else { return }
+        let users = AdaptiveInterval.users(in: bytes.text)
+        let text = AdaptiveInterval.text(of: users)
+        precondition(AdaptiveInterval.text(of: AdaptiveInterval.users(in: text)) == text)
+        guard var learned = users.first?.learned, let network = learned.networks.first?.identity else { return }
         for kind in [KeepaliveProtocol.crlf, .mqtt, .websocket] {
             let figures = kind.figures
             precondition(figures.intervals.contains(learned.interval(on: network, figures)))
