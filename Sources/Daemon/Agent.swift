@@ -48,7 +48,7 @@ final class Agent {
         intervals = KeptIntervals(state, logger)
         history = History(state, logger)
         let context = DialerContext(
-            paths: system, names: system, intervals: intervals.learners, store: continuity?.store)
+            paths: system, names: system, intervals: intervals.learners)
         engine.mayAsk = { [weak context] user in
             guard let context else { return true }
             // A name has two questions, for the addresses of each family.
@@ -58,15 +58,18 @@ final class Agent {
         }
         let wakes = WakeContext()
         self.wakes = wakes
+        let memory = MemoryGuard(ofProcess: logger)
         registry = ConnectionRegistry(
-            context, wakes, connectionsPerUser: configuration.limits.connectionsPerUser, continuity: continuity)
+            context, wakes, connectionsPerUser: configuration.limits.connectionsPerUser, continuity: continuity,
+            memory: memory)
         decisions = DecisionLog(engine, registry, logger)
         let subscriptions = configuration.limits.subscriptionsPerUser
-        network = NetworkService(engine, subscriptionsPerUser: subscriptions)
+        network = NetworkService(engine, subscriptionsPerUser: subscriptions, memory: memory)
         network.boundary = boundary
-        connections = ConnectionsService(registry, boundary, subscriptionsPerUser: subscriptions)
+        connections = ConnectionsService(
+            registry, boundary, subscriptionsPerUser: subscriptions, memory: memory)
         wakes.isWatched = { [unowned connections] in connections.isWatched($0, by: $1) }
-        past = HistoryService(history, subscriptionsPerUser: subscriptions)
+        past = HistoryService(history, subscriptionsPerUser: subscriptions, memory: memory)
         let service = VarlinkService(
             vendor: "Dialtone", product: "dialtoned", version: Product.version, url: "https://dialtone.example.org")
         service.refusal = { crashes.refusal(of: $0.uid) }
@@ -77,6 +80,7 @@ final class Agent {
         // A user's own daemon is for that user.
         limits.privileged = [0, geteuid()]
         server = VarlinkServer(service, limits: limits)
+        server.admission = { peer throws(VarlinkFailure) in try memory.admitOrFail(.client, for: peer.uid) }
         server.onIncident = { [logger] incident, leftOut in
             logger.warning(
                 "a client was turned away", metadata: ["incident": "\(incident)", "unreported before": "\(leftOut)"])

@@ -30,11 +30,17 @@ struct RecordedEvent {
     let event: ConnectionEvent
     /// The wake that stands, or that something happened to; out of line, since most events have none.
     let wake: RecordedWake?
+    /// Whether the service manager's store has no place for the flow that stands.
+    let endsWithAgent: Bool
 
-    init(clocks: ClockReading, subject: Subject, event: ConnectionEvent, wake: RecordedWake? = nil) {
+    init(
+        clocks: ClockReading, subject: Subject, event: ConnectionEvent, wake: RecordedWake? = nil,
+        endsWithAgent: Bool = false
+    ) {
         self.clocks = clocks
         self.subject = subject
         self.wake = wake
+        self.endsWithAgent = endsWithAgent
         var event = event
         event.status.path = nil
         self.event = event
@@ -79,6 +85,8 @@ enum RegistryError: Error, Hashable {
     /// Several users have a connection of this name, and root did not say whose is meant.
     case ambiguous(owners: [UInt32])
     case quotaExceeded(limit: Int)
+    /// There is no memory for it.
+    case outOfMemory(MemoryShortage)
     /// The name cannot be one.
     case invalidName
     /// A file brought it, and would bring it back.
@@ -113,6 +121,8 @@ final class ConnectionRegistry {
     let context: DialerContext
     let continuity: Continuity?
     private let wakes: WakeContext
+    /// Says whether there is memory for another connection; `nil` where nobody asks.
+    private let memory: MemoryGuard?
     /// What an earlier process supervised, until it is resumed.
     private var inherited: [KeptConnection]
 
@@ -122,8 +132,9 @@ final class ConnectionRegistry {
     ///   one.
     init(
         _ context: DialerContext, _ wakes: WakeContext = WakeContext(), connectionsPerUser: Int,
-        continuity: Continuity? = nil
+        continuity: Continuity? = nil, memory: MemoryGuard? = nil
     ) {
+        self.memory = memory
         self.context = context
         self.wakes = wakes
         self.continuity = continuity
@@ -186,6 +197,13 @@ final class ConnectionRegistry {
         let key = ConnectionKey(name, of: owner)
         if let namesake = connections[key] { forgetIfOver(namesake) }
         guard connections[key] == nil else { throw .nameTaken }
+        if origin == .client, let memory {
+            do throws(MemoryShortage) {
+                try memory.admit(.connection(isSecured: policy.remote.scheme.needsTLS), for: owner)
+            } catch {
+                throw .outOfMemory(error)
+            }
+        }
         // What a file names is the administrator's word, and counts against nobody.
         if origin == .client, !quota.take(for: owner) {
             for connection in owned(by: owner) { forgetIfOver(connection) }

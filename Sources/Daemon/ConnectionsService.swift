@@ -14,16 +14,19 @@ final class ConnectionsService {
     private let registry: ConnectionRegistry
     private let boundary: NetworkBoundary
     private var subscriptions: Quota
+    private let memory: MemoryGuard?
     /// By user: an event concerns its owner's and root's.
     private var subscribers: [UInt32: [ObjectIdentifier: ConnectionSubscription]] = [:]
     /// The message of the event told last: a thousand subscribers get the same bytes.
     private var encoded: (sequence: UInt64, message: VarlinkMessage)?
 
     init(
-        _ registry: ConnectionRegistry, _ boundary: NetworkBoundary = NetworkBoundary(), subscriptionsPerUser: Int
+        _ registry: ConnectionRegistry, _ boundary: NetworkBoundary = NetworkBoundary(), subscriptionsPerUser: Int,
+        memory: MemoryGuard? = nil
     ) {
         self.registry = registry
         self.boundary = boundary
+        self.memory = memory
         subscriptions = Quota(limit: subscriptionsPerUser)
         registry.onEvent { [unowned self] event in
             let sequence = registry.journal.latest
@@ -105,6 +108,7 @@ final class ConnectionsService {
         }
         let filter = try ConnectionFilter(names: parameters.names, owner: parameters.owner)
         let user = stream.peer.uid
+        try memory?.admitOrFail(.subscription, for: user)
         guard subscriptions.take(for: user) else {
             throw VarlinkFailure(ConnectionsAPI.QuotaExceeded(limit: subscriptions.limit))
         }

@@ -10,9 +10,11 @@ internal import Varlink
 final class HistoryService {
     private let history: History
     private var subscriptions: Quota
+    private let memory: MemoryGuard?
 
-    init(_ history: History, subscriptionsPerUser: Int) {
+    init(_ history: History, subscriptionsPerUser: Int, memory: MemoryGuard? = nil) {
         self.history = history
+        self.memory = memory
         subscriptions = Quota(limit: subscriptionsPerUser)
     }
 
@@ -28,6 +30,7 @@ final class HistoryService {
             [unowned self] parameters, stream throws(VarlinkFailure) in
             let user = stream.peer.uid
             let filter = try ConnectionFilter(names: parameters.names, owner: parameters.owner)
+            try memory?.admitOrFail(.subscription, for: user)
             guard subscriptions.take(for: user) else {
                 throw VarlinkFailure(ConnectionsAPI.QuotaExceeded(limit: subscriptions.limit))
             }

@@ -14,13 +14,15 @@ final class NetworkService {
     /// Whose names are looked up.
     var boundary = NetworkBoundary()
     private var subscriptions: Quota
+    private let memory: MemoryGuard?
     /// Calls that wait for a name to be resolved.
     private var pending: [ObjectIdentifier: PathObservation] = [:]
     /// Likewise, of those that are explained.
     private var inspections: [ObjectIdentifier: PathInspection] = [:]
 
-    init(_ engine: NetworkState, subscriptionsPerUser: Int) {
+    init(_ engine: NetworkState, subscriptionsPerUser: Int, memory: MemoryGuard? = nil) {
         self.engine = engine
+        self.memory = memory
         subscriptions = Quota(limit: subscriptionsPerUser)
     }
 
@@ -73,6 +75,11 @@ final class NetworkService {
     ) throws(VarlinkFailure) -> any VarlinkSubscription {
         let question = try question(about: target, for: stream.peer)
         let user = stream.peer.uid
+        do throws(MemoryShortage) {
+            try memory?.admit(.subscription, for: user)
+        } catch {
+            throw VarlinkFailure(NetworkAPI.OutOfMemory(reason: error.reason))
+        }
         guard subscriptions.take(for: user) else {
             throw VarlinkFailure(NetworkAPI.QuotaExceeded(limit: subscriptions.limit))
         }

@@ -28,7 +28,7 @@ final class RegisteredConnection {
     private let writeDown: @AgentQueue (RegisteredConnection) -> Void
     /// The parameters that a client gave, in JSON.
     let parameters: [UInt8]
-    let store: DescriptorStore?
+    let store: StorePart?
     var driver: ConnectionDriver?
     private var subject: RecordedEvent.Subject?
     /// The process that has the flow, as far as it can be watched.
@@ -74,7 +74,9 @@ final class RegisteredConnection {
         self.owner = owner
         self.origin = origin
         self.parameters = parameters
-        self.store = store
+        // What a file names is root's word, and a daemon of a user's own is that user's.
+        let isRoots = origin == .configuration || owner == 0 || owner == geteuid()
+        self.store = store?.part(of: isRoots ? .root : .user(owner))
         self.wake = wake
         self.wakes = wakes
         self.record = record
@@ -105,7 +107,7 @@ final class RegisteredConnection {
                 name, owner: owner, remote: subject(of: driver).remoteText, driver.status,
                 unreadBytes: driver.unreadBytes,
                 wake: waker?.standing,
-                at: .now())
+                endsWithAgent: driver.lacksPlace, at: .now())
         }
     }
 
@@ -117,7 +119,8 @@ final class RegisteredConnection {
 
     /// Makes its driver, which is not at work yet.
     func makeDriver(_ policy: ConnectionPolicy, _ context: DialerContext) -> ConnectionDriver {
-        let driver = ConnectionDriver(policy: policy, account: account, context: context, observer: self)
+        let driver = ConnectionDriver(
+            policy: policy, account: account, context: context, store: store, observer: self)
         driver.label = ConnectionLabel(name: name, user: owner)
         self.driver = driver
         return driver
@@ -326,7 +329,10 @@ extension RegisteredConnection: ConnectionObserver {
         var event = event
         if let closing, event.status.state == .closed { (event.reason, event.status.reason) = (closing, closing) }
         let wake = report == nil && standing == nil ? nil : RecordedWake(standing: standing, report)
-        record(RecordedEvent(clocks: .now(), subject: subject(of: connection), event: event, wake: wake))
+        record(
+            RecordedEvent(
+                clocks: .now(), subject: subject(of: connection), event: event, wake: wake,
+                endsWithAgent: connection.lacksPlace))
     }
 
     /// Made once for as long as the remote stays.

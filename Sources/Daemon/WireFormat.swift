@@ -67,7 +67,7 @@ extension ConnectionsAPI.Connection {
     init(
         _ name: String, owner: UInt32, remote: String, _ status: ConnectionStatus, unreadBytes: Int?,
         wake: StandingWake?,
-        at clocks: ClockReading
+        endsWithAgent: Bool, at clocks: ClockReading
     ) {
         self.init(
             name: name, owner: Int(owner), remote: remote, epoch: Int(clamping: status.epoch),
@@ -78,7 +78,8 @@ extension ConnectionsAPI.Connection {
             interface: status.interface, security: status.security.map { .init($0) }, attempt: status.attempt,
             nextAttemptAt: status.nextAttempt.map(clocks.wall),
             lastProof: status.lastProof.map(clocks.wall), unreadBytes: unreadBytes,
-            wake: wake.map { Int(clamping: $0.number) }, wakeFailed: wake?.hasFailed == true ? true : nil)
+            wake: wake.map { Int(clamping: $0.number) }, wakeFailed: wake?.hasFailed == true ? true : nil,
+            endsWithAgent: endsWithAgent ? true : nil)
     }
 }
 
@@ -91,7 +92,7 @@ extension ConnectionsAPI.Event {
             connection: .init(
                 recorded.name, owner: recorded.owner, remote: recorded.remote, event.status, unreadBytes: nil,
                 wake: recorded.wake?.standing,
-                at: recorded.clocks),
+                endsWithAgent: recorded.endsWithAgent, at: recorded.clocks),
             reason: event.reason.description, previousState: .init(event.previousState),
             previousDurationMilliseconds: Int(clamping: event.previousDuration.milliseconds),
             wake: recorded.wake?.report.map { .init($0) })

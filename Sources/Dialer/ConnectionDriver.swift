@@ -29,6 +29,8 @@ public final class ConnectionDriver {
     /// The turn to dial that it waits for, and whether the first attempt after one is paid for.
     private var turn: NetworkBudget.WaitingTurn?
     private var hasPaidAttempt = false
+    /// Where its flows outlive the process; `nil` where they end with it.
+    let store: (any FlowStore)?
     private unowned let observer: any ConnectionObserver
     /// The sockets that are open, by epoch: one that stands, and those that race to take its place.
     var flows: [UInt64: Flow] = [:]
@@ -58,14 +60,18 @@ public final class ConnectionDriver {
 
     /// A connection that is not at work yet. The observer outlives the connection.
     ///
-    /// - Parameter account: who answers for it.
+    /// - Parameters:
+    ///   - account: who answers for it.
+    ///   - store: where its flows outlive the process; `nil` where they end with it.
     public init(
         policy: ConnectionPolicy, account: Account = .administrator, context: DialerContext,
+        store: (any FlowStore)? = nil,
         observer: any ConnectionObserver
     ) {
         machine = ConnectionStateMachine(policy: policy, now: BootClock.now())
         self.context = context
         self.account = account
+        self.store = store
         self.observer = observer
     }
 
@@ -81,7 +87,7 @@ public final class ConnectionDriver {
         flows[adoption.epoch] = try Flow(
             adopting: descriptor, adoption, machine.policy.socketOptions, owner: self)
         flows[adoption.epoch]?.isParked = adoption.custody == .parked
-        if let store = context.store { flows[adoption.epoch]?.keep(in: store) }
+        if let store { flows[adoption.epoch]?.keep(in: store) }
         process(.adopted(adoption))
     }
 
@@ -426,7 +432,7 @@ extension ConnectionDriver: FlowOwner {
             process(.handshakeBegan(epoch: flow.epoch, local: local))
         case .connected(let local, let remote, let security):
             // Before anybody hears of it: who parks it relies on that.
-            if let store = context.store { flow.keep(in: store) }
+            if let store { flow.keep(in: store) }
             // What came in this very turn: whoever moves away now leaves it behind.
             if machine.status.epoch != flow.epoch { keeper.sortInput(on: machine.status.epoch) }
             process(.dialSucceeded(epoch: flow.epoch, local: local, remote: remote, security: security))

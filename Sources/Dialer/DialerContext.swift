@@ -60,8 +60,6 @@ public final class DialerContext {
     public let names: any NameSource
     /// What their keepalives have learned of the networks, by user.
     public let intervals: IntervalLearners
-    /// Where their flows outlive the process; `nil` where they end with it.
-    public let store: (any FlowStore)?
     /// What the users have caused on the network.
     public var budget = NetworkBudget()
     /// When the keepalives of all of them are sent.
@@ -71,13 +69,11 @@ public final class DialerContext {
 
     /// The surroundings of connections.
     public init(
-        paths: any PathSource, names: any NameSource, intervals: IntervalLearners = IntervalLearners(),
-        store: (any FlowStore)? = nil
+        paths: any PathSource, names: any NameSource, intervals: IntervalLearners = IntervalLearners()
     ) {
         self.paths = paths
         self.names = names
         self.intervals = intervals
-        self.store = store
     }
 
     /// Calls `handler` as often as `cadence` says, counted from now and together with the keepalives that are due about

@@ -72,6 +72,12 @@ extension ConnectionDriver {
             })
     }
 
+    /// Whether a flow stands that the store was to have, and had no place for.
+    public var lacksPlace: Bool {
+        guard store != nil, let epoch = adoption?.epoch, let flow = flows[epoch] else { return false }
+        return flow.storeNumber == nil && flow.security == nil
+    }
+
     /// Goes on where an earlier process stopped, in place of ``open()``.
     ///
     /// A flow that ended in between is taken for standing, and found to have ended in the next turn of the queue: so
@@ -84,7 +90,7 @@ extension ConnectionDriver {
         _ kept: KeptFlows, leaving opening: Opening? = nil, _ takeDescriptor: (UInt64) -> OwnedDescriptor?
     ) {
         for ended in kept.ended {
-            guard let store = context.store, let descriptor = takeDescriptor(ended.number) else { continue }
+            guard let store, let descriptor = takeDescriptor(ended.number) else { continue }
             let remnant = Flow(
                 ended: descriptor, epoch: ended.epoch, to: ended.remote, policy.socketOptions, owner: self)
             remnant.isKept(in: store, as: ended.number)
@@ -103,7 +109,7 @@ extension ConnectionDriver {
         guard let standing = kept.standing else { return .reopened(epoch: kept.epoch, .withoutFlow) }
         let (adoption, epoch) = (standing.adoption, max(kept.epoch, standing.adoption.epoch))
         if standing.isSecured { return .reopened(epoch: epoch, .keysLost) }
-        guard let store = context.store, let number = standing.number, let descriptor = takeDescriptor(number) else {
+        guard let store, let number = standing.number, let descriptor = takeDescriptor(number) else {
             return .reopened(epoch: epoch, .flowLost)
         }
         guard let flow = try? Flow(adopting: descriptor, adoption, policy.socketOptions, owner: self) else {

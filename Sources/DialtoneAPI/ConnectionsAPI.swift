@@ -137,6 +137,8 @@ public enum ConnectionsAPI {
         public var wake: Int?
         /// Whether that wake was given up.
         public var wakeFailed: Bool?
+        /// Whether its socket ends with the agent's process, since the service manager has no place left for it.
+        public var endsWithAgent: Bool?
 
         /// A connection.
         public init(
@@ -145,7 +147,7 @@ public enum ConnectionsAPI {
             remoteAddress: String? = nil,
             interface: String? = nil, security: Security? = nil, attempt: Int, nextAttemptAt: Timestamp? = nil,
             lastProof: Timestamp? = nil, unreadBytes: Int? = nil, wake: Int? = nil,
-            wakeFailed: Bool? = nil
+            wakeFailed: Bool? = nil, endsWithAgent: Bool? = nil
         ) {
             self.name = name
             self.owner = owner
@@ -166,6 +168,7 @@ public enum ConnectionsAPI {
             self.unreadBytes = unreadBytes
             self.wake = wake
             self.wakeFailed = wakeFailed
+            self.endsWithAgent = endsWithAgent
         }
     }
 

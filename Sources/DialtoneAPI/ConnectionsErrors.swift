@@ -91,6 +91,16 @@ extension ConnectionsAPI {
         }
     }
 
+    /// The agent is near the limit of its memory.
+    public struct OutOfMemory: VarlinkErrorReply, Hashable {
+        /// The error's name.
+        public static let errorName = "org.dialtone.Connections.OutOfMemory"
+        /// Which limit that is, and how much is in use.
+        public var reason: String
+        /// The error.
+        public init(reason: String) { self.reason = reason }
+    }
+
     /// The flow of this number is over.
     public struct StaleEpoch: VarlinkErrorReply, Hashable {
         /// The error's name.

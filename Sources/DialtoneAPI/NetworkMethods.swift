@@ -204,6 +204,16 @@ extension NetworkAPI {
         public init(reason: String) { self.reason = reason }
     }
 
+    /// The agent is near the limit of its memory.
+    public struct OutOfMemory: VarlinkErrorReply, Hashable {
+        /// The error's name.
+        public static let errorName = "org.dialtone.Network.OutOfMemory"
+        /// Which limit that is, and how much is in use.
+        public var reason: String
+        /// The error.
+        public init(reason: String) { self.reason = reason }
+    }
+
     /// The caller's user has as many subscriptions as one may have.
     public struct QuotaExceeded: VarlinkErrorReply, Hashable {
         /// The error's name.

@@ -116,6 +116,13 @@ extension VarlinkFailure {
         if let error: ConnectionsAPI.Suspended = decoded() {
             return "The agent does nothing for this user for another \(error.seconds) s: \(error.reason)."
         }
+        let shortage: ConnectionsAPI.OutOfMemory? = decoded()
+        if let reason = shortage?.reason ?? decoded(as: NetworkAPI.OutOfMemory.self)?.reason {
+            return """
+                The agent begins nothing new for want of memory: \(reason). Close connections, or raise the limit \
+                ("systemctl set-property dialtoned MemoryMax=").
+                """
+        }
         if let error: NetworkAPI.InvalidTarget = decoded() {
             return "The target makes no sense: \(error.reason)."
         }

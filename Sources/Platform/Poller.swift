@@ -28,6 +28,8 @@ public final class Poller {
         public static let readable = Readiness(rawValue: EPOLLIN.rawValue)
         /// Room to write, or the outcome of a `connect` (`EPOLLOUT`).
         public static let writable = Readiness(rawValue: EPOLLOUT.rawValue)
+        /// Something out of the ordinary; of a file of PSI, the pressure that was asked for (`EPOLLPRI`).
+        public static let urgent = Readiness(rawValue: EPOLLPRI.rawValue)
         /// The peer sent its end of stream, even with unread bytes before it (`EPOLLRDHUP`).
         public static let peerClosed = Readiness(rawValue: EPOLLRDHUP.rawValue)
         /// Both directions are shut (`EPOLLHUP`); always reported, need not be asked for.

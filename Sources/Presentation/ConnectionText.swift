@@ -30,6 +30,7 @@ enum ConnectionText {
                 parts.append(connection.wakeFailed == true ? "its client could not be woken" : "waking its client")
             }
             if connection.security?.assurance == .unverified { parts.append("TLS unverified") }
+            if connection.endsWithAgent == true { parts.append("no place in the store, ends with the agent") }
             return parts.joined(separator: ", ")
         }
         if let reason = connection.reason { parts.append(reason) }

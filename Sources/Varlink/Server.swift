@@ -60,6 +60,8 @@ public final class VarlinkServer {
         case refused(SystemError)
     }
 
+    /// Asked before a client is served. What it throws is the answer to the client's first call, and the end.
+    public var admission: (@AgentQueue (VarlinkPeer) throws(VarlinkFailure) -> Void)?
     /// Called with what an operator may want to know of, and with how many incidents of this kind and user were left
     /// out since the last one: one a minute is told (``IncidentPacer``).
     public var onIncident: (@AgentQueue (_ incident: Incident, _ leftOut: Int) -> Void)?
@@ -160,6 +162,7 @@ public final class VarlinkServer {
                 heldBytes: { [weak self] in self?.held($0, for: user) },
                 closed: { [weak self] in self?.closed($0, $1) },
                 released: { [weak self] in self?.released(user) }))
+        do throws(VarlinkFailure) { try admission?(peer) } catch { connection.refusal = error }
         connections[ObjectIdentifier(connection)] = connection
         descriptors.connections += 1
         self.descriptors[user] = descriptors

@@ -48,6 +48,8 @@ final class ServerConnection: TurnTaker {
     /// How many bytes are held for the client: what came and was not answered, and what waits for room in the socket.
     private(set) var heldBytes = 0
     private var hasRefusedDescriptors = false
+    /// The answer to the first call, which is the last; `nil` for a client that is served.
+    var refusal: VarlinkFailure?
     private let service: VarlinkService
     private var notices: Notices?
     private var channel: Channel?
@@ -208,7 +210,10 @@ final class ServerConnection: TurnTaker {
         isOneway = call.mode == .oneway
         let progress = CallInProgress(self, message.descriptors)
         activity = .answering(progress)
-        service.begin(call, progress)
+        guard let refusal else { return service.begin(call, progress) }
+        progress.refuseDescriptors()
+        progress.finish(refusal.message)
+        answersCalls = false
     }
 
     /// What is to be so between turns.

@@ -98,7 +98,7 @@ struct AgentStateTests {
             security: .init(
                 version: "TLS 1.3", cipher: "X", assurance: .pinned, isResumed: true, applicationProtocol: "mqtt"),
             attempt: 3, nextAttemptAt: .init(milliseconds: 5), lastProof: .init(milliseconds: 6), unreadBytes: 12,
-            wake: 13, wakeFailed: true)
+            wake: 13, wakeFailed: true, endsWithAgent: true)
         let event = ConnectionsAPI.Event(
             sequence: 99, time: .init(milliseconds: 1_700_000_000_123), kind: .taken, connection: connection,
             reason: "taken by a client", previousState: .ready, previousDurationMilliseconds: 8,

@@ -88,7 +88,7 @@ final class RestartBench {
         let continuity = try Continuity(
             inheritance, limit: limit, manager: store.manager, settlingAfter: .seconds(86_400),
             Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
-        let context = DialerContext(paths: network, names: network, store: continuity.store)
+        let context = DialerContext(paths: network, names: network)
         return (continuity, ConnectionRegistry(context, wakes, connectionsPerUser: 100, continuity: continuity))
     }
 

@@ -339,6 +339,34 @@ struct RestartTests {
         try await bench.wait(for: "b", "dialled anew") { $0.state == .ready && $0.epoch == 2 }
     }
 
+    @Test func `one user's flows leave places for another's and for what a file names, and say where there is none`()
+        async throws
+    {
+        let (bench, listener) = (try RestartBench(limit: 18), try LoopbackListener())
+        var peers: [CInt] = []
+        defer { for peer in peers { close(peer) } }
+        func open(_ name: String, owner: UInt32) async throws -> ConnectionsAPI.Connection? {
+            try bench.open(name, "tcp://127.0.0.1:\(listener.port)", owner: owner)
+            try await bench.ready(name)
+            peers.append(try listener.accept().release())
+            return bench.connection(name)
+        }
+        var greedy: [Bool?] = []
+        for number in 0..<16 { greedy.append(try await open("greedy\(number)", owner: 1000)?.endsWithAgent) }
+        #expect(greedy == Array(repeating: nil, count: 10) + Array(repeating: true, count: 6))
+        let told = bench.events.last { $0.name == "greedy15" && $0.event.status.state == .ready }
+        #expect(told?.endsWithAgent == true, "its subscribers are told")
+        #expect(try await open("neighbour", owner: 1001)?.endsWithAgent == nil)
+        let remote = try ConnectionPolicy(.init(remote: "tcp://127.0.0.1:\(listener.port)"), user: 1000)
+        _ = bench.registry.reconcile(with: [.init(name: "office", policy: remote, owner: 1000)])
+        try await bench.ready("office")
+        peers.append(try listener.accept().release())
+        #expect(bench.connection("office")?.endsWithAgent == nil, "the same user's, whom a file gives it")
+        try bench.kill(configured: [.init(name: "office", policy: remote, owner: 1000)])
+        #expect(bench.connection("neighbour")?.epoch == 1 && bench.connection("office")?.epoch == 1)
+        #expect(bench.resumption.flows == 12)
+    }
+
     @Test func `namesakes of two users both go on with their flows`() async throws {
         let (bench, listener) = (try RestartBench(), try LoopbackListener())
         var peers: [CInt] = []

@@ -71,20 +71,23 @@ final class ServiceBench {
 
     init(
         connectionsPerUser: Int = 100, subscriptionsPerUser: Int = 64, state: KeptState = KeptState(),
-        history: History? = nil
+        history: History? = nil, memory: MemoryGuard? = nil
     ) {
         registry = ConnectionRegistry(
-            DialerContext(paths: network, names: network), wakes, connectionsPerUser: connectionsPerUser)
-        connections = ConnectionsService(registry, subscriptionsPerUser: subscriptionsPerUser)
-        paths = NetworkService(.shared, subscriptionsPerUser: subscriptionsPerUser)
+            DialerContext(paths: network, names: network), wakes, connectionsPerUser: connectionsPerUser, memory: memory)
+        connections = ConnectionsService(registry, subscriptionsPerUser: subscriptionsPerUser, memory: memory)
+        paths = NetworkService(.shared, subscriptionsPerUser: subscriptionsPerUser, memory: memory)
         let history = history ?? History(state, Logger(label: "test"))
         self.history = history
-        past = HistoryService(history, subscriptionsPerUser: subscriptionsPerUser)
+        past = HistoryService(history, subscriptionsPerUser: subscriptionsPerUser, memory: memory)
         registry.onEvent { [unowned registry] in history.heard($0, sequence: registry.journal.latest) }
         connections.register(in: service)
         paths.register(in: service)
         past.register(in: service)
         server = VarlinkServer(service)
+        if let memory {
+            server.admission = { peer throws(VarlinkFailure) in try memory.admitOrFail(.client, for: peer.uid) }
+        }
     }
 
     isolated deinit {

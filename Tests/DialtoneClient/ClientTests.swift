@@ -48,6 +48,8 @@ import Varlink
         .unreachable(SystemError("connecting to /a", code: ENAMETOOLONG)),
         .refused(method: "a.B", VarlinkFailure(ConnectionsAPI.NameTaken(name: "x"))),
         .refused(method: "a.B", VarlinkFailure(ConnectionsAPI.AmbiguousName(name: "x", owners: [5, 6]))),
+        .refused(method: "a.B", VarlinkFailure(ConnectionsAPI.OutOfMemory(reason: "x"))),
+        .refused(method: "a.B", VarlinkFailure(NetworkAPI.OutOfMemory(reason: "x"))),
         .refused(method: "a.B", VarlinkFailure(ConnectionsAPI.NotOwner(name: "x"))),
         .refused(method: "a.B", VarlinkFailure(ConnectionsAPI.InvalidRemote(remote: "x", reason: "y"))),
         .refused(method: "a.B", VarlinkFailure(ConnectionsAPI.QuotaExceeded(limit: 5))),

@@ -24,9 +24,13 @@ final class DescriptorStore {
     private let manager: Manager
     private let limit: Int
     private let logger: Logger
-    private var count = 0
+    private var places: StorePlaces
     private var newest: UInt64 = 0
     private var hasComplained = false
+    /// The users who were told of in the log: once each, and no more than ``mostUsersTold``.
+    private var usersTold: Set<UInt32> = []
+    /// More users than a machine with people has; a program with many identities fills no log.
+    private static let mostUsersTold = 64
     /// What an earlier process left and nobody has claimed yet, by number.
     private var left: [UInt64: CInt]
 
@@ -38,9 +42,9 @@ final class DescriptorStore {
     init(_ manager: Manager, limit: Int, left: [UInt64: CInt] = [:], _ logger: Logger) {
         self.manager = manager
         self.limit = limit - Self.reserved
+        places = StorePlaces(limit: limit - Self.reserved, left: left.count)
         self.left = left
         self.logger = logger
-        count = left.count
         newest = left.keys.max() ?? 0
     }
 
@@ -59,8 +63,15 @@ final class DescriptorStore {
         return number
     }
 
-    /// What an earlier process left under a number, once.
-    func claim(_ number: UInt64) -> OwnedDescriptor? { left.removeValue(forKey: number).map { OwnedDescriptor($0) } }
+    /// The part of the store where a holder keeps something.
+    func part(of holder: StorePlaces.Holder) -> StorePart { StorePart(self, holder) }
+
+    /// What an earlier process left under a number, once. The place is the holder's from now on.
+    fileprivate func claim(_ number: UInt64, for holder: StorePlaces.Holder) -> OwnedDescriptor? {
+        guard let descriptor = left.removeValue(forKey: number) else { return nil }
+        places.claim(for: holder)
+        return OwnedDescriptor(descriptor)
+    }
 
     /// Closes what nobody has claimed. A client that has such a flow reads its end: nobody watches over it any more.
     ///
@@ -70,9 +81,34 @@ final class DescriptorStore {
         for (number, descriptor) in left {
             shutdown(descriptor, CInt(SHUT_RDWR))
             OwnedDescriptor(descriptor).close()
-            discard(number)
+            discard(number, of: nil)
         }
         return left.count
+    }
+
+    fileprivate func keep(_ descriptor: borrowing OwnedDescriptor, for holder: StorePlaces.Holder) -> UInt64? {
+        guard places.take(for: holder) else {
+            tellOfNoPlace(for: holder)
+            return nil
+        }
+        do throws(SystemError) {
+            try manager.store(descriptor, Self.name(of: newest + 1))
+        } catch {
+            places.giveBack(for: holder)
+            complain("\(error)")
+            return nil
+        }
+        newest += 1
+        return newest
+    }
+
+    fileprivate func discard(_ number: UInt64, of holder: StorePlaces.Holder?) {
+        places.giveBack(for: holder)
+        do throws(SystemError) {
+            try manager.remove(Self.name(of: number))
+        } catch {
+            complain("\(error)")
+        }
     }
 
     private func complain(_ problem: String) {
@@ -81,31 +117,34 @@ final class DescriptorStore {
         logger.warning(
             "not every flow will outlive this process", metadata: ["reason": "\(problem)", "limit": "\(limit)"])
     }
+
+    /// Says once for each user that there is no place; the connection says it to its owner.
+    private func tellOfNoPlace(for holder: StorePlaces.Holder) {
+        guard case .user(let user) = holder else {
+            return complain("the service manager's store is full (FileDescriptorStoreMax=)")
+        }
+        guard usersTold.count < Self.mostUsersTold, usersTold.insert(user).inserted else { return }
+        logger.warning(
+            "a user's flows have no more places in the service manager's store: further ones end with this process",
+            metadata: ["user": "\(user)", "limit": "\(limit)"])
+    }
 }
 
-extension DescriptorStore: FlowStore {
-    func keep(_ descriptor: borrowing OwnedDescriptor) -> UInt64? {
-        guard count < limit else {
-            complain("the service manager's store is full (FileDescriptorStoreMax=)")
-            return nil
-        }
-        do throws(SystemError) {
-            try manager.store(descriptor, Self.name(of: newest + 1))
-        } catch {
-            complain("\(error)")
-            return nil
-        }
-        newest += 1
-        count += 1
-        return newest
+/// The part of the store where one connection keeps something. Its places count as its holder's.
+@AgentQueue
+final class StorePart: FlowStore {
+    private let store: DescriptorStore
+    private let holder: StorePlaces.Holder
+
+    fileprivate init(_ store: DescriptorStore, _ holder: StorePlaces.Holder) {
+        self.store = store
+        self.holder = holder
     }
 
-    func discard(_ number: UInt64) {
-        count -= 1
-        do throws(SystemError) {
-            try manager.remove(Self.name(of: number))
-        } catch {
-            complain("\(error)")
-        }
-    }
+    /// What an earlier process left under a number, once.
+    func claim(_ number: UInt64) -> OwnedDescriptor? { store.claim(number, for: holder) }
+
+    func keep(_ descriptor: borrowing OwnedDescriptor) -> UInt64? { store.keep(descriptor, for: holder) }
+
+    func discard(_ number: UInt64) { store.discard(number, of: holder) }
 }

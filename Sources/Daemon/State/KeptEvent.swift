@@ -40,6 +40,7 @@ struct KeptEvent: Hashable {
         static let wake = 23
         static let wakeReport = 24
         static let wakeFailed = 25
+        static let endsWithAgent = 26
     }
 
     /// An event as subscribers are told of it, whatever its number.
@@ -72,6 +73,7 @@ struct KeptEvent: Hashable {
         if let unread = connection.unreadBytes { fields.put(Field.unreadBytes, UInt64(unread)) }
         if let wake = connection.wake { fields.put(Field.wake, UInt64(wake)) }
         if let wakeFailed = connection.wakeFailed { fields.put(Field.wakeFailed, wakeFailed ? 1 : 0) }
+        if let endsWithAgent = connection.endsWithAgent { fields.put(Field.endsWithAgent, endsWithAgent ? 1 : 0) }
         if let report = event.wake { fields.put(Field.wakeReport, report.write) }
         self.owner = owner
         name = connection.name
@@ -150,6 +152,7 @@ extension ConnectionsAPI.Connection {
         case Field.unreadBytes: unreadBytes = Int(clamping: try value.unsigned())
         case Field.wake: wake = Int(clamping: try value.unsigned())
         case Field.wakeFailed: wakeFailed = try value.unsigned() != 0
+        case Field.endsWithAgent: endsWithAgent = try value.unsigned() != 0
         default: break
         }
     }

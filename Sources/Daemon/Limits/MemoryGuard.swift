@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import DialtoneAPI
+internal import Glibc
+internal import Logging
+internal import Platform
+internal import Varlink
+
+/// Why there is no memory for new work.
+struct MemoryShortage: Error, Hashable {
+    /// For a person: which limit, how much of it is in use, or that the kernel says so.
+    let reason: String
+}
+
+/// Refuses new work before the kernel kills the process for its memory: what there is goes on, and closing some makes
+/// room. It costs nothing while nothing new comes.
+@AgentQueue
+final class MemoryGuard {
+    /// Readings of the kernel's figures are this fresh at least: between two, what was admitted counts by its estimate.
+    private static let freshness = Duration.milliseconds(10)
+    /// The heap's free pages are given back before somebody is refused, so often at most: it takes milliseconds.
+    private static let trimPause = Duration.seconds(1)
+    /// The least time between two lines of the log.
+    private static let logPause = Duration.seconds(60)
+
+    /// Gives the nearest limit, as ``MemoryLimits/nearest(leaving:needed:)`` does.
+    typealias Reading = @AgentQueue (_ parts: UInt64, _ needed: Int64) -> MemoryUse?
+
+    private let read: Reading
+    private let now: @AgentQueue () -> Duration
+    private let logger: Logger
+    private var budget = MemoryBudget()
+    private var latest: [UInt64: (use: MemoryUse?, needed: Int64, at: Duration)] = [:]
+    private var pressureEnd = Duration.zero
+    private var nextLine = Duration.zero
+    private var nextTrim = Duration.zero
+    private var pressure: MemoryPressure?
+    private let trim: @AgentQueue () -> Void
+
+    /// A guard over figures of the test's.
+    init(
+        _ logger: Logger, now: @escaping @AgentQueue () -> Duration = { BootClock.now() },
+        trim: @escaping @AgentQueue () -> Void = { ResidentMemory.trim() }, _ read: @escaping Reading
+    ) {
+        self.logger = logger
+        self.now = now
+        self.trim = trim
+        self.read = read
+    }
+
+    /// The guard of this process.
+    convenience init(ofProcess logger: Logger) {
+        let limits = MemoryLimits()
+        self.init(logger) { limits.nearest(leaving: $0, needed: $1) }
+        let source = MemoryPressure.source(group: limits.ownGroup) { getenv($0).map { String(cString: $0) } }
+        guard let source else { return }
+        do throws(SystemError) {
+            pressure = try MemoryPressure(source) { [weak self] in self?.pressed() }
+        } catch {
+            logger.debug("the kernel does not tell of memory pressure here", metadata: ["error": "\(error)"])
+        }
+    }
+
+    /// The kernel says that memory is short: some is given back, and nothing new is begun for a while.
+    func pressed() {
+        trim()
+        let isNew = now() >= pressureEnd
+        pressureEnd = now() + 2 * MemoryPressure.span
+        if isNew { log("the kernel says that memory is short") }
+    }
+
+    /// Admits new work of a user, or says why not.
+    func admit(_ work: MemoryBudget.Work, for user: UInt32) throws(MemoryShortage) {
+        let isRoot = user == 0 || user == geteuid()
+        let instant = now()
+        if !isRoot, instant < pressureEnd {
+            throw shortage("the kernel says that memory is short")
+        }
+        guard var use = use(for: work, isRoot, at: instant) else { return }
+        if budget.admits(work, forRoot: isRoot, use, at: instant) { return }
+        if instant >= nextTrim {
+            // What was closed may still lie in the heap.
+            nextTrim = instant + Self.trimPause
+            trim()
+            latest = [:]
+            use = self.use(for: work, isRoot, at: instant) ?? use
+            if budget.admits(work, forRoot: isRoot, use, at: instant) { return }
+        }
+        let (used, limit) = (use.used + budget.pending(at: instant), use.limit >> 20)
+        throw shortage(
+            "\(used >> 20) of \(limit) MiB of \(use.name) are in use or about to be, "
+                + "and the rest is kept for what there is")
+    }
+
+    /// Admits new work of a user, or gives the answer of `org.dialtone.Connections` that says why not.
+    func admitOrFail(_ work: MemoryBudget.Work, for user: UInt32) throws(VarlinkFailure) {
+        do throws(MemoryShortage) {
+            try admit(work, for: user)
+        } catch {
+            throw VarlinkFailure(ConnectionsAPI.OutOfMemory(reason: error.reason))
+        }
+    }
+
+    private func use(for work: MemoryBudget.Work, _ isRoot: Bool, at instant: Duration) -> MemoryUse? {
+        let parts = MemoryBudget.parts(work, forRoot: isRoot)
+        let needed = budget.needed(for: work, at: instant)
+        if let latest = latest[parts], instant < latest.at + Self.freshness {
+            // One that was read for less may count what can be taken back.
+            let room = latest.use?.room(leaving: parts) ?? .max
+            if room >= needed || room < latest.needed { return latest.use }
+        }
+        let use = read(parts, needed)
+        latest[parts] = (use, needed, instant)
+        return use
+    }
+
+    private func shortage(_ reason: String) -> MemoryShortage {
+        log(reason)
+        return MemoryShortage(reason: reason)
+    }
+
+    private func log(_ reason: String) {
+        guard now() >= nextLine else { return }
+        nextLine = now() + Self.logPause
+        logger.warning("nothing new is begun for want of memory", metadata: ["reason": "\(reason)"])
+    }
+}

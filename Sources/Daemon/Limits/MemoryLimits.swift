@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Glibc
+internal import Platform
+
+/// The limits on this process's memory: those of its control group and of the groups above it, and of setrlimit(2).
+///
+/// Nothing is read before somebody asks. Asked, it is a `pread` of three small files for each group; what the kernel
+/// could take back is looked at only where a limit seems near, since that makes the kernel add up what each processor
+/// counted.
+@AgentQueue
+final class MemoryLimits {
+    private let groups: [MemoryGroup]
+    private let process = MemoryFile("/proc/self/statm")
+
+    /// The limits of this process.
+    init() {
+        groups = MemoryGroup.all(
+            names: MemoryFile.text(of: "/proc/self/cgroup"), mounts: MemoryFile.text(of: "/proc/self/mountinfo"))
+    }
+
+    /// Where the memory is counted of the group that this process is in; `nil` where none is known.
+    var ownGroup: String? { groups.first?.directory }
+
+    /// The limit that is nearest, as it is now; `nil` where there is none.
+    ///
+    /// - Parameters:
+    ///   - parts: one part in so many of the reserve is left alone.
+    ///   - needed: with this room left beside that, what could be taken back does not matter.
+    func nearest(leaving parts: UInt64, needed: Int64) -> MemoryUse? {
+        (groups.flatMap { $0.uses(leaving: parts, needed: needed) } + processUses)
+            .min { $0.room(leaving: parts) < $1.room(leaving: parts) }
+    }
+
+    /// What the process uses of the limits that hold for it alone.
+    private var processUses: [MemoryUse] {
+        let limits = [(RLIMIT_AS, "RLIMIT_AS", 0), (RLIMIT_DATA, "RLIMIT_DATA", 5)].compactMap {
+            resource, name, field in
+            var limit = rlimit()
+            let isSet = getrlimit(__rlimit_resource_t(resource.rawValue), &limit) == 0 && limit.rlim_cur != .max
+            return isSet ? (name, UInt64(limit.rlim_cur), field) : nil
+        }
+        guard !limits.isEmpty, let process else { return [] }
+        // Pages of: all, resident, shared, text, 0, data (proc_pid_statm(5)).
+        let fields = process.text().split(separator: " ").map { UInt64($0) ?? 0 }
+        let page = UInt64(sysconf(CInt(_SC_PAGESIZE)))
+        return limits.compactMap { name, limit, field in
+            fields.indices.contains(field) ? MemoryUse(name: name, limit: limit, used: fields[field] * page) : nil
+        }
+    }
+}
+
+/// The files in which one control group, of version 1 or 2, counts its memory
+/// (Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/memory.rst).
+@AgentQueue
+struct MemoryGroup {
+    let directory: String
+    /// What may not be exceeded, and above what the kernel slows the group down.
+    private let limits: [(name: String, file: MemoryFile)]
+    private let use: MemoryFile
+    private let details: MemoryFile
+
+    /// What counts as used and is the kernel's to take back: pages of files, and what it remembers of them. Version 1
+    /// writes those of the groups below apart.
+    private nonisolated static let reclaimable: Set<Substring> = [
+        "inactive_file", "active_file", "slab_reclaimable",
+    ]
+    private nonisolated static let reclaimableInTree: Set<Substring> = ["total_inactive_file", "total_active_file"]
+
+    /// The group of a directory; `nil` where it counts nothing, as the topmost one of version 2.
+    init?(_ directory: String) {
+        self.directory = directory
+        let names = ["memory.max", "memory.high", "memory.limit_in_bytes"]
+        limits = names.compactMap { name in MemoryFile("\(directory)/\(name)").map { (name, $0) } }
+        guard !limits.isEmpty,
+            let use = MemoryFile("\(directory)/memory.current") ?? MemoryFile("\(directory)/memory.usage_in_bytes"),
+            let details = MemoryFile("\(directory)/memory.stat")
+        else { return nil }
+        (self.use, self.details) = (use, details)
+    }
+
+    /// The groups that a process is in, the innermost first.
+    ///
+    /// - Parameters:
+    ///   - names: the lines of /proc/self/cgroup.
+    ///   - mounts: those of /proc/self/mountinfo.
+    static func all(names: String, mounts: String) -> [MemoryGroup] {
+        directories(names: names, mounts: mounts).compactMap { MemoryGroup($0) }
+    }
+
+    /// The directories of these groups, the innermost first. Where a mount shows no more than a part of the tree, as in
+    /// a container, the groups above it are unknown.
+    nonisolated static func directories(names: String, mounts: String) -> [String] {
+        var found: [String] = []
+        for line in names.split(separator: "\n") {
+            // "number:controllers:path"; of version 2 it is 0 and none.
+            let parts = line.split(separator: ":", maxSplits: 2, omittingEmptySubsequences: false)
+            guard parts.count == 3 else { continue }
+            let isUnified = parts[0] == "0" && parts[1].isEmpty
+            guard isUnified || parts[1].split(separator: ",").contains("memory") else { continue }
+            let path = String(parts[2])
+            let mount = mounts.split(separator: "\n").lazy.compactMap {
+                CgroupMount($0, controller: isUnified ? nil : "memory")
+            }.compactMap { mount in mount.directory(of: path).map { (mount, $0) } }.first
+            guard let (mount, directory) = mount else { continue }
+            var group = directory[...]
+            while group.count >= mount.point.count {
+                found.append(String(group))
+                guard group.count > mount.point.count, let slash = group.lastIndex(of: "/") else { break }
+                group = group[..<slash]
+            }
+        }
+        return found
+    }
+
+    /// What is used of each limit that is set.
+    func uses(leaving parts: UInt64, needed: Int64) -> [MemoryUse] {
+        let set = limits.compactMap { name, file in file.number().map { (name, $0) } }
+        guard !set.isEmpty, let used = use.number() else { return [] }
+        let plain = set.map { MemoryUse(name: "\(directory)/\($0)", limit: $1, used: used) }
+        if plain.allSatisfy({ $0.room(leaving: parts) >= needed }) { return plain }
+        let taken = used - min(used, Self.reclaimable(in: details.text()))
+        return set.map { MemoryUse(name: "\(directory)/\($0)", limit: $1, used: taken) }
+    }
+
+    /// How many bytes of a group's use the kernel could take back, by its memory.stat.
+    nonisolated static func reclaimable(in details: String) -> UInt64 {
+        let lines = details.split(separator: "\n").map { $0.split(separator: " ") }.filter { $0.count == 2 }
+        let isTree = lines.contains { $0[0] == "total_inactive_file" }
+        let wanted = isTree ? reclaimableInTree : reclaimable
+        return lines.filter { wanted.contains($0[0]) }.reduce(0) { $0 &+ (UInt64($1[1]) ?? 0) }
+    }
+}
+
+/// A mount of control groups, by its line of proc_pid_mountinfo(5).
+struct CgroupMount {
+    let root: String
+    let point: String
+
+    /// - Parameter controller: the one of version 1 that is looked for; `nil` for version 2.
+    init?(_ line: Substring, controller: String?) {
+        let fields = line.split(separator: " ")
+        guard let dash = fields.firstIndex(of: "-"), dash > 4, fields.count > dash + 3 else { return nil }
+        if let controller {
+            guard fields[dash + 1] == "cgroup", fields[dash + 3].split(separator: ",").contains(Substring(controller))
+            else { return nil }
+        } else if fields[dash + 1] != "cgroup2" {
+            return nil
+        }
+        (root, point) = (String(fields[3]), String(fields[4]))
+    }
+
+    /// Where the mount shows a group; `nil` where it does not.
+    func directory(of group: String) -> String? {
+        guard group.hasPrefix("/"), !group.hasPrefix("/..") else { return nil }
+        if root == "/" { return group == "/" ? point : point + group }
+        if group == root { return point }
+        return group.hasPrefix("\(root)/") ? point + group.dropFirst(root.count) : nil
+    }
+}
+
+/// A small file of the kernel's that is read again and again.
+@AgentQueue
+final class MemoryFile {
+    private let file: OwnedDescriptor
+
+    /// `nil` for one that is not there, or not to be read.
+    init?(_ path: String) {
+        let number = open(path, O_RDONLY | O_CLOEXEC)
+        guard number >= 0 else { return nil }
+        file = OwnedDescriptor(number)
+    }
+
+    /// What it says now, as far as 8 KiB: a group's details have three.
+    func text() -> String {
+        var bytes = [UInt8](repeating: 0, count: 8192)
+        let count = pread(file.number, &bytes, bytes.count, 0)
+        return String(decoding: bytes.prefix(max(count, 0)), as: UTF8.self)
+    }
+
+    /// The number that it says now; `nil` for "max", and for what version 1 writes in its place: the most pages that a
+    /// counter holds.
+    func number() -> UInt64? {
+        let value = UInt64(text().prefix { $0 != "\n" })
+        return value.flatMap { $0 < 1 << 60 ? $0 : nil }
+    }
+
+    /// What a file says, once.
+    nonisolated static func text(of path: String) -> String {
+        let number = open(path, O_RDONLY | O_CLOEXEC)
+        guard number >= 0 else { return "" }
+        let file = OwnedDescriptor(number)
+        var (text, chunk) = ([UInt8](), [UInt8](repeating: 0, count: 4096))
+        while case let count = read(file.number, &chunk, chunk.count), count > 0 { text += chunk[..<count] }
+        return String(decoding: text, as: UTF8.self)
+    }
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Testing
+
+@testable import Daemon
+
+private let mebibyte: UInt64 = 1 << 20
+
+@Suite("What memory is kept for what there is")
+struct MemoryBudgetTests {
+    private func use(_ used: UInt64, of limit: UInt64) -> MemoryUse {
+        MemoryUse(name: "memory.max", limit: limit * mebibyte, used: used * mebibyte)
+    }
+
+    @Test(arguments: [(8, 4), (16, 4), (32, 8), (128, 32), (512, 64), (65_536, 64)] as [(UInt64, UInt64)])
+    func `a quarter of the limit is kept, within bounds`(limit: UInt64, reserve: UInt64) {
+        #expect(use(0, of: limit).reserve == reserve * mebibyte)
+    }
+
+    @Test func `others are refused before root is`() {
+        var budget = MemoryBudget()
+        let connection = MemoryBudget.Work.connection(isSecured: false)
+        #expect(!budget.admits(connection, forRoot: false, use(25, of: 32), at: .zero))
+        #expect(budget.admits(connection, forRoot: true, use(25, of: 32), at: .zero))
+        #expect(!budget.admits(connection, forRoot: true, use(29, of: 32), at: .zero))
+        #expect(
+            budget.admits(.client, forRoot: true, use(29, of: 32), at: .zero), "to see what there is, and close some")
+        #expect(!budget.admits(.client, forRoot: false, use(29, of: 32), at: .zero))
+    }
+
+    @Test func `more in use than the limit leaves no room, and traps nobody`() {
+        var budget = MemoryBudget()
+        #expect(!budget.admits(.client, forRoot: true, use(64, of: 32), at: .zero))
+        let huge = MemoryUse(name: "", limit: .max, used: .max)
+        #expect(!budget.admits(.client, forRoot: true, huge, at: .zero))
+    }
+
+    @Test func `what was admitted in a moment counts before it is in use, and no longer than that`() {
+        var budget = MemoryBudget()
+        func admitted(at now: Duration) -> Int {
+            (0..<1000).first { _ in
+                !budget.admits(.connection(isSecured: true), forRoot: false, use(20, of: 32), at: now)
+            }
+                ?? 1000
+        }
+        // 4 MiB are free, and a connection with TLS takes up to 96 KiB.
+        #expect(admitted(at: .seconds(1)) == 42)
+        #expect(admitted(at: .seconds(1) + MemoryBudget.landing) == 0)
+        #expect(admitted(at: .seconds(1) + 2 * MemoryBudget.landing) == 42)
+    }
+}
+
+private let unified = "30 24 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate"
+private let hybrid = """
+    31 30 0:27 / /sys/fs/cgroup/memory rw,relatime shared:9 - cgroup cgroup rw,memory
+    32 30 0:28 / /sys/fs/cgroup/cpu rw,relatime shared:9 - cgroup cgroup rw,cpu
+    33 30 0:29 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw
+    """
+
+@Suite("Where memory is counted")
+struct MemoryGroupTests {
+    @Test(
+        arguments: [
+            (
+                "0::/system.slice/dialtoned.service\n", unified,
+                ["/sys/fs/cgroup/system.slice/dialtoned.service", "/sys/fs/cgroup/system.slice", "/sys/fs/cgroup"]
+            ),
+            ("0::/\n", unified, ["/sys/fs/cgroup"]),
+            ("0::/../elsewhere\n", unified, []),
+            (
+                "9:name=systemd:/x\n4:memory:/a/b\n1:cpu:/c\n0::/\n", hybrid,
+                [
+                    "/sys/fs/cgroup/memory/a/b", "/sys/fs/cgroup/memory/a", "/sys/fs/cgroup/memory",
+                    "/sys/fs/cgroup/unified",
+                ]
+            ),
+            (
+                "0::/docker/1\n", "30 24 0:26 /docker /cg rw - cgroup2 cgroup2 rw", ["/cg/1", "/cg"]
+            ),
+            ("0::/docker\n", "30 24 0:26 /docker /cg rw - cgroup2 cgroup2 rw", ["/cg"]),
+            ("nonsense\n4:memory\n:::\n", hybrid, []),
+            ("0::/a\n", "30 24\n- cgroup2\n30 24 0:26 / /cg rw - cgroup2", []),
+        ] as [(String, String, [String])])
+    func `its group and those above it are found, the innermost first`(
+        names: String, mounts: String, directories: [String]
+    ) {
+        #expect(MemoryGroup.directories(names: names, mounts: mounts) == directories)
+    }
+
+    @Test func `what the kernel could take back does not count as used`() {
+        let unified = "anon 100\nfile 70\nshmem 10\ninactive_file 40\nactive_file 20\nslab_reclaimable 5\nslab 9\n"
+        #expect(MemoryGroup.reclaimable(in: unified) == 65)
+        let first = "inactive_file 1\nactive_file 2\ntotal_inactive_file 40\ntotal_active_file 20\n"
+        #expect(MemoryGroup.reclaimable(in: first) == 60)
+        #expect(MemoryGroup.reclaimable(in: "inactive_file x\nactive_file -1\n\n a b c") == 0)
+    }
+}

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DialtoneAPI
+import Foundation
+import Logging
+import Platform
+import Testing
+import Varlink
+
+@testable import Daemon
+
+/// A guard over memory of the test's, at a time of the test's.
+@AgentQueue
+final class MemoryBench {
+    var used: UInt64 = 1 << 20
+    var now = Duration.seconds(100)
+    private(set) var readings = 0
+    private(set) var trims = 0
+    var onTrim: @AgentQueue () -> Void = {}
+    private(set) lazy var memory = MemoryGuard(
+        Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, now: { [unowned self] in now },
+        trim: { [unowned self] in
+            trims += 1
+            onTrim()
+        }
+    ) { [unowned self] _, _ in
+        readings += 1
+        return MemoryUse(name: "memory.max", limit: 32 << 20, used: used)
+    }
+
+    /// Whether new work of a user is admitted.
+    func admits(_ user: UInt32 = 1000, _ work: MemoryBudget.Work = .connection(isSecured: false)) -> Bool {
+        do throws(MemoryShortage) {
+            try memory.admit(work, for: user)
+            return true
+        } catch {
+            return false
+        }
+    }
+
+    /// Lets what was admitted land, and the last reading grow old.
+    func rest() { now += .seconds(1) }
+}
+
+@Suite("New work where memory is short", .timeLimit(.minutes(2))) @AgentQueue
+struct MemoryGuardTests {
+    @Test func `it is refused with the limit and what is in use, and admitted again when some was given back`() throws {
+        let bench = MemoryBench()
+        #expect(bench.admits())
+        bench.rest()
+        bench.used = 25 << 20
+        #expect(
+            throws: MemoryShortage(
+                reason: "25 of 32 MiB of memory.max are in use or about to be, and the rest is kept for what there is")
+        ) { try bench.memory.admit(.subscription, for: 1000) }
+        bench.rest()
+        bench.used = 20 << 20
+        #expect(bench.admits())
+    }
+
+    @Test func `before anybody is refused, what lies free in the heap is given back, once in a while`() {
+        let bench = MemoryBench()
+        bench.used = 31 << 20
+        bench.onTrim = { bench.used = 1 << 20 }
+        #expect(bench.admits())
+        #expect(bench.trims == 1)
+        (bench.used, bench.onTrim) = (31 << 20, {})
+        bench.now += .milliseconds(20)
+        for _ in 0..<10 { #expect(!bench.admits()) }
+        #expect(bench.trims == 1)
+    }
+
+    @Test func `a thousand at once are one reading`() {
+        let bench = MemoryBench()
+        let admitted = (0..<1000).count { _ in bench.admits(1000, .client) }
+        #expect((admitted, bench.readings) == (1000, 1))
+        bench.rest()
+        #expect(bench.admits())
+        #expect(bench.readings == 2)
+    }
+
+    @Test func `under pressure memory is given back and others than root are refused, for two spans of the kernel's`() {
+        let bench = MemoryBench()
+        bench.memory.pressed()
+        #expect(bench.trims == 1)
+        #expect(!bench.admits(4711))
+        #expect(bench.admits(0))
+        bench.now += 2 * MemoryPressure.span
+        #expect(bench.admits(4711))
+    }
+
+    @Test func `systemd says what is watched, and nothing is where it says so`() throws {
+        func source(_ environment: [String: String], group: String? = "/cg") -> MemoryPressure.Source? {
+            MemoryPressure.source(group: group) { environment[$0] }
+        }
+        let standard = Array("\(MemoryPressure.standardTrigger)\0".utf8)
+        #expect(source([:]) == .init(path: "/cg/memory.pressure", trigger: standard))
+        #expect(source([:], group: nil) == nil)
+        #expect(source(["MEMORY_PRESSURE_WATCH": "/dev/null"]) == nil)
+        #expect(source(["MEMORY_PRESSURE_WATCH": "/run/x"]) == .init(path: "/run/x", trigger: []))
+        #expect(
+            source(["MEMORY_PRESSURE_WATCH": "/run/x", "MEMORY_PRESSURE_WRITE": "c29tZQA="])
+                == .init(path: "/run/x", trigger: Array("some\0".utf8)))
+    }
+
+    @Test func `a word on a FIFO, as systemd allows, is one of pressure`() async throws {
+        let path = NSTemporaryDirectory() + "pressure.\(UUID().uuidString)"
+        #expect(mkfifo(path, 0o600) == 0)
+        defer { unlink(path) }
+        let writer = OwnedDescriptor(open(path, O_RDWR | O_CLOEXEC))
+        var words = 0
+        let pressure = try MemoryPressure(.init(path: path, trigger: [])) { words += 1 }
+        for count in 1...2 {
+            #expect(write(writer.number, "x", 1) == 1)
+            try await eventually("word \(count)") { words == count }
+        }
+        withExtendedLifetime(pressure) {}
+    }
+
+    @Test(.enabled(if: access("/proc/pressure/memory", W_OK) == 0, "this kernel tells of no pressure"))
+    func `the kernel takes the trigger, and says nothing while there is no pressure`() async throws {
+        var words = 0
+        let trigger = Array("\(MemoryPressure.standardTrigger)\0".utf8)
+        let pressure = try MemoryPressure(.init(path: "/proc/pressure/memory", trigger: trigger)) { words += 1 }
+        // A round of the poller, which would report a file that is taken for readable without an end.
+        let bench = ServiceBench()
+        for _ in 0..<3 { _ = try await bench.client().ask(ConnectionsAPI.List.self, .init()) }
+        #expect(words == 0)
+        withExtendedLifetime(pressure) {}
+    }
+
+    @Test func `connections, monitors and clients are refused by name, and what there is goes on`() async throws {
+        let memory = MemoryBench()
+        let bench = ServiceBench(memory: memory.memory)
+        let client = try bench.client()
+        _ = try await client.ask(ConnectionsAPI.Open.self, .init(remote: "tcp://192.0.2.7:1", name: "office"))
+        let idle = try bench.client()
+        memory.rest()
+        memory.used = 31 << 20
+        let refusal: ConnectionsAPI.OutOfMemory = try await client.refusal(
+            of: ConnectionsAPI.Open.self, .init(remote: "tcp://192.0.2.7:1"))
+        #expect(refusal.reason.contains("31 of 32 MiB"))
+        let _: ConnectionsAPI.OutOfMemory = try await idle.monitor().refusal()
+        let paths: NetworkAPI.OutOfMemory = try await idle.stream(NetworkAPI.MonitorPath.self, .init()).refusal()
+        #expect(paths.reason == refusal.reason)
+        let late = try bench.client()
+        let turnedAway: ConnectionsAPI.OutOfMemory = try await late.refusal(of: ConnectionsAPI.List.self, .init())
+        #expect(turnedAway.reason == refusal.reason)
+        try await eventually("it was hung up on") { bench.server.connectionCount == 2 }
+        #expect(try await client.ask(ConnectionsAPI.List.self, .init()).connections.map(\.name) == ["office"])
+        _ = try await client.ask(ConnectionsAPI.Redial.self, .init(name: "office"))
+        memory.rest()
+        memory.used = 1 << 20
+        try await bench.open("other")
+        #expect(bench.registry.count == 2)
+    }
+}
