@@ -17,22 +17,24 @@ struct MemoryBudgetTests {
         #expect(use(0, of: limit).reserve == reserve * mebibyte)
     }
 
-    @Test func `others are refused before root is`() {
+    /// Whether a budget that has admitted nothing yet does.
+    private func admits(_ work: MemoryBudget.Work, forRoot: Bool, _ use: MemoryUse) -> Bool {
         var budget = MemoryBudget()
+        return budget.admits(work, forRoot: forRoot, use, at: .zero)
+    }
+
+    @Test func `others are refused before root is, and connections before clients`() {
         let connection = MemoryBudget.Work.connection(isSecured: false)
-        #expect(!budget.admits(connection, forRoot: false, use(25, of: 32), at: .zero))
-        #expect(budget.admits(connection, forRoot: true, use(25, of: 32), at: .zero))
-        #expect(!budget.admits(connection, forRoot: true, use(29, of: 32), at: .zero))
-        #expect(
-            budget.admits(.client, forRoot: true, use(29, of: 32), at: .zero), "to see what there is, and close some")
-        #expect(!budget.admits(.client, forRoot: false, use(29, of: 32), at: .zero))
+        #expect(!admits(connection, forRoot: false, use(25, of: 32)))
+        #expect(admits(connection, forRoot: true, use(25, of: 32)))
+        #expect(!admits(connection, forRoot: true, use(29, of: 32)))
+        #expect(admits(.client, forRoot: true, use(29, of: 32)), "to see what there is, and close some")
+        #expect(!admits(.client, forRoot: false, use(29, of: 32)))
     }
 
     @Test func `more in use than the limit leaves no room, and traps nobody`() {
-        var budget = MemoryBudget()
-        #expect(!budget.admits(.client, forRoot: true, use(64, of: 32), at: .zero))
-        let huge = MemoryUse(name: "", limit: .max, used: .max)
-        #expect(!budget.admits(.client, forRoot: true, huge, at: .zero))
+        #expect(!admits(.client, forRoot: true, use(64, of: 32)))
+        #expect(!admits(.client, forRoot: true, MemoryUse(name: "", limit: .max, used: .max)))
     }
 
     @Test func `what was admitted in a moment counts before it is in use, and no longer than that`() {
@@ -46,7 +48,7 @@ struct MemoryBudgetTests {
         // 4 MiB are free, and a connection with TLS takes up to 96 KiB.
         #expect(admitted(at: .seconds(1)) == 42)
         #expect(admitted(at: .seconds(1) + MemoryBudget.landing) == 0)
-        #expect(admitted(at: .seconds(1) + 2 * MemoryBudget.landing) == 42)
+        #expect(admitted(at: .seconds(1) + MemoryBudget.landing * 2) == 42)
     }
 }
 

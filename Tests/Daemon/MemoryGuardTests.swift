@@ -4,6 +4,7 @@ import DialtoneAPI
 import Foundation
 import Logging
 import Platform
+import TestSupport
 import Testing
 import Varlink
 
@@ -85,7 +86,7 @@ struct MemoryGuardTests {
         #expect(bench.trims == 1)
         #expect(!bench.admits(4711))
         #expect(bench.admits(0))
-        bench.now += 2 * MemoryPressure.span
+        bench.now += MemoryPressure.span * 2
         #expect(bench.admits(4711))
     }
 

@@ -4,6 +4,7 @@ import DialtoneAPI
 import DialtoneClient
 import LabSupport
 import Testing
+import Varlink
 
 /// A daemon in a control group that has no more memory than a small device gives it.
 @Suite("Under a limit of memory", .lab)

@@ -36,14 +36,14 @@ struct MemoryBudget {
         /// A connection, with or without TLS.
         case connection(isSecured: Bool)
 
-        /// What it takes at most, in bytes, as a kernel of 64 bits counts it: the buffers of a socket that waits
-        /// (16 KiB); a stream that nobody reads (the kernel's doubled `SO_SNDBUF`); a connection with its socket, and
-        /// with what OpenSSL holds in a handshake.
+        /// What it takes at most, in bytes, as a kernel of 64 bits counts it: a socket and its place among the clients; a
+        /// stream that nobody reads (the kernel's doubled `SO_SNDBUF`); a connection with its socket, and with what
+        /// OpenSSL holds in a handshake.
         var bytes: UInt64 {
             switch self {
-            case .client: 16 << 10
+            case .client: 4 << 10
             case .subscription: 64 << 10
-            case .connection(isSecured: false): 16 << 10
+            case .connection(isSecured: false): 12 << 10
             case .connection(isSecured: true): 96 << 10
             }
         }

@@ -65,7 +65,7 @@ final class MemoryGuard {
     func pressed() {
         trim()
         let isNew = now() >= pressureEnd
-        pressureEnd = now() + 2 * MemoryPressure.span
+        pressureEnd = now() + MemoryPressure.span * 2
         if isNew { log("the kernel says that memory is short") }
     }
 
