@@ -41,17 +41,17 @@ extension NetworkState {
     ) -> PathInspection {
         let inspection = PathInspection()
         guard let target else {
-            run(inspection, without: interface, handler) { try $0.explanationOfNetwork(for: user) }
+            run(inspection, without: interface, inTurn: turn, handler) { try $0.explanationOfNetwork(for: user) }
             return inspection
         }
         switch target.host {
         case .address(let address):
-            run(inspection, without: interface, handler) { try $0.explanation(of: target, at: [address]) }
+            run(inspection, without: interface, inTurn: turn, handler) { try $0.explanation(of: target, at: [address]) }
         case .name(let name):
             let take: @AgentQueue (Result<Resolution, ResolutionError>) -> Void = { [self] answer in
                 let finding = NameFinding(name, answer, servers: nameServers)
                 turn { [self] in
-                    run(inspection, without: interface, handler) { inspector in
+                    run(inspection, without: interface, inTurn: turn, handler) { inspector in
                         guard case .addresses(let addresses, _) = finding.answer else {
                             return try inspector.explanation(unresolved: finding)
                         }
@@ -70,14 +70,18 @@ extension NetworkState {
 
     /// Looks, and once more where it turns out that a gateway's answer is to be waited for.
     private func run(
-        _ inspection: PathInspection, without interface: String?, _ handler: @escaping @AgentQueue (Inspected) -> Void,
+        _ inspection: PathInspection, without interface: String?,
+        inTurn turn: @escaping @AgentQueue (@escaping @AgentQueue () -> Void) -> Void,
+        _ handler: @escaping @AgentQueue (Inspected) -> Void,
         _ explain: @escaping (PathInspector) throws -> Explanation
     ) {
         let (result, awaited) = inspected(without: interface, explain)
         guard !awaited.isEmpty else { return handler(result) }
-        whenKnown(awaited) { [weak self] in
-            guard let self, !inspection.isCancelled else { return }
-            handler(inspected(without: interface, explain).result)
+        whenKnown(awaited) {
+            turn { [weak self] in
+                guard let self, !inspection.isCancelled else { return }
+                handler(inspected(without: interface, explain).result)
+            }
         }
     }
 
