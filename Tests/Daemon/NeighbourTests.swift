@@ -52,8 +52,9 @@ struct NeighbourTests {
         for _ in 1...50 { bench.registry.subscriptionsChanged(of: 1000) }
         #expect(looks == 0, "nothing in the turn of the one who asks")
         // As many turns as the reviews take, and some more.
-        let most = await mostInATurn(of: 20) { looks }
-        #expect(most == PresenceReview.wakesPerTurn)
+        let turns = Turns { looks }
+        await turns.pass(20)
+        #expect(turns.mostGrowth == PresenceReview.wakesPerTurn)
         #expect(looks == 40, "one review for the first monitor, and one for all that came while it went on")
     }
 
@@ -78,23 +79,33 @@ struct NeighbourTests {
         #expect(event.sequence > snapshot.sequence + 2000, "the journal has forgotten what was in between")
     }
 
-    /// By how much a figure grows at most from one turn of the queue to the next: this one's turns and another's come
-    /// one after the other.
-    private func mostInATurn(of turns: Int, _ figure: @escaping @AgentQueue () -> Int) async -> Int {
-        await withCheckedContinuation { done in
-            var (last, most) = (figure(), 0)
-            func look(_ left: Int) {
-                most = max(most, figure() - last)
-                last = figure()
-                if left == 0 { return done.resume(returning: most) }
-                AgentQueue.async { look(left - 1) }
-            }
-            AgentQueue.async { look(turns) }
-        }
-    }
-
     private func policy(number: Int) -> ConnectionPolicy {
         guard let remote = try? Remote("tcp://192.0.2.7:\(number)") else { preconditionFailure("a remote") }
         return ConnectionPolicy(remote: remote)
+    }
+}
+
+/// Watches a figure in turns of the queue between those that change it.
+@AgentQueue
+private final class Turns {
+    private let figure: @AgentQueue () -> Int
+    private var last: Int
+    /// By how much the figure grew at most between two turns.
+    private(set) var mostGrowth = 0
+
+    init(_ figure: @escaping @AgentQueue () -> Int) {
+        self.figure = figure
+        last = figure()
+    }
+
+    func pass(_ count: Int) async {
+        await withCheckedContinuation { done in look(count) { done.resume() } }
+    }
+
+    private func look(_ left: Int, _ done: @escaping @AgentQueue () -> Void) {
+        mostGrowth = max(mostGrowth, figure() - last)
+        last = figure()
+        if left == 0 { return done() }
+        AgentQueue.async { self.look(left - 1, done) }
     }
 }
