@@ -141,9 +141,11 @@ extension KernelWord {
     private struct NeighbourEntry: Decodable {
         let dst: String
         let dev: String
-        let state: Set<String>
+        /// Missing for an entry of which there is no more than the machine's role, as an advertisement makes.
+        let state: Set<String>?
 
         var answering: Answering? {
+            guard let state else { return nil }
             if state.contains("FAILED") { return .no }
             return state.isDisjoint(with: ["NONE", "INCOMPLETE"]) ? .yes : nil
         }

@@ -36,8 +36,8 @@ struct MemoryBudget {
         /// A connection, with or without TLS.
         case connection(isSecured: Bool)
 
-        /// What it takes at most, in bytes, as a kernel of 64 bits counts it: a socket and its place among the clients; a
-        /// stream that nobody reads (the kernel's doubled `SO_SNDBUF`); a connection with its socket, and with what
+        /// What it takes at most, in bytes, as a kernel of 64 bits counts it: a socket and its place among the clients;
+        /// a stream that nobody reads (the kernel's doubled `SO_SNDBUF`); a connection with its socket, and with what
         /// OpenSSL holds in a handshake.
         var bytes: UInt64 {
             switch self {
@@ -49,8 +49,8 @@ struct MemoryBudget {
         }
     }
 
-    /// How much of the reserve new work leaves: one part in so many. Root may have more than others, and a client may come
-    /// where no connection may be opened any more, to see what there is and close some.
+    /// How much of the reserve new work leaves: one part in so many. Root may have more than others, and a client may
+    /// come where no connection may be opened any more, to see what there is and close some.
     static func parts(_ work: Work, forRoot: Bool) -> UInt64 {
         switch work {
         case .client: forRoot ? 4 : 2

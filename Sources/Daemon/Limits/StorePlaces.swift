@@ -4,7 +4,7 @@
 /// file names, or root has, finds one after all users took theirs.
 ///
 /// A user may take a place while the user's own are fewer than ``share`` times those that are free for users. So one
-/// user alone gets two thirds of them, two users two fifths each, and the next one always finds some: a fixed share would
+/// user alone gets two thirds of them, two users two fifths each, and the next one finds some: a fixed share would
 /// either be too small for the one user of a gateway, or let a few users fill the store.
 struct StorePlaces {
     /// Whose a place is.
