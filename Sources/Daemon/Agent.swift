@@ -47,8 +47,7 @@ final class Agent {
         let system = SystemNetwork(engine)
         intervals = KeptIntervals(state, logger)
         history = History(state, logger)
-        let context = DialerContext(
-            paths: system, names: system, intervals: intervals.learners)
+        let context = DialerContext(paths: system, names: system, intervals: intervals.learners)
         engine.mayAsk = { [weak context] user in
             guard let context else { return true }
             // A name has two questions, for the addresses of each family.
@@ -66,8 +65,7 @@ final class Agent {
         let subscriptions = configuration.limits.subscriptionsPerUser
         network = NetworkService(engine, subscriptionsPerUser: subscriptions, memory: memory)
         network.boundary = boundary
-        connections = ConnectionsService(
-            registry, boundary, subscriptionsPerUser: subscriptions, memory: memory)
+        connections = ConnectionsService(registry, boundary, subscriptionsPerUser: subscriptions, memory: memory)
         wakes.isWatched = { [unowned connections] in connections.isWatched($0, by: $1) }
         past = HistoryService(history, subscriptionsPerUser: subscriptions, memory: memory)
         let service = VarlinkService(
@@ -85,6 +83,25 @@ final class Agent {
             logger.warning(
                 "a client was turned away", metadata: ["incident": "\(incident)", "unreported before": "\(leftOut)"])
         }
+        follow()
+        context.onAlarmRefused { [logger] failure in
+            logger.warning(
+                "keepalives with wake_machine do not wake this machine: that takes CAP_WAKE_ALARM",
+                metadata: ["error": "\(failure)"])
+        }
+        networkManager = NetworkManagerWatch { [weak self] metered in
+            self?.costs.metered = metered.mapValues { Metering($0) }
+            self?.applyCosts()
+        }
+        if let failure = engine.failure {
+            logger.error(
+                "the kernel's network cannot be followed: paths are unknown, connections are dialled without one",
+                metadata: ["error": "\(failure)"])
+        }
+    }
+
+    /// Has each part hear of what concerns it.
+    private func follow() {
         history.follow(engine)
         registry.onEvent { [history, unowned registry] in history.heard($0, sequence: registry.journal.latest) }
         registry.onEvent { [burstTrim] _ in burstTrim.noteEvent() }
@@ -104,20 +121,6 @@ final class Agent {
             case .awake:
                 ResumeWatch.shared.wakeWasAnnounced()
             }
-        }
-        context.onAlarmRefused { [logger] failure in
-            logger.warning(
-                "keepalives with wake_machine do not wake this machine: that takes CAP_WAKE_ALARM",
-                metadata: ["error": "\(failure)"])
-        }
-        networkManager = NetworkManagerWatch { [weak self] metered in
-            self?.costs.metered = metered.mapValues { Metering($0) }
-            self?.applyCosts()
-        }
-        if let failure = engine.failure {
-            logger.error(
-                "the kernel's network cannot be followed: paths are unknown, connections are dialled without one",
-                metadata: ["error": "\(failure)"])
         }
     }
 

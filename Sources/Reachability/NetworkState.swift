@@ -432,7 +432,10 @@ package final class NetworkState {
     private func track(_ watched: WatchedQuestion, for user: UInt32?) {
         // Where the kernel cannot be asked, they would be of no use.
         guard kernel != nil, let name = watched.name else { return }
-        names[name, default: watch(name, for: user)].questions.append(watched)
+        // Not as the subscript's default: the first question looks at `names` for who may ask.
+        var followed = names[name] ?? watch(name, for: user)
+        followed.questions.append(watched)
+        names[name] = followed
     }
 
     private func watch(_ name: String, for user: UInt32?) -> WatchedName {
@@ -446,9 +449,8 @@ package final class NetworkState {
         return WatchedName(tracker: tracker)
     }
 
-    /// Any of those who watch a name may pay for its questions: one whose budget is used up costs the others nothing.
-    ///
-    /// - Parameter newcomer: who is about to watch it, where nobody does yet.
+    /// Any of those who watch a name, or the newcomer who is about to, may pay for its questions: one whose budget is
+    /// used up costs the others nothing.
     private func mayAsk(about name: String, orFor newcomer: UInt32?) -> Bool {
         let users = Set(names[name]?.questions.flatMap(\.users) ?? [])
         return (users.isEmpty ? [newcomer] : users).contains { user in

@@ -6,7 +6,8 @@ internal import NetworkPath
 ///
 /// ## The run loop
 ///
-/// The driver owns one machine a connection and calls ``process(_:now:dialsFrom:using:)`` with everything that happens to it:
+/// The driver owns one machine a connection and calls ``process(_:now:dialsFrom:using:)`` with everything that happens
+/// to it:
 ///
 /// 1. ``ConnectionInput/opened``, ``ConnectionInput/adopted(_:)`` or ``ConnectionInput/reopened(epoch:_:)`` first and
 /// once. Its answer is `observePath`, and the driver tells the path it finds by `pathChanged`, the present one at once
@@ -167,8 +168,8 @@ public struct ConnectionStateMachine: ~Copyable {
 
     /// Takes note of what happened at `now` and says what to do about it.
     ///
-    /// - Parameter dialsFrom: when the budget of the connection's user lets it dial (``NetworkBudget``); in the past for
-    ///   at once.
+    /// - Parameter dialsFrom: when the budget of the connection's user lets it dial (``NetworkBudget``); in the past
+    ///   for at once.
     public mutating func process(
         _ input: ConnectionInput, now: Duration, dialsFrom: Duration = .zero,
         using random: inout some RandomNumberGenerator

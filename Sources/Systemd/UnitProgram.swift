@@ -67,6 +67,7 @@ public struct UnitProgram: Sendable {
         arguments.property("WorkingDirectory", "s") { arguments.string("-\(directory)") }
         arguments.property("Environment", "as") { arguments.strings(environment) }
         arguments.property("TimeoutStartUSec", "t") {
+            // The launcher's own figure: some seconds.
             arguments.uint64(UInt64(startLimit / .microseconds(1)))
         }
         writeStreams(arguments, socket)

@@ -74,7 +74,8 @@ final class ServiceBench {
         history: History? = nil, memory: MemoryGuard? = nil
     ) {
         registry = ConnectionRegistry(
-            DialerContext(paths: network, names: network), wakes, connectionsPerUser: connectionsPerUser, memory: memory)
+            DialerContext(paths: network, names: network), wakes, connectionsPerUser: connectionsPerUser,
+            memory: memory)
         connections = ConnectionsService(registry, subscriptionsPerUser: subscriptionsPerUser, memory: memory)
         paths = NetworkService(.shared, subscriptionsPerUser: subscriptionsPerUser, memory: memory)
         let history = history ?? History(state, Logger(label: "test"))

@@ -154,7 +154,7 @@ import Testing
             learners.learner(of: user).survived(.seconds(120), on: home, heartbeat.kind.figures)
         }
         learners.learner(of: 40).died(
-            .init(silence: .seconds(60), sentAt: .seconds(1000), network: home), heartbeat.kind.figures)
+            .init(silence: .seconds(130), sentAt: .seconds(1000), network: home), heartbeat.kind.figures)
         let users = learners.text.split(separator: "\n").dropFirst().map { $0.prefix { $0 != " " } }
         #expect(users.count == AdaptiveInterval.mostUsers)
         #expect(users.prefix(3) == ["40", "63", "62"], "\(users)")

@@ -52,10 +52,9 @@ struct AmplificationStories {
             }
             try settle()
             // What was asked is answered meanwhile, so that dials go on to the next questions.
-            for _ in 1...20 {
+            for _ in 1...200 {
                 try call("List", "")
                 try settle()
-                usleep(10_000)
             }
             for number in 1...connections { try call("Close", "\"name\":\"c\(number)\"") }
             try settle()

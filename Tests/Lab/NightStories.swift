@@ -4,6 +4,7 @@ import DialtoneAPI
 import DialtoneClient
 import Foundation
 import LabSupport
+import TestSupport
 import Testing
 
 /// What is there in the morning of what happened in the night.
@@ -16,8 +17,11 @@ struct NightStories {
         let home = try DaemonHome("[[connection]]\nname = \"office\"\nremote = \"tcp://192.0.2.7:5060\"\n")
         let first = try await home.start(on: machine)
         try await machine.landBridge()
-        let told = try await home.dialtone("history", on: machine)
-        #expect(told.exit == .status(0))
+        try await eventually("the outage is in the history") {
+            let told = try await home.dialtone("history", "office", on: machine)
+            #expect(told.exit == .status(0), "\(told)")
+            return told.lines.last?.contains("without a flow") == true
+        }
         first.signal(SIGKILL)
         #expect(try await first.exit() == .signal(SIGKILL))
         // What a loss of power may leave.

@@ -18,6 +18,7 @@ struct MemoryUse: Hashable {
     /// touched.
     func room(leaving parts: UInt64) -> Int64 {
         let (left, isOver) = limit.subtractingReportingOverflow(used)
+        // `parts` is a constant, and what is clamped is not below zero: no difference of the two overflows.
         return isOver ? -1 : Int64(clamping: left) - Int64(clamping: reserve / parts)
     }
 }
