@@ -29,7 +29,7 @@ final class ConnectionsService {
         self.memory = memory
         subscriptions = Quota(limit: subscriptionsPerUser)
         registry.onEvent { [unowned self] event in
-            let sequence = registry.journal.latest
+            let sequence = self.registry.journal.latest
             for user in event.owner == 0 ? [0] : [event.owner, 0] {
                 for subscriber in subscribers[user, default: [:]].values { subscriber.wake(for: sequence) }
             }

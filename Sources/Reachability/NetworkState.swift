@@ -52,8 +52,7 @@ package final class NetworkState {
     private var nextObserver: UInt64 = 0
     private var isIndexStale = true
     private var retry: Timers.Timer?
-    /// Whether the addresses of a name may be asked for, for the sake of a user whose questions are counted; called
-    /// where they are about to be. A question that is nobody's in particular is not counted.
+    /// Whether a name may be asked for on the account of a user. A question that is nobody's is not counted.
     package var mayAsk: @AgentQueue (_ user: UInt32) -> Bool = { _ in true }
     private var lostAddressHandlers: [@AgentQueue (Set<IPAddress>) -> Void] = []
     private(set) var record: EngineRecord?
@@ -432,10 +431,9 @@ package final class NetworkState {
     private func track(_ watched: WatchedQuestion, for user: UInt32?) {
         // Where the kernel cannot be asked, they would be of no use.
         guard kernel != nil, let name = watched.name else { return }
-        // Not as the subscript's default: the first question looks at `names` for who may ask.
-        var followed = names[name] ?? watch(name, for: user)
-        followed.questions.append(watched)
-        names[name] = followed
+        // Not as a default of the subscript: the first question looks at `names` itself, for who may ask.
+        if names[name] == nil { names[name] = watch(name, for: user) }
+        names[name]?.questions.append(watched)
     }
 
     private func watch(_ name: String, for user: UInt32?) -> WatchedName {
@@ -449,8 +447,7 @@ package final class NetworkState {
         return WatchedName(tracker: tracker)
     }
 
-    /// Any of those who watch a name, or the newcomer who is about to, may pay for its questions: one whose budget is
-    /// used up costs the others nothing.
+    /// Any of those who watch a name, or the newcomer, may pay: one whose budget is used up costs the others nothing.
     private func mayAsk(about name: String, orFor newcomer: UInt32?) -> Bool {
         let users = Set(names[name]?.questions.flatMap(\.users) ?? [])
         return (users.isEmpty ? [newcomer] : users).contains { user in

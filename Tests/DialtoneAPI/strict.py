@@ -110,6 +110,8 @@ class Connection:
     nextAttemptAt: Optional[str] = None
     lastProof: Optional[str] = None
     unreadBytes: Optional[int] = None
+    owner: Optional[int] = None
+    endsWithAgent: Optional[bool] = None
 
 
 @dataclasses.dataclass

@@ -100,9 +100,9 @@ struct AmplificationStories {
             // Root's connection beside it is dialled at once, and the user is told what is waited for.
             let events = try await home.recorder()
             _ = try await home.client.open(
-                .init(remote: "tcp://\(LabNetwork.serverAddress(.v4)):9", name: "root's"))
+                .init(remote: "tcp://\(LabNetwork.serverAddress(.v4)):9", name: "beside"))
             _ = try await events.event("root's dial is refused by the server") {
-                $0.connection.name == "root's" && $0.reason?.hasPrefix("refused by") == true
+                $0.connection.name == "beside" && $0.reason?.hasPrefix("refused by") == true
             }
             let waiting = try await lab.host.run { () -> String in
                 let client = try UnixClient.connected(to: socket, as: Self.nobody)
