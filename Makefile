@@ -27,10 +27,11 @@ BUILT = .build/$(CONFIGURATION)
 RELEASE = --configuration release --static-swift-stdlib
 SWIFT_SOURCES = $(wildcard Sources Tests Demo Examples Benchmarks/Sources Benchmarks/Package.swift Fuzz/Sources Fuzz/Package.swift) Package.swift
 
-.PHONY: help build run test soak sim fuzz demo install bench lint deps deps-test
+.PHONY: help build run check test soak sim fuzz demo install bench lint deps deps-test
 
 help:
 	@echo 'make run [OPEN=tcp://host:port]  build the agent and run it here, in the foreground'
+	@echo 'make check                       build, and run the tests that need no kernel and no server'
 	@echo 'make test                        build and run every test'
 	@echo 'make soak [SEED=] [STEPS=20000]  churn a network at random and hold every verdict against the kernel'
 	@echo 'make sim [SEQUENCES=] [FIRST=]   run a million faulty networks in virtual time, and hold every rule at every step'
@@ -57,20 +58,19 @@ run: deps
 	swift build --configuration $(CONFIGURATION) --product dialtone
 	@exec scripts/run $(BUILT) $(if $(OPEN),'$(OPEN)')
 
+# Everything that needs neither the kernel nor a server, for the time between two changes.
+check: deps
+	swift build --build-tests
+	@scripts/run-tests --pure
+
 # Built outside, since the sandbox has no network to fetch packages from; run inside, away from this machine's network.
-# The simulation computes on every core for a while, and would starve tests that wait for the kernel: it runs by itself.
-# Most tests wait for the kernel or a server and share one queue with the others, as they do in the daemon. All begun at
-# once, each would wait for all, and deadlines of real protocols would pass meanwhile; eight at a time keep two cores busy.
-test: export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH = 8
 # The examples are a package of their own, built where the library is built already: that makes it seconds. A manifest of
 # the build that `make run` left there would be taken for theirs, and nothing be built.
 test: deps-test
 	swift build --build-tests
 	swift build --disable-build-manifest-caching --package-path Examples --scratch-path .build
 	@scripts/python-varlink >/dev/null || echo 'Without PyPI, the tests with foreign Varlink clients are skipped.'
-	@if scripts/in-lab --check; then set -- scripts/in-lab; else set --; fi; set -ex; \
-	    "$$@" swift test --skip-build --disable-xctest --skip SimulationTests; \
-	    "$$@" swift test --skip-build --disable-xctest --filter SimulationTests
+	@scripts/run-tests
 
 soak: deps-test
 	swift build --build-tests
