@@ -29,7 +29,8 @@ enum NeighbourProbe {
     /// What came of an attack.
     struct Figures {
         let attack: Attack
-        var (alone, beside) = (Stay(), Stay())
+        var alone = Stay()
+        var beside = Stay()
         /// How many answers the greedy user got.
         var answers = 0
         /// The private memory of the daemon afterwards, in KiB.
