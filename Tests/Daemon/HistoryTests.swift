@@ -11,7 +11,7 @@ import Varlink
 
 @testable import Daemon
 
-@Suite("The history", .timeLimit(.minutes(1))) @AgentQueue
+@Suite("The history", .timeLimit(.minutes(5))) @AgentQueue
 struct HistoryTests {
     private let scratch: Scratch
     private let logger = Logger(label: "test")
