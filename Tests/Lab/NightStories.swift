@@ -16,6 +16,11 @@ struct NightStories {
         let machine = try await Namespace.island()
         let home = try DaemonHome("[[connection]]\nname = \"office\"\nremote = \"tcp://192.0.2.7:5060\"\n")
         let first = try await home.start(on: machine)
+        // It is ready before its first look at the network, and what that look finds is no change.
+        try await eventually("it has seen that there is no network") {
+            let told = try await home.dialtone("history", "--json", on: machine)
+            return told.lines.contains { $0.contains("\"status\":\"unsatisfied\"") }
+        }
         try await machine.landBridge()
         try await eventually("the outage is in the history") {
             let told = try await home.dialtone("history", "office", on: machine)
@@ -39,7 +44,8 @@ struct NightStories {
         let opened = entries.compactMap(\.event).filter { $0.kind == .opened }
         #expect(opened.map(\.connection.name) == ["office", "office"])
         #expect(opened[0].sequence < opened[1].sequence)
-        #expect(entries.compactMap(\.network).contains { $0.status == .satisfied && $0.previousStatus == .unsatisfied })
+        let network = entries.compactMap(\.network)
+        #expect(network.contains { $0.status == .satisfied && $0.previousStatus == .unsatisfied }, "\(json)")
         #expect(try String(contentsOfFile: file, encoding: .utf8).hasPrefix(before))
 
         let people = try await home.dialtone("history", "office", "--since", "1h", on: machine)
