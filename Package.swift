@@ -169,8 +169,8 @@ let package = Package(
             [
                 "CNetlink", "CPlatform", "Dialer", "DialtoneAPI", "DialtoneClient", "LabSupport", "Netlink",
                 "NetworkPath", "Platform", "Reachability", "Resolver", "Supervisor", "Systemd", "TLSTestSupport",
-                "TestSupport", "Varlink", "dialtone", "dialtoned", "lab-launch", "lab-logind", "lab-neighbour",
-                "lab-network-manager", "lab-systemd",
+                "TestSupport", "Varlink", "dialtone", "dialtoned", "lab-fuzzer", "lab-launch", "lab-logind",
+                "lab-neighbour", "lab-network-manager", "lab-systemd",
             ],
             resources: [.copy("agent.py"), .copy("mqtt_sleeper.py")]),
         tests(
@@ -181,6 +181,9 @@ let package = Package(
             ]),
         .executableTarget(name: "lab-launch", path: "Tests/LabLaunch"),
         .executableTarget(name: "lab-neighbour", path: "Tests/LabNeighbour"),
+        .executableTarget(
+            name: "lab-fuzzer", dependencies: ["CPlatform", "DialtoneAPI", "LabSupport", "Platform", "TestSupport"],
+            path: "Tests/LabFuzzer", swiftSettings: strict),
         .executableTarget(name: "lab-logind", dependencies: ["CSystemd"], path: "Tests/LabLogind"),
         .executableTarget(name: "lab-systemd", dependencies: ["CSystemd"], path: "Tests/LabSystemd"),
         .executableTarget(

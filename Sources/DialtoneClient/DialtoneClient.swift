@@ -93,14 +93,20 @@ extension DialtoneClient {
     }
 
     /// Closes a connection and supervises it no longer.
-    public func close(_ name: String) async throws(DialtoneError) {
-        _ = try await call(ConnectionsAPI.Close.self, .init(name: name))
+    ///
+    /// - Parameter owner: for root, whose connection of that name is meant; `nil` for root's own, or the only one.
+    public func close(_ name: String, owner: Int? = nil) async throws(DialtoneError) {
+        _ = try await call(ConnectionsAPI.Close.self, .init(name: name, owner: owner))
     }
 
     /// Drops a connection's socket if there is one and dials: at once, or after a pause that the server asked for.
-    public func redial(_ name: String, after pause: Duration? = nil) async throws(DialtoneError) {
+    ///
+    /// - Parameter owner: as for ``close(_:owner:)``.
+    public func redial(
+        _ name: String, owner: Int? = nil, after pause: Duration? = nil
+    ) async throws(DialtoneError) {
+        let milliseconds = pause.map { Int(clamping: $0.milliseconds) }
         _ = try await call(
-            ConnectionsAPI.Redial.self,
-            .init(name: name, afterMilliseconds: pause.map { Int(clamping: $0.milliseconds) }))
+            ConnectionsAPI.Redial.self, .init(name: name, owner: owner, afterMilliseconds: milliseconds))
     }
 }

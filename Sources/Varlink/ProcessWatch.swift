@@ -9,11 +9,13 @@ final class ProcessWatch {
     private var registration: Poller.Registration?
 
     /// Watches the process of a pidfd, and calls `handler` when it has ended: also when it has already, but never from
-    /// inside this function.
+    /// inside this function. Not when the watch is gone.
     init(_ process: consuming OwnedDescriptor, _ handler: @escaping @AgentQueue () -> Void) throws(SystemError) {
         self.process = process
         registration = try Poller.shared.register(self.process.number, .readable) { [weak self] _ in
-            self?.registration?.cancel()
+            // An isolated deinit may come a turn after the last reference went; nobody is to be told then.
+            guard let self else { return }
+            registration?.cancel()
             handler()
         }
     }

@@ -15,6 +15,6 @@ struct Close: AsyncParsableCommand {
     var owner: OwnerOption
 
     func run() async throws {
-        _ = try await DialtoneClient().call(ConnectionsAPI.Close.self, .init(name: name, owner: owner.number))
+        try await DialtoneClient().close(name, owner: owner.number)
     }
 }

@@ -25,8 +25,6 @@ struct Redial: AsyncParsableCommand {
     }
 
     func run() async throws {
-        _ = try await DialtoneClient().call(
-            ConnectionsAPI.Redial.self,
-            .init(name: name, owner: owner.number, afterMilliseconds: after.map { $0 * 1000 }))
+        try await DialtoneClient().redial(name, owner: owner.number, after: after.map { .seconds($0) })
     }
 }
