@@ -64,29 +64,32 @@ struct MemoryGroupTests {
     @Test(
         arguments: [
             (
-                "0::/system.slice/dialtoned.service\n", unified,
-                ["/sys/fs/cgroup/system.slice/dialtoned.service", "/sys/fs/cgroup/system.slice", "/sys/fs/cgroup"]
+                "0::/system.slice/dialtoned.service", unified,
+                [["/sys/fs/cgroup/system.slice/dialtoned.service", "/sys/fs/cgroup/system.slice", "/sys/fs/cgroup"]]
             ),
-            ("0::/\n", unified, ["/sys/fs/cgroup"]),
-            ("0::/../elsewhere\n", unified, []),
+            ("0::/", unified, [["/sys/fs/cgroup"]]),
+            ("0::/../elsewhere", unified, []),
+            ("9:name=systemd:/x", hybrid, []),
+            ("1:cpu:/c", hybrid, []),
             (
-                "9:name=systemd:/x\n4:memory:/a/b\n1:cpu:/c\n0::/\n", hybrid,
-                [
-                    "/sys/fs/cgroup/memory/a/b", "/sys/fs/cgroup/memory/a", "/sys/fs/cgroup/memory",
-                    "/sys/fs/cgroup/unified",
-                ]
+                "4:memory:/a/b", hybrid,
+                [["/sys/fs/cgroup/memory/a/b", "/sys/fs/cgroup/memory/a", "/sys/fs/cgroup/memory"]]
             ),
+            ("0::/", hybrid, [["/sys/fs/cgroup/unified"]]),
+            ("0::/docker/1", "30 24 0:26 /docker /cg rw - cgroup2 cgroup2 rw", [["/cg/1", "/cg"]]),
+            ("0::/docker", "30 24 0:26 /docker /cg rw - cgroup2 cgroup2 rw", [["/cg"]]),
+            // Two mounts, of which one may lie under something else.
             (
-                "0::/docker/1\n", "30 24 0:26 /docker /cg rw - cgroup2 cgroup2 rw", ["/cg/1", "/cg"]
+                "0::/a", "30 24 0:26 / /hidden rw - cgroup2 cgroup2 rw\n31 24 0:26 / /cg rw - cgroup2 cgroup2 rw",
+                [["/hidden/a", "/hidden"], ["/cg/a", "/cg"]]
             ),
-            ("0::/docker\n", "30 24 0:26 /docker /cg rw - cgroup2 cgroup2 rw", ["/cg"]),
-            ("nonsense\n4:memory\n:::\n", hybrid, []),
-            ("0::/a\n", "30 24\n- cgroup2\n30 24 0:26 / /cg rw - cgroup2", []),
-        ] as [(String, String, [String])])
-    func `its group and those above it are found, the innermost first`(
-        names: String, mounts: String, directories: [String]
+            ("nonsense", hybrid, []), ("4:memory", hybrid, []), (":::", hybrid, []),
+            ("0::/a", "30 24\n- cgroup2\n30 24 0:26 / /cg rw - cgroup2", []),
+        ] as [(Substring, String, [[String]])])
+    func `its group and those above it are found, the innermost first, by each mount`(
+        name: Substring, mounts: String, directories: [[String]]
     ) {
-        #expect(MemoryGroup.directories(names: names, mounts: mounts) == directories)
+        #expect(MemoryGroup.directories(name: name, mounts: mounts) == directories)
     }
 
     @Test func `what the kernel could take back does not count as used`() {

@@ -85,32 +85,34 @@ struct MemoryGroup {
     ///   - names: the lines of /proc/self/cgroup.
     ///   - mounts: those of /proc/self/mountinfo.
     static func all(names: String, mounts: String) -> [MemoryGroup] {
-        directories(names: names, mounts: mounts).compactMap { MemoryGroup($0) }
+        names.split(separator: "\n").flatMap { name in
+            // A mount that lies under another one is in the list, and its files are not to be had.
+            directories(name: name, mounts: mounts).lazy.map { $0.compactMap { MemoryGroup($0) } }
+                .first { !$0.isEmpty } ?? []
+        }
     }
 
-    /// The directories of these groups, the innermost first. Where a mount shows no more than a part of the tree, as in
-    /// a container, the groups above it are unknown.
-    nonisolated static func directories(names: String, mounts: String) -> [String] {
-        var found: [String] = []
-        for line in names.split(separator: "\n") {
-            // "number:controllers:path"; of version 2 it is 0 and none.
-            let parts = line.split(separator: ":", maxSplits: 2, omittingEmptySubsequences: false)
-            guard parts.count == 3 else { continue }
-            let isUnified = parts[0] == "0" && parts[1].isEmpty
-            guard isUnified || parts[1].split(separator: ",").contains("memory") else { continue }
-            let path = String(parts[2])
-            let mount = mounts.split(separator: "\n").lazy.compactMap {
-                CgroupMount($0, controller: isUnified ? nil : "memory")
-            }.compactMap { mount in mount.directory(of: path).map { (mount, $0) } }.first
-            guard let (mount, directory) = mount else { continue }
-            var group = directory[...]
+    /// The directories of the group that a line of /proc/self/cgroup names and of those above it, the innermost first,
+    /// by each mount that shows it. Where a mount shows no more than a part of the tree, as in a container, the groups
+    /// above it are unknown.
+    nonisolated static func directories(name: Substring, mounts: String) -> [[String]] {
+        // "number:controllers:path"; of version 2 it is 0 and none.
+        let parts = name.split(separator: ":", maxSplits: 2, omittingEmptySubsequences: false)
+        guard parts.count == 3 else { return [] }
+        let isUnified = parts[0] == "0" && parts[1].isEmpty
+        guard isUnified || parts[1].split(separator: ",").contains("memory") else { return [] }
+        return mounts.split(separator: "\n").compactMap { line in
+            guard let mount = CgroupMount(line, controller: isUnified ? nil : "memory"),
+                let directory = mount.directory(of: String(parts[2]))
+            else { return nil }
+            var (found, group) = ([String](), directory[...])
             while group.count >= mount.point.count {
                 found.append(String(group))
                 guard group.count > mount.point.count, let slash = group.lastIndex(of: "/") else { break }
                 group = group[..<slash]
             }
+            return found
         }
-        return found
     }
 
     /// What is used of each limit that is set.

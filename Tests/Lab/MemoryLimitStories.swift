@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DialtoneAPI
+import DialtoneClient
+import LabSupport
+import Testing
+import Varlink
+
+/// A daemon in a control group that has no more memory than a small device gives it.
+@Suite("Under a limit of memory", .lab)
+struct MemoryLimitStories {
+    /// More connections than fit into the group: at three kilobytes each and more they take sixty megabytes.
+    private static let most = 20_000
+
+    @Test(
+        .enabled(if: LabSandbox.isInside && LimitedGroup.isPossible, "no group with a limit on memory can be made here")
+    )
+    func `new connections are refused before the kernel kills the daemon, and opened again after some were closed`()
+        async throws
+    {
+        let (machine, home) = (try await Namespace.island(), try DaemonHome())
+        let group = try LimitedGroup(bytes: 24 << 20)
+        let listener = try await machine.run { try TCPSocket.listening(on: 7000) }
+        let daemon = try await home.start(on: machine, by: group.launcher)
+        let events = try await home.recorder()
+        _ = try await home.client.open(.init(remote: "tcp://127.0.0.1:7000", name: "office"))
+        _ = try await events.state(.ready, of: "office", after: 0)
+
+        let (opened, reason, text) = try await fill(home.client)
+        #expect(opened > 100)
+        #expect(reason.contains("of 24 MiB of"), "\(reason)")
+        #expect(text.contains("for want of memory"), "\(text)")
+        #expect(daemon.isRunning)
+        let connections = try await home.client.connections()
+        #expect(connections.count == opened + 1)
+        #expect(connections.first { $0.name == "office" }?.state == .ready)
+        let before = events.events.count
+        try await home.client.redial("office")
+        let again = try await events.state(.ready, of: "office", after: before)
+        #expect(again.connection.epoch == 2)
+
+        for number in (opened / 2)..<opened { try await home.client.close("c\(number)") }
+        _ = try await home.client.open(.init(remote: "tcp://192.0.2.1:1", name: "again"))
+        #expect(daemon.isRunning)
+        try await daemon.terminate()
+        withExtendedLifetime((listener, group)) {}
+    }
+
+    /// Opens connections until one is refused for want of memory, and says how many there are, and why.
+    private func fill(_ client: DialtoneClient) async throws -> (opened: Int, reason: String, text: String) {
+        for number in 0..<Self.most {
+            do throws(DialtoneError) {
+                _ = try await client.open(.init(remote: "tcp://192.0.2.1:1", name: "c\(number)"))
+            } catch {
+                guard case .refused(_, let failure) = error,
+                    let shortage = failure.decoded(as: ConnectionsAPI.OutOfMemory.self)
+                else { throw error }
+                return (number, shortage.reason, "\(error)")
+            }
+        }
+        return (Self.most, "nothing was refused", "")
+    }
+}
