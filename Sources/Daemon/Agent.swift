@@ -70,7 +70,7 @@ final class Agent {
         past = HistoryService(history, subscriptionsPerUser: subscriptions, memory: memory)
         let service = VarlinkService(
             vendor: "Dialtone", product: "dialtoned", version: Product.version, url: "https://dialtone.example.org")
-        service.refusal = { crashes.refusal(of: $0.uid) }
+        service.refusal = { crashes.refusal(of: $0.account) }
         network.register(in: service)
         connections.register(in: service)
         past.register(in: service)
@@ -78,7 +78,8 @@ final class Agent {
         // A user's own daemon is for that user.
         limits.privileged = [0, geteuid()]
         server = VarlinkServer(service, limits: limits)
-        server.admission = { peer throws(VarlinkFailure) in try memory.admitOrFail(.client, for: peer.uid) }
+        server.account = { [boundary] in boundary.subordinates.account(of: $0) }
+        server.admission = { peer throws(VarlinkFailure) in try memory.admitOrFail(.client, for: peer.account) }
         server.onIncident = { [logger] incident, leftOut in
             logger.warning(
                 "a client was turned away", metadata: ["incident": "\(incident)", "unreported before": "\(leftOut)"])
@@ -147,6 +148,7 @@ final class Agent {
         connections.subscriptionsPerUser = configuration.limits.subscriptionsPerUser
         past.subscriptionsPerUser = configuration.limits.subscriptionsPerUser
         boundary.admitted = configuration.clients.otherNamespaces
+        boundary.subordinates = .ofMachine()
         costs.expensive = configuration.network.expensive
         costs.inexpensive = configuration.network.inexpensive
         costs.constrained = configuration.network.constrained

@@ -109,7 +109,7 @@ final class ConnectionsService {
         let filter = try ConnectionFilter(names: parameters.names, owner: parameters.owner)
         let user = stream.peer.uid
         try memory?.admitOrFail(.subscription, for: user)
-        guard subscriptions.take(for: user) else {
+        guard subscriptions.take(for: stream.peer.account) else {
             throw VarlinkFailure(ConnectionsAPI.QuotaExceeded(limit: subscriptions.limit))
         }
         let subscription = ConnectionSubscription(of: self, stream, filter, after: after)
@@ -118,10 +118,11 @@ final class ConnectionsService {
         return subscription
     }
 
-    fileprivate func ended(_ subscription: ConnectionSubscription, of user: UInt32) {
+    fileprivate func ended(_ subscription: ConnectionSubscription, of peer: VarlinkPeer) {
+        let user = peer.uid
         subscribers[user]?[ObjectIdentifier(subscription)] = nil
         if subscribers[user]?.isEmpty == true { subscribers[user] = nil }
-        subscriptions.giveBack(for: user)
+        subscriptions.giveBack(for: peer.account)
         registry.subscriptionsChanged(of: user)
     }
 
@@ -211,7 +212,7 @@ private final class ConnectionSubscription: VarlinkSubscription {
     var isBehind: Bool { !isUpToDate }
 
     func ended() {
-        service.ended(self, of: stream.peer.uid)
+        service.ended(self, of: stream.peer)
     }
 
     private func tell(_ kind: ConnectionsAPI.Monitor.Reply.Kind) -> VarlinkMessage? {

@@ -28,7 +28,7 @@ final class HistoryService {
     func register(in service: VarlinkService) {
         service.handleStream(ConnectionsAPI.History.self) {
             [unowned self] parameters, stream throws(VarlinkFailure) in
-            let user = stream.peer.uid
+            let user = stream.peer.account
             let filter = try ConnectionFilter(names: parameters.names, owner: parameters.owner)
             try memory?.admitOrFail(.subscription, for: user)
             guard subscriptions.take(for: user) else {

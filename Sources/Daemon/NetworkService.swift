@@ -63,7 +63,7 @@ final class NetworkService {
         }
         let question = try question(about: parameters.target, for: exchange.peer)
         let key = ObjectIdentifier(exchange)
-        pending[key] = engine.observe(question, for: exchange.peer.uid) { [unowned self] path, _ in
+        pending[key] = engine.observe(question, for: exchange.peer.account) { [unowned self] path, _ in
             exchange.reply(.init(path: .init(path)))
             pending.removeValue(forKey: key)?.cancel()
         }
@@ -74,7 +74,7 @@ final class NetworkService {
         _ target: NetworkAPI.Target?, _ stream: VarlinkStream
     ) throws(VarlinkFailure) -> any VarlinkSubscription {
         let question = try question(about: target, for: stream.peer)
-        let user = stream.peer.uid
+        let user = stream.peer.account
         do throws(MemoryShortage) {
             try memory?.admit(.subscription, for: user)
         } catch {
@@ -97,7 +97,7 @@ final class NetworkService {
         // Set first: for an address the answer comes before the call returns.
         exchange.onCancel = { [unowned self] in inspections.removeValue(forKey: key)?.cancel() }
         var isAnswered = false
-        let (user, caller) = (packetUser(of: exchange.peer), exchange.peer.uid)
+        let (user, caller) = (packetUser(of: exchange.peer), exchange.peer.account)
         let inspection = engine.inspect(
             target, user: user, without: interface, for: caller, inTurn: { exchange.inTurn($0) }
         ) {
@@ -154,7 +154,7 @@ private final class PathMonitorSubscription: VarlinkSubscription {
     ) {
         self.stream = stream
         self.onEnd = onEnd
-        observation = engine.observe(question, for: stream.peer.uid) { [weak self] path, _ in
+        observation = engine.observe(question, for: stream.peer.account) { [weak self] path, _ in
             self?.latest = path
             self?.stream.wake()
         }

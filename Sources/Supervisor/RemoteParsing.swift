@@ -4,6 +4,8 @@ internal import NetworkPath
 
 /// Why a text is not a remote. The description says what is wrong and what would be right.
 public enum RemoteError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// It has more bytes than ``Remote/mostBytes``.
+    case tooLong(Int)
     /// There is no `scheme://` in front.
     case missingScheme
     /// The scheme is none of ``Remote/Scheme``.
@@ -26,6 +28,8 @@ public enum RemoteError: Error, Hashable, Sendable, CustomStringConvertible {
     /// What is wrong, for the end of a sentence.
     public var description: String {
         switch self {
+        case .tooLong(let count):
+            "it has \(count) bytes, and may have \(Remote.mostBytes)"
         case .missingScheme:
             "the scheme is missing: write tcp://host:port or another scheme (\(Self.knownSchemes))"
         case .unknownScheme(let scheme):
@@ -53,10 +57,16 @@ public enum RemoteError: Error, Hashable, Sendable, CustomStringConvertible {
 }
 
 extension Remote {
+    /// The most bytes of a remote's text: a WebSocket's resource with a token in it has one or two thousand. It stands
+    /// in the connection, its events and its settings, some thirteen times in all, so that a user's 1,024 connections
+    /// take 50 MB with it and not 800.
+    public static let mostBytes = 4096
+
     /// A remote from a URL. The scheme's case does not matter (RFC 3986, section 3.1).
     ///
     /// - Throws: what is wrong with it.
     public init(_ text: String) throws(RemoteError) {
+        guard text.utf8.count <= Self.mostBytes else { throw .tooLong(text.utf8.count) }
         if text.hasPrefix("\(Scheme.unix.rawValue):") {
             let path = String(text.dropFirst(Scheme.unix.rawValue.count + 1))
             self.init(scheme: .unix, host: .address(Endpoint.none.address), port: Endpoint.none.port, resource: path)

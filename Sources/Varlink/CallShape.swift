@@ -4,7 +4,7 @@
 ///
 /// The decoder recurses into what is nested, and takes more than linear time for objects with many members. So both are
 /// counted first, in one pass over the bytes that knows strings from the rest and nothing else; whether it is JSON is
-/// for the decoder to say.
+/// for the decoder to say. What its texts cost to compare is looked at next (``StreamSafe``).
 enum CallShape {
     /// How deep objects and arrays may be nested. The deepest parameter of an interface is at six.
     static let deepest = 32
@@ -18,10 +18,14 @@ enum CallShape {
         var (depth, members, values) = (0, 0, 0)
         var isInString = false
         var isEscaped = false
+        var mayHaveMarks = false
         for byte in message {
+            // The first of the marks, U+0300, begins so.
+            if byte >= 0xCC { mayHaveMarks = true }
             if isInString {
                 if isEscaped {
                     isEscaped = false
+                    if byte == UInt8(ascii: "u") { mayHaveMarks = true }
                 } else if byte == UInt8(ascii: "\\") {
                     isEscaped = true
                 } else if byte == UInt8(ascii: "\"") {
@@ -44,5 +48,6 @@ enum CallShape {
             default: break
             }
         }
+        if mayHaveMarks, !StreamSafe.holds(of: message) { throw .tooManyMarks(limit: StreamSafe.mostMarks) }
     }
 }

@@ -152,7 +152,7 @@ public final class VarlinkExchange<M: VarlinkMethod> {
     ///   thousand connections is to have one half made and not a thousand.
     public func inTurn(isGoingOn: Bool = false, _ work: @escaping @AgentQueue () -> Void) {
         let progress = progress
-        Turns.shared.add(Errand { if !progress.isFinished { work() } }, for: peer.uid, first: isGoingOn)
+        Turns.shared.add(Errand { if !progress.isFinished { work() } }, for: peer.account, first: isGoingOn)
     }
 
     /// A descriptor of the connection, as the kernel's word on who is at its other end (`SO_PEERPIDFD`, `SO_PEERCRED`),

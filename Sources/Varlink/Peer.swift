@@ -13,6 +13,8 @@ public struct VarlinkPeer: Hashable, Sendable {
     /// The process. Only for messages to people: it may be gone, and its number another's. What is to be done to it
     /// goes through ``VarlinkExchange/openPeerProcess()``.
     public var pid: Int32
+    /// The user whose share of the server it uses: ``uid``, or another one who stands for several.
+    public var account: UInt32
     /// Whether its socket was made in the network namespace in which this process makes its own; `nil` where the kernel
     /// does not tell (before Linux 5.14).
     public var isInSameNetwork: Bool?
@@ -22,6 +24,7 @@ public struct VarlinkPeer: Hashable, Sendable {
         self.uid = uid
         self.gid = gid
         self.pid = pid
+        account = uid
         isInSameNetwork = true
     }
 

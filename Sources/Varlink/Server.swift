@@ -60,6 +60,8 @@ public final class VarlinkServer {
         case refused(SystemError)
     }
 
+    /// Says in whose share a user takes part, where that is not a share of its own.
+    public var account: (@AgentQueue (_ user: UInt32) -> UInt32)?
     /// Asked before a client is served. What it throws is the answer to the client's first call, and the end.
     public var admission: (@AgentQueue (VarlinkPeer) throws(VarlinkFailure) -> Void)?
     /// Called with what an operator may want to know of, and with how many incidents of this kind and user were left
@@ -142,7 +144,9 @@ public final class VarlinkServer {
 
     /// Likewise, with the client's user as given.
     func serve(_ socket: consuming OwnedDescriptor, for peer: VarlinkPeer) throws(SystemError) {
-        let user = peer.uid
+        var peer = peer
+        if let account { peer.account = account(peer.uid) }
+        let user = peer.account
         var descriptors =
             descriptors[user]
             ?? Descriptors(allowance: DescriptorAllowance(limit: limits.waitingDescriptorsPerUser))
@@ -158,7 +162,7 @@ public final class VarlinkServer {
             socket, peer: peer, service: service, messageLimit: limits.messageBytes,
             inbox: DescriptorInbox(limit: limits.descriptorsPerCall, allowance: descriptors.allowance),
             notices: .init(
-                refusedDescriptors: { [weak self] in self?.refused(descriptors: $0, of: peer, isFirst: $1) },
+                refusedDescriptors: { [weak self, peer] in self?.refused(descriptors: $0, of: peer, isFirst: $1) },
                 heldBytes: { [weak self] in self?.held($0, for: user) },
                 closed: { [weak self] in self?.closed($0, $1) },
                 released: { [weak self] in self?.released(user) }))
@@ -194,7 +198,7 @@ public final class VarlinkServer {
         guard !limits.privileged.contains(user) else { return }
         bytes.add(change, for: user)
         guard change > 0, bytes.held(by: user) > bytes.share(of: user) else { return }
-        let theirs = connections.values.filter { $0.peer.uid == user }
+        let theirs = connections.values.filter { $0.peer.account == user }
         guard let greediest = theirs.max(by: { $0.heldBytes < $1.heldBytes }) else { return }
         greediest.closeLater(.violated(.tooMuchHeld(bytes: greediest.heldBytes)))
     }
@@ -239,7 +243,7 @@ public final class VarlinkServer {
 
     private func refused(descriptors count: Int, of peer: VarlinkPeer, isFirst: Bool) {
         unaskedDescriptors += count
-        if isFirst { report(.unaskedDescriptors(peer), of: peer.uid) }
+        if isFirst { report(.unaskedDescriptors(peer), of: peer.account) }
     }
 
     private func closed(_ connection: ServerConnection, _ reason: Channel.Ending?) {
@@ -247,7 +251,7 @@ public final class VarlinkServer {
         switch reason {
         case .hungUp, nil: break
         case .failed(let error): report(.refused(error), of: nil)
-        case .violated(let violation): report(.violation(connection.peer, violation), of: connection.peer.uid)
+        case .violated(let violation): report(.violation(connection.peer, violation), of: connection.peer.account)
         }
     }
 

@@ -130,7 +130,7 @@ final class ServerConnection: TurnTaker {
     func standInLine(first: Bool = false) {
         guard !isInLine else { return }
         isInLine = true
-        Turns.shared.add(self, for: peer.uid, first: first)
+        Turns.shared.add(self, for: peer.account, first: first)
     }
 
     /// Goes on with whatever is next: what waits to be written, a stream's messages, calls that were read, reading.
@@ -196,7 +196,7 @@ final class ServerConnection: TurnTaker {
 
     private func begin(_ message: Channel.Incoming) throws(Channel.Ending) {
         // What ends the process from here on is held against the client's user.
-        try BlackBox.noteCall(of: peer.uid, message.bytes) { () throws(Channel.Ending) in try answer(message) }
+        try BlackBox.noteCall(of: peer.account, message.bytes) { () throws(Channel.Ending) in try answer(message) }
     }
 
     private func answer(_ message: Channel.Incoming) throws(Channel.Ending) {

@@ -15,6 +15,8 @@ public enum VarlinkViolation: Error, Hashable, Sendable, CustomStringConvertible
     case nestedTooDeep(limit: Int)
     /// A call has more than `limit` members in its objects, or values in its arrays.
     case tooManyValues(limit: Int)
+    /// A text of a call has more than `limit` combining marks in a row.
+    case tooManyMarks(limit: Int)
     /// More than `limit` bytes came while a stream runs, which no call behind it ends.
     case tooMuchBehindAStream(limit: Int)
     /// Of the connections of a user who is over the share of memory, this one takes the most: by a message that is not
@@ -43,6 +45,7 @@ public enum VarlinkViolation: Error, Hashable, Sendable, CustomStringConvertible
         case .notAnObject: "a message is not a JSON object"
         case .nestedTooDeep(let limit): "a call is nested more than \(limit) deep"
         case .tooManyValues(let limit): "a call has more than \(limit) members or values"
+        case .tooManyMarks(let limit): "a text of a call has more than \(limit) combining marks in a row"
         case .tooMuchBehindAStream(let limit): "more than \(limit) bytes came while a stream runs"
         case .tooMuchHeld(let bytes):
             "the user's clients hold more unread answers and unfinished calls than allowed, this one \(bytes) bytes"

@@ -24,6 +24,31 @@ import Varlink
         if let reason { #expect(reason.contains(#"other_namespaces = ["1000"]"#), "\(reason)") }
     }
 
+    @Test(arguments: [false, true])
+    func theUsersOfContainersAreRefusedUnlessAdmitted(isAdmitted: Bool) async {
+        let reasons = await onQueue { () -> [String?] in
+            let boundary = NetworkBoundary()
+            boundary.subordinates = SubordinateUsers("anna:100000:65536\n")
+            if isAdmitted { boundary.admitted = [100_999] }
+            return [100_999, 1000].map { boundary.refusal(of: VarlinkPeer(uid: $0, gid: 1000, pid: 1)) }
+        }
+        #expect((reasons[0] == nil) == isAdmitted, "\(reasons)")
+        if let reason = reasons[0] {
+            #expect(reason.contains("anna's") && reason.contains(#"other_namespaces = ["100999"]"#), "\(reason)")
+        }
+        #expect(reasons[1] == nil, "\(reasons)")
+    }
+
+    @Test func allOfARangeAreOneAccount() {
+        let users = SubordinateUsers(
+            "anna:100000:65536\n1001:165536:65536\nroot:0:1000\n\nx:1\ny:-1:2\nz:4294967295:9\n")
+        #expect([100_000, 100_001, 165_535].map(users.account) == [100_000, 100_000, 100_000])
+        #expect([165_536, 231_071].map(users.account) == [165_536, 165_536])
+        let others: [UInt32] = [0, 1, 999, 1000, 99_999, 231_072, .max]
+        #expect(others.map(users.account) == others)
+        #expect([100_000, 165_536, 0, 1000].map(users.owner) == ["anna", "1001", nil, nil])
+    }
+
     @Test func rootIsNoExceptionAndNumbersAndNamesAreRead() throws {
         let bench = try ConfigurationBench([
             "dialtone.toml": "[clients]\nother_namespaces = [\"0\", \"kiosk\", \"1002\"]\n"

@@ -48,6 +48,7 @@ import Testing
         ("mqtt://alice@host", .userInformation),
         ("tcp://host:1/path", .unexpectedResource(.tcp, "/path")),
         ("mqtt://host?x=1", .unexpectedResource(.mqtt, "?x=1")),
+        ("ws://host/" + String(repeating: "a", count: 4087), .tooLong(4097)),
         ("ws://host/a b", .invalidResource("/a b")),
         ("ws://host/a#b", .invalidResource("/a#b")),
     ])

@@ -35,4 +35,28 @@ import Testing
         let text = String(repeating: #"[{\":,\\"#, count: 5000)
         #expect(violation("{\"method\":\"a.b.C\",\"x\":\"\(text)\"}") == nil)
     }
+
+    /// Marks of two classes in the wrong order, raw, as escapes and beyond U+FFFF: to compare such texts took seconds.
+    @Test(
+        arguments: [
+            ("\u{301}", "\u{316}"), ("\\u0301", "\\u0316"), ("\u{301}", "\\u0316"), ("\u{1D165}", "\\ud834\\udd66"),
+        ])
+    func marksInARowAreBounded(above: String, below: String) {
+        func call(_ count: Int) -> String {
+            let marks = String(repeating: above, count: count / 2) + String(repeating: below, count: count - count / 2)
+            return #"{"method":"a.b.C","x":"a\#(marks)b\#(marks)"}"#
+        }
+        #expect(violation(call(StreamSafe.mostMarks)) == nil)
+        #expect(violation(call(StreamSafe.mostMarks + 1)) == .tooManyMarks(limit: StreamSafe.mostMarks))
+        #expect(violation(call(5000)) == .tooManyMarks(limit: StreamSafe.mostMarks))
+    }
+
+    @Test(
+        arguments: [
+            "Vi\u{1EC7}t Nam", "e\u{301}\u{323}", #"\ud83d\ude00\ud83d\ude00"#, #"\u12"#, #"\"#, #"\ud834"#,
+            String(repeating: "\u{1F469}\u{200D}", count: 100), String(repeating: "e\u{301}", count: 5000),
+        ])
+    func otherTextsAreLeftToTheDecoder(text: String) {
+        #expect(StreamSafe.holds(of: Array(text.utf8)))
+    }
 }

@@ -246,6 +246,20 @@ import Testing
         }
     }
 
+    @Test func usersOfOneAccountShareItsConnections() async throws {
+        var limits = VarlinkServer.Limits()
+        limits.connectionsPerUser = 2
+        let test = await TestService(limits: limits)
+        await onQueue { test.server.account = { $0 > 100 ? 100 : $0 } }
+        let served = [try await test.client(of: 101), try await test.client(of: 102)]
+        let refused = try await test.client(of: 103)
+        #expect(await refused.receive() == nil)
+        for client in served + [try await test.client(of: 1)] {
+            client.send(ping("served"))
+            #expect(await client.receive() == pong("served"))
+        }
+    }
+
     @Test func whenUsersHaveTakenAllTheyCanAnotherUserAndRootAreServed() async throws {
         var limits = VarlinkServer.Limits()
         limits.connections = 40

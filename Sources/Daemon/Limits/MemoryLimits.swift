@@ -187,13 +187,16 @@ final class MemoryFile {
         return value.flatMap { $0 < 1 << 60 ? $0 : nil }
     }
 
-    /// What a file says, once.
+    /// What a file says, once, as far as a mebibyte.
     nonisolated static func text(of path: String) -> String {
-        let number = open(path, O_RDONLY | O_CLOEXEC)
+        // Not to be stopped by a named pipe that nobody writes to.
+        let number = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
         guard number >= 0 else { return "" }
         let file = OwnedDescriptor(number)
         var (text, chunk) = ([UInt8](), [UInt8](repeating: 0, count: 4096))
-        while case let count = read(file.number, &chunk, chunk.count), count > 0 { text += chunk[..<count] }
+        while text.count < 1 << 20, case let count = read(file.number, &chunk, chunk.count), count > 0 {
+            text += chunk[..<count]
+        }
         return String(decoding: text, as: UTF8.self)
     }
 }
