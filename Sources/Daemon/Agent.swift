@@ -27,6 +27,7 @@ final class Agent {
     private let logger: Logger
     private let burstTrim = BurstTrim()
     private let boundary = NetworkBoundary()
+    private let crashes: CrashGuard
     private var costs = CostPolicy()
     private var networkManager: NetworkManagerWatch?
     private var sleep: SleepWatch?
@@ -43,6 +44,7 @@ final class Agent {
         crashes: CrashGuard, logger: Logger
     ) {
         self.engine = engine
+        self.crashes = crashes
         self.logger = logger
         let system = SystemNetwork(engine)
         intervals = KeptIntervals(state, logger)
@@ -161,11 +163,18 @@ final class Agent {
             else { return nil }
             return ConfiguredConnection(name: settings.name, policy: policy, owner: owner, wake: settings.wake)
         }
+        let isStart = !hasResumed
         resume(wanted)
         for key in registry.reconcile(with: wanted) {
             logger.warning(
                 "a client's connection had the name of a configured one of the same owner: it was closed",
                 metadata: ["connection": "\(key.name)", "owner": "\(key.owner)"])
+        }
+        // In the same turn, before a byte of theirs is read.
+        for (key, rest) in crashes.connectionsLeftAlone where isStart && registry.leaveAlone(key, for: rest) {
+            logger.error(
+                "a connection is left alone: what its server sent ended process after process",
+                metadata: ["connection": "\(key.name)", "owner": "\(key.owner)", "for": "\(rest)"])
         }
     }
 

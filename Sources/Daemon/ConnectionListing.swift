@@ -7,8 +7,8 @@ internal import Varlink
 /// else would be served.
 @AgentQueue
 struct ConnectionListing {
-    /// So many are encoded in a turn: a millisecond's worth.
-    private static let connectionsPerStep = 32
+    /// How long some are encoded in a turn: as long as a turn of calls takes (``ServerConnection``).
+    private static let stepTime = Duration.microseconds(250)
 
     private var rest: ArraySlice<RegisteredConnection>
     private var elements = VarlinkElements()
@@ -19,10 +19,11 @@ struct ConnectionListing {
 
     /// Encodes some more, and says whether that was the last.
     mutating func step() -> Bool {
-        for connection in rest.prefix(Self.connectionsPerStep) {
+        let end = BootClock.now() + Self.stepTime
+        while let connection = rest.popFirst() {
             if let wire = connection.wire { elements.append(wire) }
+            if BootClock.now() >= end { break }
         }
-        rest = rest.dropFirst(Self.connectionsPerStep)
         return rest.isEmpty
     }
 

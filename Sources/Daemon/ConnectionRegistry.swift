@@ -248,6 +248,12 @@ final class ConnectionRegistry {
         try find(which, for: user).redial(after: pause)
     }
 
+    /// Drops the socket of a connection, and dials again after a pause; says whether there is such a connection.
+    func leaveAlone(_ key: ConnectionKey, for pause: Duration) -> Bool {
+        connections[key]?.redial(after: pause)
+        return connections[key] != nil
+    }
+
     /// Supervises a flow that a client brought, and returns its name.
     ///
     /// - Parameter process: the client; `nil` where it cannot be watched.

@@ -68,6 +68,8 @@ struct CrashLedgerTests {
                 #expect(ledger.note(crash, now: .seconds(1)) == .connection(name, owner: 1000))
             }
             #expect(ledger.refusal(of: .connection(name, owner: 1000), now: .seconds(1)) != nil)
+            let leftAlone = ledger.connectionsLeftAlone(now: .seconds(1))
+            #expect(leftAlone.contains { $0.key == ConnectionKey(name, of: 1000) && $0.rest == .seconds(600) })
             #expect(ledger.refusal(of: .connection(name, owner: 1001), now: .seconds(1)) == nil)
         }
         #expect(ledger.refusal(of: .user(1000), now: .seconds(1)) != nil)

@@ -78,6 +78,11 @@ final class CrashGuard: Sendable {
                 seconds: Int(rest.components.seconds) + 1))
     }
 
+    /// The connections that are not dialled now, and for how much longer.
+    var connectionsLeftAlone: [(key: ConnectionKey, rest: Duration)] {
+        ledger.connectionsLeftAlone(now: BootClock.now())
+    }
+
     /// This process has run for long enough.
     @AgentQueue
     func hasSettled() { box.unsettledStarts = 0 }

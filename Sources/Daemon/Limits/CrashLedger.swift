@@ -50,6 +50,16 @@ struct CrashLedger: Hashable {
         return subject
     }
 
+    /// The connections that are left alone, and for how much longer: what their servers send ends processes.
+    func connectionsLeftAlone(now: Duration) -> [(key: ConnectionKey, rest: Duration)] {
+        entries.compactMap { entry in
+            guard let subject = Subject(entry.work), case .connection(let name, let owner) = subject,
+                let rest = refusal(of: subject, now: now)
+            else { return nil }
+            return (ConnectionKey(name, of: owner), rest)
+        }
+    }
+
     /// How much longer somebody is refused; `nil` where that is not the case. Root never is.
     func refusal(of subject: Subject, now: Duration) -> Duration? {
         if subject == .user(0) { return nil }
