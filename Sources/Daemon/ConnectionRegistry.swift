@@ -85,8 +85,8 @@ enum RegistryError: Error, Hashable {
     /// Several users have a connection of this name, and root did not say whose is meant.
     case ambiguous(owners: [UInt32])
     case quotaExceeded(limit: Int)
-    /// There is no memory for it.
-    case outOfMemory(MemoryShortage)
+    /// There is no memory for it, or no descriptor.
+    case outOfResources(ResourceShortage)
     /// The name cannot be one.
     case invalidName
     /// A file brought it, and would bring it back.
@@ -198,10 +198,10 @@ final class ConnectionRegistry {
         if let namesake = connections[key] { forgetIfOver(namesake) }
         guard connections[key] == nil else { throw .nameTaken }
         if origin == .client, let memory {
-            do throws(MemoryShortage) {
+            do throws(ResourceShortage) {
                 try memory.admit(.connection(isSecured: policy.remote.scheme.needsTLS), for: owner)
             } catch {
-                throw .outOfMemory(error)
+                throw .outOfResources(error)
             }
         }
         // What a file names is the administrator's word, and counts against nobody.

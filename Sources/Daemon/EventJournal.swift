@@ -62,6 +62,14 @@ struct EventJournal<Event> {
         /// How many connections an earlier process had, which come back one after the other.
         var expected = 0
 
+        /// Drops so many, and gives the number of the last of them.
+        mutating func drop(_ excess: Int) -> UInt64? {
+            guard excess > 0, excess <= entries.count else { return nil }
+            let last = entries[excess - 1].sequence
+            entries.removeFirst(excess)
+            return last
+        }
+
         /// The first entry after a number.
         func first(after sequence: UInt64) -> Entry? {
             var (low, high) = (0, entries.count)
@@ -166,8 +174,8 @@ struct EventJournal<Event> {
         if let excess = excess(of: entry.owner) { drop(excess, of: entry.owner) }
         guard count > max(room.most, room.perConnection * max(connections, expected)) else { return }
         // Who has the most has it by events of their own. An eighth at a time, so that looking for them is seldom.
-        let largest = rings.max { $0.value.entries.count < $1.value.entries.count }
-        if let (owner, ring) = largest { drop(ring.entries.count / 8 + 1, of: owner) }
+        let largest = rings.mapValues(\.entries.count).max { $0.value < $1.value }
+        if let (owner, count) = largest { drop(count / 8 + 1, of: owner) }
     }
 
     private func excess(of owner: UInt32) -> Int? {
@@ -177,10 +185,10 @@ struct EventJournal<Event> {
     }
 
     private mutating func drop(_ excess: Int, of owner: UInt32) {
-        guard let ring = rings[owner], let last = ring.entries.prefix(excess).last else { return }
-        rings[owner]?.entries.removeFirst(excess)
+        // In its place: with a second reference to the ring, each event would copy all that is in it.
+        guard let last = rings[owner]?.drop(excess) else { return }
         count -= excess
-        losses.byOwner[owner] = last.sequence
+        losses.byOwner[owner] = last
     }
 
     /// Gives a user a ring; the one who has been quiet for the longest may be forgotten for it.

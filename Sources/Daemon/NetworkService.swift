@@ -75,10 +75,10 @@ final class NetworkService {
     ) throws(VarlinkFailure) -> any VarlinkSubscription {
         let question = try question(about: target, for: stream.peer)
         let user = stream.peer.account
-        do throws(MemoryShortage) {
+        do throws(ResourceShortage) {
             try memory?.admit(.subscription, for: user)
         } catch {
-            throw VarlinkFailure(NetworkAPI.OutOfMemory(reason: error.reason))
+            throw VarlinkFailure(NetworkAPI.OutOfResources(reason: error.reason))
         }
         guard subscriptions.take(for: user) else {
             throw VarlinkFailure(NetworkAPI.QuotaExceeded(limit: subscriptions.limit))

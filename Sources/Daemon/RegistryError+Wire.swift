@@ -24,8 +24,8 @@ extension VarlinkFailure {
             case .ambiguous(let owners):
                 VarlinkFailure(ConnectionsAPI.AmbiguousName(name: name, owners: owners.map { Int($0) }))
             case .quotaExceeded(let limit): VarlinkFailure(ConnectionsAPI.QuotaExceeded(limit: limit))
-            case .outOfMemory(let shortage):
-                VarlinkFailure(ConnectionsAPI.OutOfMemory(reason: shortage.reason))
+            case .outOfResources(let shortage):
+                VarlinkFailure(ConnectionsAPI.OutOfResources(reason: shortage.reason))
             case .invalidName: VarlinkFailure(VarlinkService.InvalidParameter(parameter: "name"))
             case .configured: VarlinkFailure(VarlinkService.PermissionDenied())
             case .notReady(let state): VarlinkFailure(ConnectionsAPI.NotReady(name: name, state: .init(state)))

@@ -91,10 +91,10 @@ extension ConnectionsAPI {
         }
     }
 
-    /// The agent is near the limit of its memory.
-    public struct OutOfMemory: VarlinkErrorReply, Hashable {
+    /// The agent is near the limit of its memory or of its descriptors.
+    public struct OutOfResources: VarlinkErrorReply, Hashable {
         /// The error's name.
-        public static let errorName = "org.dialtone.Connections.OutOfMemory"
+        public static let errorName = "org.dialtone.Connections.OutOfResources"
         /// Which limit that is, and how much is in use.
         public var reason: String
         /// The error.

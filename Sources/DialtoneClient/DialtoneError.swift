@@ -116,11 +116,11 @@ extension VarlinkFailure {
         if let error: ConnectionsAPI.Suspended = decoded() {
             return "The agent does nothing for this user for another \(error.seconds) s: \(error.reason)."
         }
-        let shortage: ConnectionsAPI.OutOfMemory? = decoded()
-        if let reason = shortage?.reason ?? decoded(as: NetworkAPI.OutOfMemory.self)?.reason {
+        let shortage: ConnectionsAPI.OutOfResources? = decoded()
+        if let reason = shortage?.reason ?? decoded(as: NetworkAPI.OutOfResources.self)?.reason {
             return """
-                The agent begins nothing new for want of memory: \(reason). Close connections, or raise the limit \
-                ("systemctl set-property dialtoned MemoryMax=").
+                The agent begins nothing new: \(reason). Close connections, or raise the limit (MemoryMax= or LimitNOFILE= \
+                of dialtoned.service).
                 """
         }
         if let error: NetworkAPI.InvalidTarget = decoded() {

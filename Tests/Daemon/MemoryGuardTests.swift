@@ -18,12 +18,15 @@ final class MemoryBench {
     private(set) var readings = 0
     private(set) var trims = 0
     var onTrim: @AgentQueue () -> Void = {}
+    /// The number that the next descriptor would have, of a thousand.
+    var nextDescriptor = 50
     private(set) lazy var memory = MemoryGuard(
         Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, now: { [unowned self] in now },
         trim: { [unowned self] in
             trims += 1
             onTrim()
-        }
+        },
+        descriptors: DescriptorRoom(limit: 1000) { [unowned self] in nextDescriptor }
     ) { [unowned self] _, _ in
         readings += 1
         return MemoryUse(name: "memory.max", limit: 32 << 20, used: used)
@@ -31,7 +34,7 @@ final class MemoryBench {
 
     /// Whether new work of a user is admitted.
     func admits(_ user: UInt32 = 1000, _ work: MemoryBudget.Work = .connection(isSecured: false)) -> Bool {
-        do throws(MemoryShortage) {
+        do throws(ResourceShortage) {
             try memory.admit(work, for: user)
             return true
         } catch {
@@ -51,7 +54,7 @@ struct MemoryGuardTests {
         bench.rest()
         bench.used = 25 << 20
         #expect(
-            throws: MemoryShortage(
+            throws: ResourceShortage(
                 reason: "25 of 32 MiB of memory.max are in use or about to be, and the rest is kept for what there is")
         ) { try bench.memory.admit(.subscription, for: 1000) }
         bench.rest()
@@ -130,6 +133,26 @@ struct MemoryGuardTests {
         withExtendedLifetime(pressure) {}
     }
 
+    @Test func `with three quarters of its descriptors in use nobody begins anything new, and root with seven eighths`()
+    {
+        let bench = MemoryBench()
+        for (next, isAdmitted) in [
+            (749, [true, true]), (750, [true, false]), (874, [true, false]), (875, [false, false]),
+        ] {
+            bench.nextDescriptor = next
+            #expect([0, 1000].map { bench.admits($0) } == isAdmitted, "\(next)")
+        }
+        bench.nextDescriptor = 50
+        #expect(bench.admits())
+    }
+
+    @Test func `the next descriptor is the lowest that is free`() throws {
+        let room = DescriptorRoom()
+        var limit = rlimit()
+        getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+        #expect(room.limit == Int(limit.rlim_cur) && room.shortage(forRoot: false) == nil, "\(room.limit)")
+    }
+
     @Test func `connections, monitors and clients are refused by name, and what there is goes on`() async throws {
         let memory = MemoryBench()
         let bench = ServiceBench(memory: memory.memory)
@@ -138,14 +161,14 @@ struct MemoryGuardTests {
         let idle = try bench.client()
         memory.rest()
         memory.used = 31 << 20
-        let refusal: ConnectionsAPI.OutOfMemory = try await client.refusal(
+        let refusal: ConnectionsAPI.OutOfResources = try await client.refusal(
             of: ConnectionsAPI.Open.self, .init(remote: "tcp://192.0.2.7:1"))
         #expect(refusal.reason.contains("31 of 32 MiB"))
-        let _: ConnectionsAPI.OutOfMemory = try await idle.monitor().refusal()
-        let paths: NetworkAPI.OutOfMemory = try await idle.stream(NetworkAPI.MonitorPath.self, .init()).refusal()
+        let _: ConnectionsAPI.OutOfResources = try await idle.monitor().refusal()
+        let paths: NetworkAPI.OutOfResources = try await idle.stream(NetworkAPI.MonitorPath.self, .init()).refusal()
         #expect(paths.reason == refusal.reason)
         let late = try bench.client()
-        let turnedAway: ConnectionsAPI.OutOfMemory = try await late.refusal(of: ConnectionsAPI.List.self, .init())
+        let turnedAway: ConnectionsAPI.OutOfResources = try await late.refusal(of: ConnectionsAPI.List.self, .init())
         #expect(turnedAway.reason == refusal.reason)
         try await eventually("it was hung up on") { bench.server.connectionCount == 2 }
         #expect(try await client.ask(ConnectionsAPI.List.self, .init()).connections.map(\.name) == ["office"])

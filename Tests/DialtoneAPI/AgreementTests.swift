@@ -17,7 +17,7 @@ import Varlink
     ]
     private static let errors: [any VarlinkErrorReply.Type] = [
         NetworkAPI.InvalidTarget.self, NetworkAPI.QuotaExceeded.self, NetworkAPI.ForeignNetwork.self,
-        NetworkAPI.OutOfMemory.self, ConnectionsAPI.ForeignNetwork.self, ConnectionsAPI.OutOfMemory.self,
+        NetworkAPI.OutOfResources.self, ConnectionsAPI.ForeignNetwork.self, ConnectionsAPI.OutOfResources.self,
         ConnectionsAPI.NoSuchConnection.self, ConnectionsAPI.AmbiguousName.self, ConnectionsAPI.NameTaken.self,
         ConnectionsAPI.NotOwner.self,
         ConnectionsAPI.InvalidRemote.self, ConnectionsAPI.QuotaExceeded.self, ConnectionsAPI.Suspended.self,

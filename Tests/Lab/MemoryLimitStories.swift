@@ -29,7 +29,7 @@ struct MemoryLimitStories {
         let (opened, reason, text) = try await fill(home.client)
         #expect(opened > 100)
         #expect(reason.contains("of 24 MiB of"), "\(reason)")
-        #expect(text.contains("for want of memory"), "\(text)")
+        #expect(text.contains("begins nothing new"), "\(text)")
         #expect(daemon.isRunning)
         let connections = try await home.client.connections()
         #expect(connections.count == opened + 1)
@@ -53,7 +53,7 @@ struct MemoryLimitStories {
                 _ = try await client.open(.init(remote: "tcp://192.0.2.1:1", name: "c\(number)"))
             } catch {
                 guard case .refused(_, let failure) = error,
-                    let shortage = failure.decoded(as: ConnectionsAPI.OutOfMemory.self)
+                    let shortage = failure.decoded(as: ConnectionsAPI.OutOfResources.self)
                 else { throw error }
                 return (number, shortage.reason, "\(error)")
             }

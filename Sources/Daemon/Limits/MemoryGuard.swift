@@ -6,13 +6,13 @@ internal import Logging
 internal import Platform
 internal import Varlink
 
-/// Why there is no memory for new work.
-struct MemoryShortage: Error, Hashable {
+/// Why there is no memory for new work, or no descriptor.
+struct ResourceShortage: Error, Hashable {
     /// For a person: which limit, how much of it is in use, or that the kernel says so.
     let reason: String
 }
 
-/// Refuses new work before the kernel kills the process for its memory: what there is goes on, and closing some makes
+/// Refuses new work before the kernel kills the process for its memory, or has no descriptor for it: what there is goes on, and closing some makes
 /// room. It costs nothing while nothing new comes.
 @AgentQueue
 final class MemoryGuard {
@@ -36,12 +36,15 @@ final class MemoryGuard {
     private var nextTrim = Duration.zero
     private var pressure: MemoryPressure?
     private let trim: @AgentQueue () -> Void
+    private let descriptors: DescriptorRoom
 
     /// A guard over figures of the test's.
     init(
         _ logger: Logger, now: @escaping @AgentQueue () -> Duration = { BootClock.now() },
-        trim: @escaping @AgentQueue () -> Void = { ResidentMemory.trim() }, _ read: @escaping Reading
+        trim: @escaping @AgentQueue () -> Void = { ResidentMemory.trim() }, descriptors: DescriptorRoom? = nil,
+        _ read: @escaping Reading
     ) {
+        self.descriptors = descriptors ?? DescriptorRoom()
         self.logger = logger
         self.now = now
         self.trim = trim
@@ -70,12 +73,13 @@ final class MemoryGuard {
     }
 
     /// Admits new work of a user, or says why not.
-    func admit(_ work: MemoryBudget.Work, for user: UInt32) throws(MemoryShortage) {
+    func admit(_ work: MemoryBudget.Work, for user: UInt32) throws(ResourceShortage) {
         let isRoot = user == 0 || user == geteuid()
         let instant = now()
         if !isRoot, instant < pressureEnd {
             throw shortage("the kernel says that memory is short")
         }
+        if let reason = descriptors.shortage(forRoot: isRoot) { throw shortage(reason) }
         guard var use = use(for: work, isRoot, at: instant) else { return }
         if budget.admits(work, forRoot: isRoot, use, at: instant) { return }
         if instant >= nextTrim {
@@ -94,10 +98,10 @@ final class MemoryGuard {
 
     /// Admits new work of a user, or gives the answer of `org.dialtone.Connections` that says why not.
     func admitOrFail(_ work: MemoryBudget.Work, for user: UInt32) throws(VarlinkFailure) {
-        do throws(MemoryShortage) {
+        do throws(ResourceShortage) {
             try admit(work, for: user)
         } catch {
-            throw VarlinkFailure(ConnectionsAPI.OutOfMemory(reason: error.reason))
+            throw VarlinkFailure(ConnectionsAPI.OutOfResources(reason: error.reason))
         }
     }
 
@@ -114,14 +118,14 @@ final class MemoryGuard {
         return use
     }
 
-    private func shortage(_ reason: String) -> MemoryShortage {
+    private func shortage(_ reason: String) -> ResourceShortage {
         log(reason)
-        return MemoryShortage(reason: reason)
+        return ResourceShortage(reason: reason)
     }
 
     private func log(_ reason: String) {
         guard now() >= nextLine else { return }
         nextLine = now() + Self.logPause
-        logger.warning("nothing new is begun for want of memory", metadata: ["reason": "\(reason)"])
+        logger.warning("nothing new is begun for want of resources", metadata: ["reason": "\(reason)"])
     }
 }
