@@ -175,6 +175,12 @@ struct RouteStory {
 
     /// `wlan0 (wifi) is up, carrier present`, and what it stands on where that is why not.
     private func state(_ interface: Interface) -> String {
+        var told: Set<Int> = []
+        return state(interface, &told)
+    }
+
+    /// - Parameter told: the links of which it is said already what they stand on. Tunnels may stand on each other.
+    private func state(_ interface: Interface, _ told: inout Set<Int>) -> String {
         let detail = stack.details[interface.index]
         var about = interface.kind == .other ? detail?.driver : interface.kind.rawValue
         if let base = detail?.base, base != interface.index {
@@ -183,16 +189,18 @@ struct RouteStory {
         let name = interface.name + (about.map { " (\($0))" } ?? "")
         guard interface.isUp else { return "\(name) is down" }
         if interface.hasCarrier { return "\(name) is up, carrier present" }
-        return "\(name) is up, but has no carrier" + (cause(of: interface, detail).map { ": \($0)" } ?? "")
+        let isNew = told.insert(interface.index).inserted
+        let cause = isNew ? cause(of: interface, detail, &told) : nil
+        return "\(name) is up, but has no carrier" + (cause.map { ": \($0)" } ?? "")
     }
 
-    private func cause(of interface: Interface, _ detail: LinkDetail?) -> String? {
+    private func cause(of interface: Interface, _ detail: LinkDetail?, _ told: inout Set<Int>) -> String? {
         if let base = detail?.base, base != interface.index, let lower = stack.snapshot.interfaces[base] {
-            return lower.isOperational ? nil : state(lower)
+            return lower.isOperational ? nil : state(lower, &told)
         }
         if detail?.livesByItsPorts == true {
             let ports = stack.ports(of: interface.index)
-            return ports.isEmpty ? "it has no ports" : ports.map(state).joined(separator: "; ")
+            return ports.isEmpty ? "it has no ports" : ports.map { state($0, &told) }.joined(separator: "; ")
         }
         return nil
     }

@@ -94,6 +94,19 @@ struct ExplanationTests {
                 == "the interface of the route is gone !")
     }
 
+    /// The kernel lets two tunnels name each other, and links may have changed between two parts of a dump.
+    @Test func `links that stand on each other are told once`() {
+        var snapshot = Sample.network.wired { $0.hasCarrier = false }
+        snapshot.interfaces[9] = Interface(index: 9, name: "eth9", kind: .wired, hasCarrier: false)
+        let details = [
+            Sample.wiredIndex: LinkDetail(driver: "gre", lower: 9), 9: LinkDetail(driver: "gre", lower: 2),
+        ]
+        #expect(
+            text(.link, steps(in: snapshot, details: details))?.hasPrefix(
+                "eth0 (gre on eth9) is up, but has no carrier: eth9 (gre on eth0) is up, but has no carrier: "
+                    + "eth0 (gre on eth9) is up, but has no carrier;") == true)
+    }
+
     @Test func `a source is told with why it is not good`() {
         let tentative = Sample.network.address(Sample.own4) { $0.isTentative = true }
         #expect(
