@@ -180,9 +180,15 @@ public final class ProcessHandle {
 
     /// Whether a signal has stopped it.
     var isStopped: Bool {
-        guard let text = readWhole("/proc/\(number)/stat"), let end = text.lastIndex(of: ")") else { return false }
-        // The state follows the name, which may hold anything (proc(5)).
-        return text[end...].dropFirst(2).first == "T"
+        readWhole("/proc/\(number)/stat").map { Self.isStopped(stat: $0) } ?? false
+    }
+
+    /// Whether a process is stopped, by its /proc/PID/stat.
+    nonisolated static func isStopped(stat text: String) -> Bool {
+        // The state follows the name, which may hold anything (proc(5)), and what makes one character with the next.
+        let bytes = text.utf8
+        guard let end = bytes.lastIndex(of: UInt8(ascii: ")")) else { return false }
+        return bytes[end...].dropFirst(2).first == UInt8(ascii: "T")
     }
 
     /// The control group that it is in, of version 2; `nil` where there is none to be seen.
@@ -197,12 +203,17 @@ public final class ProcessHandle {
 
     /// The users that it acts as, real and saved: those whose signals reach it (kill(2)). `nil` where it has ended.
     var users: (real: UInt32, saved: UInt32)? {
-        guard let text = readWhole("/proc/\(number)/status"),
-            let line = text.split(separator: "\n").first(where: { $0.hasPrefix("Uid:") })
-        else { return nil }
+        guard let text = readWhole("/proc/\(number)/status"), let users = Self.users(status: text), isAlive else {
+            return nil
+        }
+        return users
+    }
+
+    /// The users that a process acts as, by its /proc/PID/status.
+    nonisolated static func users(status text: String) -> (real: UInt32, saved: UInt32)? {
+        guard let line = text.split(separator: "\n").first(where: { $0.hasPrefix("Uid:") }) else { return nil }
         let numbers = line.dropFirst(4).split { $0 == "\t" || $0 == " " }.compactMap { UInt32($0) }
-        guard numbers.count == 4, isAlive else { return nil }
-        return (numbers[0], numbers[2])
+        return numbers.count == 4 ? (numbers[0], numbers[2]) : nil
     }
 }
 

@@ -93,6 +93,14 @@ import Testing
         #expect(ProcessHandle.number(in: "pos:\t0\nflags:\t0100000\n") == nil)
     }
 
+    /// U+0600 makes one character of itself and what follows it.
+    @Test func `a process that calls itself anything is stopped only where the kernel says so`() {
+        #expect(ProcessHandle.isStopped(stat: "7 (sh) T 1 7"))
+        #expect(!ProcessHandle.isStopped(stat: "7 (sh) S 1 7"))
+        #expect(ProcessHandle.isStopped(stat: "7 (a\u{600}) T 1 7"))
+        #expect(!ProcessHandle.isStopped(stat: "7 (a) T\u{600}) S 1 7"))
+    }
+
     /// They all have the number 0.
     @Test func processesThatCannotBeSeenAreToldApart() async throws {
         let (one, other) = (try await Sleeper(), try await Sleeper())
