@@ -45,8 +45,9 @@ let package = Package(
         .library(
             name: "Readers",
             targets: [
-                "Daemon", "Dialer", "DialtoneAPI", "Netlink", "NetworkPath", "Platform", "Reachability", "Resolver",
-                "Supervisor", "TLS", "TLSTestSupport", "TOML", "Varlink",
+                "Activation", "Daemon", "Dialer", "DialtoneAPI", "DialtoneClient", "Netlink", "NetworkPath",
+                "Platform", "Presentation", "Reachability", "Resolver", "Supervisor", "TLS", "TLSTestSupport", "TOML",
+                "Varlink",
             ]),
     ],
     dependencies: [

@@ -55,7 +55,8 @@ extension ConnectionRegistry {
         return true
     }
 
-    private static func policy(of kept: KeptConnection, _ configured: ConfiguredConnection?) -> ConnectionPolicy? {
+    /// With what it goes on; `nil` where this version cannot.
+    nonisolated static func policy(of kept: KeptConnection, _ configured: ConfiguredConnection?) -> ConnectionPolicy? {
         guard kept.isConfigured else {
             return try? ConnectionPolicy(
                 JSONDecoder().decode(ConnectionsAPI.Open.Parameters.self, from: Data(kept.parameters)),

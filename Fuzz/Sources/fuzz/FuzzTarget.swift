@@ -11,8 +11,9 @@ struct FuzzTarget: Sendable {
     /// All that there are.
     static var all: [FuzzTarget] {
         [
-            .answers, .configuration, .deputy, .history, .intervals, .machine, .names, .netlink, .openings, .policies,
-            .recordings, .resolver, .services, .state, .texts, .tls, .varlink, .wakes,
+            .answers, .certificates, .configuration, .crashes, .deputy, .explanations, .history, .intervals, .machine,
+            .names, .netlink, .openings, .policies, .processes, .recordings, .replies, .resolver, .services, .state,
+            .texts, .tls, .varlink, .wakes,
         ]
     }
 

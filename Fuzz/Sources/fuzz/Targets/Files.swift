@@ -36,6 +36,8 @@ extension FuzzTarget {
             kept.write(&fields)
             let again = try? KeptConnection(FieldReader(fields.bytes[...]))
             precondition(again != nil, "what was written cannot be read")
+            _ = ConnectionRegistry.policy(of: kept, nil)
+            _ = LeftOpening(given: kept.opening)
         default: _ = try? KeptEvent(bytes: Array(bytes.dropFirst())).wire(sequence: .max)
         }
     }

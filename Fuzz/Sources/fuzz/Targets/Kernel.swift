@@ -20,6 +20,7 @@ extension FuzzTarget {
                 _ = NextHopObject(message)
                 _ = PolicyRule(message)
                 _ = NeighbourEntry(message)
+                _ = LinkDetail.read(message)
                 _ = (message.errorCode, message.explanation, message.isInterruptedDump, message.sequence)
             }
         }

@@ -47,9 +47,9 @@ extension FuzzTarget {
         _ = NamingAuthorityPointer.serviceNames(in: rules, offering: "SIP+D2T")
     }
 
-    /// Texts that users write: remotes, targets, addresses, durations, escapes, traffic classes, pins.
+    /// Texts that users write: remotes, targets, addresses, durations, escapes, traffic classes, pins, times.
     static let texts = FuzzTarget(name: "texts") { bytes in
         let text = Array(bytes.dropFirst()).text
-        readText(text, as: Int(bytes.first ?? 0) % 7)
+        readText(text, as: Int(bytes.first ?? 0) % 9)
     }
 }

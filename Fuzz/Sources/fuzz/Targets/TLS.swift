@@ -10,10 +10,13 @@ extension FuzzTarget {
     /// What a server sends where TLS is expected: noise, or the words of a real server with some of them changed.
     static let tls = FuzzTarget(name: "tls") { bytes in
         var draw = Draw(bytes)
-        guard let surroundings = TLSSurroundings.shared,
-            let session = try? TLSSession(surroundings.request, in: surroundings.context)
-        else { preconditionFailure("no session") }
-        let server = draw.chance() ? surroundings.server.accept() : nil
+        guard let surroundings = TLSSurroundings.shared else { preconditionFailure("no certificate") }
+        let choice = draw.byte()
+        let client = choice < 64 ? surroundings.verifying : surroundings.trusting
+        guard let session = try? TLSSession(client.request, in: client.context) else {
+            preconditionFailure("no session")
+        }
+        let server = choice & 1 == 1 ? surroundings.server.accept() : nil
         for _ in 0..<64 where !draw.isOver {
             var sent: [UInt8] = []
             session.drain {
@@ -42,6 +45,15 @@ extension FuzzTarget {
         _ = session.summary
     }
 
+    /// A certificate that a server shows, as it is told of before anybody vouches for it.
+    static let certificates = FuzzTarget(name: "certificates") { bytes in
+        ForeignCertificate.read(bytes) { handle in
+            guard let certificate = Certificate(handle) else { return }
+            _ = (certificate.subject, certificate.issuer, certificate.names, certificate.pin)
+            _ = (certificate.notBefore, certificate.notAfter, certificate.isExpired)
+        }
+    }
+
     private static func hand(_ bytes: [UInt8], to session: TLSSession) {
         var rest = bytes[...]
         while session.wantsInput, !rest.isEmpty {
@@ -51,11 +63,12 @@ extension FuzzTarget {
     }
 }
 
-/// A server with a certificate, and a client that trusts it. Made once: its keys take longer than a thousand runs.
+/// A server with a certificate, and clients that look at it or do not. Made once: its keys take longer than a thousand
+/// runs.
 private struct TLSSurroundings {
     let server: TestServer
-    let request: TLSRequest
-    let context: TLSContext
+    let trusting: (request: TLSRequest, context: TLSContext)
+    let verifying: (request: TLSRequest, context: TLSContext)
 
     /// The one that there is; of one thread alone, libFuzzer's.
     nonisolated(unsafe) static let shared = try? TLSSurroundings()
@@ -63,9 +76,12 @@ private struct TLSSurroundings {
     private init() throws {
         let name = "sip.example.com"
         server = TestServer(TestCertificate(.init(name, alternatives: "DNS:\(name)")))
+        func client(_ policy: TLSPolicy) throws -> (TLSRequest, TLSContext) {
+            (TLSRequest(to: .name(name), offering: ["sip"], under: policy), try TLSContext(policy))
+        }
         var policy = TLSPolicy()
+        verifying = try client(policy)
         policy.verifiesCertificate = false
-        request = TLSRequest(to: .name(name), offering: ["sip"], under: policy)
-        context = try TLSContext(policy)
+        trusting = try client(policy)
     }
 }

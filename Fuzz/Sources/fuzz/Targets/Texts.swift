@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 @testable internal import Daemon
+@testable internal import DialtoneAPI
 @testable internal import NetworkPath
+@testable internal import Presentation
 @testable internal import Supervisor
 
 extension FuzzTarget {
@@ -21,9 +23,16 @@ extension FuzzTarget {
             _ = try? [UInt8](escapedText: text)
             _ = try? BytePattern(escapedText: text)
         case 5: _ = TrafficClass(text)
-        default:
+        case 6:
             _ = CertificatePin(text)
             _ = ConnectionSettings.nameProblem(text)
+        case 7:
+            guard let time = Timestamp(text) else { return }
+            precondition(Timestamp(time.description) == time)
+        default:
+            let now = Timestamp(milliseconds: 1_800_000_000_000)
+            _ = SinceText.instant(text, now: now, today: .init(year: 2027, month: 1, day: 15)) { _ in now }
+            _ = DescriptorStore.number(of: text)
         }
     }
 }

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+@testable internal import DialtoneAPI
+@testable internal import DialtoneClient
+@testable internal import Presentation
+@testable internal import Varlink
+
+extension FuzzTarget {
+    /// What whoever listens on the agent's socket replies to a client, and what of it is shown to a person.
+    static let replies = FuzzTarget(name: "replies") { bytes in
+        let message = Array(bytes.dropFirst())
+        let readers = readers
+        readers[Int(bytes.first ?? 0) % readers.count](message)
+    }
+
+    private static let readers: [@Sendable ([UInt8]) -> Void] = [
+        reader(of: ConnectionsAPI.List.self) { reply in
+            _ = ConnectionTable(reply.connections, now: now, for: someone).lines(style)
+        },
+        reader(of: NetworkAPI.GetPath.self) { reply in
+            _ = StatusScreen(path: reply.path, connections: [], now: now).lines(style)
+            _ = PathText.check(reply.path, target: "a.example", without: "eth0")
+        },
+        reader(of: NetworkAPI.MonitorPath.self) { reply in
+            _ = WatchLine(network: reply.path, changes: reply.changes, at: now).line(style) { $0.description }
+        },
+        reader(of: NetworkAPI.Explain.self) { _ = ExplanationScreen($0, target: "a.example").lines(style) },
+        reader(of: NetworkAPI.ListInterfaces.self),
+        reader(of: ConnectionsAPI.Monitor.self) { reply in
+            for connection in reply.connections { _ = WatchLine(connection, at: now, for: someone) }
+            _ = reply.event.map { WatchLine($0, for: someone).line(style) { $0.description } }
+        },
+        // One entry many times over is a history, too: an outage that begins again and again.
+        reader(of: ConnectionsAPI.History.self) { reply in
+            var story = HistoryStory(.init(day: { "\($0)" }, clock: { "\($0)" }), for: someone)
+            for _ in 0..<3 { _ = story.lines(reply, style) }
+            _ = story.summary(now: now, uptime: .max, style)
+        },
+        reader(of: ConnectionsAPI.Open.self), reader(of: ConnectionsAPI.Take.self),
+        reader(of: ConnectionsAPI.Adopt.self), reader(of: ConnectionsAPI.Park.self),
+        reader(of: ConnectionsAPI.KeepAlive.self), reader(of: VarlinkService.GetInfo.self),
+        reader(of: VarlinkService.GetInterfaceDescription.self),
+    ]
+
+    private static let now = Timestamp(milliseconds: 1_800_000_000_000)
+    private static let style = Style(hasColour: true)
+    private static let someone = Reader(user: 1000)
+
+    private static func reader<M: VarlinkMethod>(
+        of method: M.Type, _ show: @escaping @Sendable (M.Reply) -> Void = { _ in }
+    ) -> @Sendable ([UInt8]) -> Void {
+        { message in
+            switch try? VarlinkReply<M.Reply>(message) {
+            case .success(let reply, _): show(reply)
+            case .failure(let failure):
+                let error = DialtoneError.refused(method: M.name, failure)
+                _ = (error.description, error.isPermissionDenied)
+            case nil: break
+            }
+        }
+    }
+}
