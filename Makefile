@@ -32,7 +32,7 @@ SWIFT_SOURCES = $(wildcard Sources Tests Demo Examples Benchmarks/Sources Benchm
 help:
 	@echo 'make run [OPEN=tcp://host:port]  build the agent and run it here, in the foreground'
 	@echo 'make check                       build, and run the tests that need no kernel and no server'
-	@echo 'make test                        build and run every test'
+	@echo 'make test                        build and run every test, and each fuzzer for some seconds'
 	@echo 'make soak [SEED=] [STEPS=20000]  churn a network at random and hold every verdict against the kernel'
 	@echo 'make sim [SEQUENCES=] [FIRST=]   run a million faulty networks in virtual time, and hold every rule at every step'
 	@echo 'make fuzz [TARGET=] [SECONDS=60] throw mutated bytes at every reader of foreign bytes, sanitizers on'
@@ -70,7 +70,7 @@ test: deps-test
 	swift build --build-tests
 	swift build --disable-build-manifest-caching --package-path Examples --scratch-path .build
 	@scripts/python-varlink >/dev/null || echo 'Without PyPI, the tests with foreign Varlink clients are skipped.'
-	@scripts/run-tests
+	@result=0; scripts/run-tests || result=1; scripts/fuzz 2 readers || result=1; exit $$result
 
 soak: deps-test
 	swift build --build-tests
