@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Activation
 internal import FoundationEssentials
 
 @testable internal import Daemon
@@ -13,7 +14,9 @@ extension FuzzTarget {
         var checks = ConfigurationChecks.daemon
         // Nothing of this machine's may decide.
         checks.userNumber = { UInt32($0) ?? ($0 == "alice" ? 1000 : nil) }
-        checks.identity = { _ in nil }
+        checks.identity = { user in
+            user == 1000 ? .init(user: user, group: 1, groups: [1], name: "alice", home: "/", shell: "") : nil
+        }
         checks.daemonUser = 0
         var reader = ConfigurationReader(checks, ConfigurationReport())
         reader.read(entries, of: "fuzzed.toml", isMain: bytes.count.isMultiple(of: 2))
@@ -27,6 +30,8 @@ extension FuzzTarget {
             var state = AgentState()
             state.apply(bytes.dropFirst())
             state.skip(events: bytes.count)
+            let journal = state.journal(upTo: state.latest)
+            precondition(journal.latest == state.latest)
             // What was read is written as it was read.
             _ = AgentState.record(state.events.map { .event($0) } + state.connections.map { .connection($0.value) })
             for numbered in state.events { _ = numbered.event.wire(sequence: numbered.sequence) }

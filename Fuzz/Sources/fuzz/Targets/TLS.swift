@@ -39,7 +39,10 @@ extension FuzzTarget {
             hand(came, to: session)
             if draw.byte() < 4 { session.receiveEnd() }
             var room = [UInt8](repeating: 0, count: 1 + draw.below(200))
-            _ = room.withUnsafeMutableBytes { session.read(into: $0) }
+            let seen = room.withUnsafeMutableBytes { session.peek(into: $0) }
+            let read = room.withUnsafeMutableBytes { session.read(into: $0) }
+            precondition(seen <= read, "what was seen is not there to be read")
+            if room.count > 190 { _ = room.withUnsafeBytes { session.send($0) } }
         }
         session.close()
         _ = session.summary
