@@ -119,8 +119,8 @@ extension VarlinkFailure {
         let shortage: ConnectionsAPI.OutOfResources? = decoded()
         if let reason = shortage?.reason ?? decoded(as: NetworkAPI.OutOfResources.self)?.reason {
             return """
-                The agent begins nothing new: \(reason). Close connections, or raise the limit (MemoryMax= or LimitNOFILE= \
-                of dialtoned.service).
+                The agent begins nothing new: \(reason). Close connections, or raise the limit (MemoryMax= or \
+                LimitNOFILE= of dialtoned.service).
                 """
         }
         if let error: NetworkAPI.InvalidTarget = decoded() {

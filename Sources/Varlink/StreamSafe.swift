@@ -3,8 +3,8 @@
 /// Whether texts can be compared and hashed in time that their length is worth.
 ///
 /// Swift takes texts for equal that are canonically equivalent, and so puts each run of combining marks in order first:
-/// by insertion, which takes the square of the run's length, ten seconds for the 60 KB of one call. No language has more
-/// than a few marks on a letter; a stream-safe text has no more than ``mostMarks`` (UAX #15, section 13).
+/// by insertion, which takes the square of the run's length, ten seconds for the 60 KB of one call. No language has
+/// more than a few marks on a letter; a stream-safe text has no more than ``mostMarks`` (UAX #15, section 13).
 struct StreamSafe {
     /// The most marks in a row.
     static let mostMarks = 30

@@ -42,8 +42,9 @@ struct DescriptorRoom {
     /// Why there are none for new work of a user; `nil` where there are.
     func shortage(forRoot: Bool) -> String? {
         guard next() >= mark(forRoot: forRoot) else { return nil }
-        return
-            "\(mark(forRoot: forRoot)) of \(limit) descriptors (RLIMIT_NOFILE) are in use, and the rest is kept for what "
-            + "there is"
+        return """
+            \(mark(forRoot: forRoot)) of \(limit) descriptors (RLIMIT_NOFILE) are in use, and the rest is kept for \
+            what there is
+            """
     }
 }

@@ -12,8 +12,8 @@ struct ResourceShortage: Error, Hashable {
     let reason: String
 }
 
-/// Refuses new work before the kernel kills the process for its memory, or has no descriptor for it: what there is goes on, and closing some makes
-/// room. It costs nothing while nothing new comes.
+/// Refuses new work before the kernel kills the process for its memory, or has no descriptor for it: what there is goes
+/// on, and closing some makes room. It costs nothing while nothing new comes.
 @AgentQueue
 final class MemoryGuard {
     /// Readings of the kernel's figures are this fresh at least: between two, what was admitted counts by its estimate.

@@ -7,10 +7,11 @@ internal import Glibc
 @testable internal import Platform
 
 extension FuzzTarget {
-    /// What /proc and /sys say, where other users choose names: of processes, control groups and mounts.
+    /// What /proc, /sys and /etc/subuid say: of processes, control groups and mounts, whose names others choose, and of
+    /// users.
     static let processes = FuzzTarget(name: "processes") { bytes in
         let text = Array(bytes.dropFirst()).text
-        switch bytes.first.map({ $0 % 4 }) {
+        switch bytes.first.map({ $0 % 5 }) {
         case 0: _ = ProcessHandle.number(in: text)
         case 1: _ = (ProcessHandle.isStopped(stat: text), ProcessHandle.users(status: text))
         case 2:
@@ -18,7 +19,10 @@ extension FuzzTarget {
             guard parts.count == 2 else { return }
             _ = ControlGroup.directories(of: parts[0], mounts: parts[1])
             for name in parts[0].split(separator: "\n") { _ = MemoryGroup.directories(name: name, mounts: parts[1]) }
-        default: _ = MemoryGroup.reclaimable(in: text)
+        case 3: _ = MemoryGroup.reclaimable(in: text)
+        default:
+            let users = SubordinateUsers(text)
+            _ = (users.owner(of: 100_000), users.account(of: .max))
         }
     }
 
