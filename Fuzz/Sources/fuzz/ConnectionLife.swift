@@ -12,6 +12,8 @@ struct ConnectionLife: ~Copyable {
     private var timers: [ConnectionTimer: Duration] = [:]
     private var queries: [UInt64: NameQuestion] = [:]
     private var sockets: [UInt64: Socket] = [:]
+    /// Flows whose own path is watched.
+    private var watched: Set<UInt64> = []
     private var planner = WakePlanner()
     private var random = Draw([])
 
@@ -52,7 +54,10 @@ struct ConnectionLife: ~Copyable {
     /// Something happens.
     mutating func step(_ draw: inout Draw) {
         switch draw.below(8) {
-        case 0: tell(.pathChanged(path(&draw)))
+        case 0:
+            let path = path(&draw)
+            if let epoch = watched.min(), draw.chance() { return tell(.flowPathChanged(epoch: epoch, path)) }
+            tell(.pathChanged(path))
         case 1, 2: answer(&draw)
         case 3: advance(&draw)
         case 4: liveness(&draw)
@@ -76,9 +81,9 @@ struct ConnectionLife: ~Copyable {
         case .cancelTimer(let timer): timers[timer] = nil
         case .keepAlive(let epoch, let heartbeat): keepAlive(epoch, heartbeat)
         case .playOpening(let epoch, let opening): sockets[epoch]?.steps = opening.steps.count
-        case .observePath, .stopObservingPath, .observeFlowPath, .stopObservingFlowPath, .watchInput, .probe,
-            .configureSocket, .giveUpAnswers, .emit:
-            break
+        case .observeFlowPath(let epoch, _): watched.insert(epoch)
+        case .stopObservingFlowPath(let epoch): watched.remove(epoch)
+        case .observePath, .stopObservingPath, .watchInput, .probe, .configureSocket, .giveUpAnswers, .emit: break
         }
     }
 
@@ -100,10 +105,13 @@ struct ConnectionLife: ~Copyable {
 extension ConnectionLife {
     private func path(_ draw: inout Draw) -> Path {
         let interface = Interface(index: 1 + draw.below(3), name: "eth0", kind: .wired)
-        return Path(
+        var path = Path(
             status: draw.pick([.satisfied, .unsatisfied, .unknown]), isCoherent: draw.byte() > 20, interface: interface,
             gateway: IPAddress(v4: 0xC000_02FE), source: IPAddress(v4: 0xC000_0207 + UInt32(draw.below(3))),
             supportsIPv4: true, supportsIPv6: draw.chance(), supportsDNS: draw.chance())
+        // Only a path that leads to a flow's other end can be a better one for it.
+        if draw.byte() < 200 { path.destination = sockets.keys.max().flatMap { sockets[$0]?.remote.address } }
+        return path
     }
 
     /// A question or a socket has its answer.
@@ -232,7 +240,7 @@ extension ConnectionLife {
         case 2, 3:
             guard let policy = try? ConnectionPolicy(draw.settings(), user: 1000) else { return }
             tell(.policyChanged(policy))
-        case 4: tell(.openingLeft(nil))
+        case 4: tell(.openingLeft(draw.maybe { _ in Opening([.init(send: [1], answer: nil, overtakers: [])]) }))
         default: if draw.byte() == 7 { tell(.closeRequested) }
         }
     }
