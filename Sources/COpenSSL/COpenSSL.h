@@ -8,6 +8,7 @@
 #include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
+#include <openssl/param_build.h>
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
@@ -32,6 +33,18 @@ static inline void copenssl_set_session_cache(SSL_CTX *context, long mode) {
 static inline void copenssl_refuse_renegotiation_and_compression(SSL_CTX *context) {
     SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
 }
+
+static inline void copenssl_set_max_certificate_list(SSL_CTX *context, long bytes) {
+    SSL_CTX_set_max_cert_list(context, bytes);
+}
+
+static const int copenssl_public_key = EVP_PKEY_PUBLIC_KEY;
+
+// The kinds of what a security callback is asked about; their names are made of shifts.
+static const int copenssl_security_other_type = SSL_SECOP_OTHER_TYPE;
+static const int copenssl_security_cipher = SSL_SECOP_OTHER_CIPHER;
+static const int copenssl_security_group = SSL_SECOP_OTHER_CURVE;
+static const int copenssl_security_dh = SSL_SECOP_OTHER_DH;
 
 // Adds a certificate of the chain that goes with the client's own; takes no reference away from the caller.
 static inline int copenssl_add_chain_certificate(SSL_CTX *context, X509 *certificate) {

@@ -41,9 +41,13 @@ final class ServerCheck {
         }
     }
 
+    /// The server does not pass, and this is why.
+    func refuse(_ problem: CertificateProblem) { self.problem = problem }
+
     /// Judges the chain that came, in OpenSSL's stead; whether the server passes.
     func passes(_ chain: OpaquePointer) -> Bool {
-        problem = verifies ? verifiedProblem(chain) : unverifiedProblem(chain)
+        problem =
+            ComputingBounds.excess(of: chain) ?? (verifies ? verifiedProblem(chain) : unverifiedProblem(chain))
         guard problem != nil else {
             X509_STORE_CTX_set_error(chain, X509_V_OK)
             return true

@@ -56,6 +56,7 @@ public final class TLSContext {
             CLong(SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER))
         copenssl_refuse_renegotiation_and_compression(handle)
         _ = copenssl_set_minimum_version(handle, policy.minimumVersion.number)
+        ComputingBounds.set(on: handle)
         // Sessions are kept per connection, in `TLSResumption`, and not in a table that all of a context share.
         copenssl_set_session_cache(handle, CLong(SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL))
         SSL_CTX_sess_set_new_cb(handle, sessionArrived)

@@ -5,7 +5,7 @@ internal import COpenSSL
 // OpenSSL's callbacks. They come from within the calls of the session that they are about, on its thread.
 
 extension TLSSession {
-    fileprivate static func of(_ handle: OpaquePointer?) -> TLSSession? {
+    static func of(_ handle: OpaquePointer?) -> TLSSession? {
         SSL_get_ex_data(handle, 0).map { Unmanaged<TLSSession>.fromOpaque($0).takeUnretainedValue() }
     }
 
@@ -15,6 +15,10 @@ extension TLSSession {
 
     fileprivate func passes(_ chain: OpaquePointer) -> Bool {
         check?.passes(chain) ?? false
+    }
+
+    func certificatesRefused() {
+        check?.refuse(ComputingBounds.problemOfLongList)
     }
 
     fileprivate func certificateRequested() {

@@ -14,8 +14,9 @@ extension TLSSession {
             return failure(TLSAlert(rawValue: number))
         }
         let isHandshaking = state == .handshaking
+        if isHandshaking, let problem = check?.problem { return .certificate(problem) }
         switch error.reason {
-        case SSL_R_CERTIFICATE_VERIFY_FAILED: return .certificate(check?.problem ?? .invalid(error.text))
+        case SSL_R_CERTIFICATE_VERIFY_FAILED: return .certificate(.invalid(error.text))
         case SSL_R_EE_KEY_TOO_SMALL, SSL_R_CA_KEY_TOO_SMALL, SSL_R_CA_MD_TOO_WEAK:
             return .certificate(.weak(error.text))
         case SSL_R_UNSUPPORTED_PROTOCOL, SSL_R_WRONG_SSL_VERSION, SSL_R_VERSION_TOO_LOW:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import COpenSSL
+internal import Glibc
 
 /// A certificate with its key, made for one test.
 public final class TestCertificate {
@@ -35,9 +36,13 @@ public final class TestCertificate {
     }
 
     /// The kinds of key.
-    public enum Key {
+    public enum Key: Sendable {
         case curve(String)
         case rsa(bits: Int)
+        /// With this public exponent, in hexadecimal digits.
+        case rsaWithExponent(String, bits: Int)
+        /// A public key alone, of a modulus that is a number as any: nothing can be signed with it.
+        case publicRSA(bits: Int)
     }
 
     /// OpenSSL's object, which goes with this one.
@@ -81,6 +86,16 @@ public final class TestCertificate {
             context = EVP_PKEY_CTX_new_from_name(nil, "EC", nil)
             EVP_PKEY_keygen_init(context)
             EVP_PKEY_CTX_set_group_name(context, curve)
+        case .publicRSA(let bits):
+            return publicKey(bits)
+        case .rsaWithExponent(let exponent, let bits):
+            context = EVP_PKEY_CTX_new_from_name(nil, "RSA", nil)
+            EVP_PKEY_keygen_init(context)
+            EVP_PKEY_CTX_set_rsa_keygen_bits(context, CInt(bits))
+            var number: OpaquePointer?
+            BN_hex2bn(&number, exponent)
+            EVP_PKEY_CTX_set1_rsa_keygen_pubexp(context, number)
+            BN_free(number)
         case .rsa(let bits):
             context = EVP_PKEY_CTX_new_from_name(nil, "RSA", nil)
             EVP_PKEY_keygen_init(context)
@@ -89,6 +104,33 @@ public final class TestCertificate {
         defer { EVP_PKEY_CTX_free(context) }
         var key: OpaquePointer?
         EVP_PKEY_generate(context, &key)
+        guard let key else { preconditionFailure("no key can be made") }
+        return key
+    }
+
+    private static func publicKey(_ bits: Int) -> OpaquePointer {
+        var (modulus, exponent): (OpaquePointer?, OpaquePointer?)
+        BN_hex2bn(&modulus, String(repeating: "F", count: bits / 4))
+        BN_hex2bn(&exponent, "10001")
+        // Kept by their place until the list is made.
+        let names = (strdup("n"), strdup("e"))
+        let parameters = OSSL_PARAM_BLD_new()
+        let context = EVP_PKEY_CTX_new_from_name(nil, "RSA", nil)
+        defer {
+            free(names.0)
+            free(names.1)
+            BN_free(modulus)
+            BN_free(exponent)
+            OSSL_PARAM_BLD_free(parameters)
+            EVP_PKEY_CTX_free(context)
+        }
+        OSSL_PARAM_BLD_push_BN(parameters, names.0, modulus)
+        OSSL_PARAM_BLD_push_BN(parameters, names.1, exponent)
+        let list = OSSL_PARAM_BLD_to_param(parameters)
+        defer { OSSL_PARAM_free(list) }
+        var key: OpaquePointer?
+        EVP_PKEY_fromdata_init(context)
+        EVP_PKEY_fromdata(context, &key, copenssl_public_key, list)
         guard let key else { preconditionFailure("no key can be made") }
         return key
     }

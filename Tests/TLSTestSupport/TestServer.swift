@@ -10,6 +10,10 @@ public final class TestServer {
         public var versions: ClosedRange<Int32> = 0x0303...0x0304
         /// The cipher list; with `@SECLEVEL=0` for what is too weak for this system.
         public var ciphers: String?
+        /// The groups for the exchange of keys, as OpenSSL's list has them; `nil` for those that it has by itself.
+        public var groups: String?
+        /// Certificates that it sends behind its chain.
+        public var furtherCertificates: [TestCertificate] = []
         /// Whether clients are asked for a certificate, and by whose signature one is accepted.
         public var clientAuthority: TestCertificate?
         /// What it speaks by ALPN; empty for a server that does not know ALPN.
@@ -38,11 +42,20 @@ public final class TestServer {
         _ = copenssl_set_minimum_version(context, settings.versions.lowerBound)
         _ = copenssl_set_maximum_version(context, settings.versions.upperBound)
         if let ciphers = settings.ciphers { SSL_CTX_set_cipher_list(context, ciphers) }
+        if let groups = settings.groups {
+            _ = groups.withCString { list in
+                SSL_CTX_ctrl(context, SSL_CTRL_SET_GROUPS_LIST, 0, UnsafeMutableRawPointer(mutating: list))
+            }
+        }
+        SSL_CTX_ctrl(context, SSL_CTRL_SET_DH_AUTO, 1, nil)
         SSL_CTX_set_num_tickets(context, settings.tickets)
         SSL_CTX_set_session_id_context(context, "test", 4)
         SSL_CTX_use_certificate(context, certificate.certificate)
         SSL_CTX_use_PrivateKey(context, certificate.key)
         if settings.sendsChain { certificate.addIssuers(to: context) }
+        for further in settings.furtherCertificates {
+            _ = copenssl_add_chain_certificate(context, further.certificate)
+        }
         if let authority = settings.clientAuthority {
             X509_STORE_add_cert(SSL_CTX_get_cert_store(context), authority.certificate)
             SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nil)
