@@ -60,7 +60,8 @@ let package = Package(
         .systemLibrary(name: "CPlatform"),
         .target(name: "CBlackBox"),
         .target(
-            name: "Platform", dependencies: ["CBlackBox", "CPlatform", "NetworkPath", heap], swiftSettings: strict),
+            name: "Platform", dependencies: ["CBlackBox", "CPlatform", "NetworkPath", deque, heap],
+            swiftSettings: strict),
 
         // The network: pure verdicts, the kernel's word, names, and the public library.
         .target(name: "NetworkPath", swiftSettings: strict),
@@ -70,7 +71,7 @@ let package = Package(
         .systemLibrary(name: "CAres", pkgConfig: "libcares", providers: [.apt(["libc-ares-dev"])]),
         .target(name: "Resolver", dependencies: ["CAres", "NetworkPath", "Platform"], swiftSettings: strict),
         .target(
-            name: "Reachability", dependencies: ["Netlink", "NetworkPath", "Platform", "Resolver"],
+            name: "Reachability", dependencies: ["Netlink", "NetworkPath", "Platform", "Resolver", deque],
             swiftSettings: strict),
 
         // Connections: the pure state machine and its driver.

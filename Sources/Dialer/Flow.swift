@@ -19,7 +19,8 @@ protocol FlowOwner: AnyObject {
 ///
 /// It is watched for its end and never read: the bytes are the client's, so neither their arrival nor the room for more
 /// wakes the process. One with TLS is secured before it counts as connected, and read as far as TLS has something to
-/// say of its own. A flow lives until ``close(aborting:)``, whoever holds it.
+/// say of its own; what that takes is done in the turns of the connection's user. A flow lives until
+/// ``close(aborting:)``, whoever holds it.
 @AgentQueue
 final class Flow {
     /// What becomes of a flow. `securing` is told before `connected` and only of one with TLS; otherwise at most two
@@ -34,9 +35,12 @@ final class Flow {
 
     let epoch: UInt64
     let remote: Endpoint
-    private let owner: any FlowOwner
+    let owner: any FlowOwner
     private var descriptor: OwnedDescriptor?
-    private var registration: Poller.Registration?
+    private(set) var registration: Poller.Registration?
+    /// What came of a flow with TLS that waits for its turn, and whether it does.
+    var heard: Poller.Readiness = []
+    var isInLine = false
     private var isConnected = false
     /// The socket's own end, once it is connected.
     private var local: Endpoint?
@@ -55,7 +59,7 @@ final class Flow {
     private var relay: Relay?
     /// What it is secured with, from its connect on.
     private(set) var security: SecuredStream?
-    private var secure: Securing?
+    private(set) var secure: Securing?
     private(set) var options: SocketOptions
     /// Where a copy of the socket is kept for a later process, and under which number.
     private var stored: (store: any FlowStore, number: UInt64)?
@@ -124,7 +128,7 @@ final class Flow {
     }
 
     /// What ends the process while it reads what the server sent is held against the connection.
-    private func hear(_ readiness: Poller.Readiness) {
+    func noted(_ readiness: Poller.Readiness) {
         guard let label = owner.label else { return take(readiness) }
         BlackBox.noteBytes(of: label.name, label.user) { take(readiness) }
     }
@@ -191,7 +195,7 @@ final class Flow {
                 isConnected = true
                 owner.flow(self, did: .connected(local: local, remote: remote, security: security.summary))
             }
-            relay?.exchange(with: security, over: number)
+            if let relay { exchange(relay, security, over: number) }
             if security.unreadBytes > 0 || (awaitsRoom && security.takesPlaintext) { inputArrived?() }
             // With plaintext that nobody read, the end is seen by the kernel's word alone, as without TLS.
             if security.unreadBytes > 0 { takeEnd(readiness) }
@@ -288,6 +292,9 @@ final class Flow {
         if security == nil { registration?.update(orRoom ? interest.union(.writable) : interest) }
     }
 
+    /// Whether somebody is told of bytes.
+    var awaitsInput: Bool { inputArrived != nil }
+
     /// The bytes are the client's again, and their arrival is nobody's concern.
     func stopAwaitingInput() {
         guard inputArrived != nil else { return }
@@ -371,7 +378,7 @@ final class Flow {
         if let known = self.relay {
             relay = known
         } else {
-            relay = try Relay { self.relayIsReady(security) }
+            relay = try Relay { self.standInLine() }
             self.relay = relay
         }
         if hasEnded { relay.endInput() }
@@ -380,14 +387,10 @@ final class Flow {
         if hasEnded {
             passOn()
         } else {
-            relay.exchange(with: security, over: number)
+            exchange(relay, security, over: number)
             registration?.update(security.interest)
         }
         return copy
-    }
-
-    private func relayIsReady(_ security: SecuredStream) {
-        if hasEnded { passOn() } else { carry(security, .writable) }
     }
 
     private func noteHandover() {
@@ -411,7 +414,7 @@ final class Flow {
     // MARK: - After its end
 
     /// Whether there is nothing to be watched any more.
-    private var hasEnded: Bool { registration == nil }
+    var hasEnded: Bool { registration == nil }
 
     /// Ends the flow, but for what it has received: that is there for the client to take.
     func finish() {
@@ -442,7 +445,7 @@ final class Flow {
     }
 
     /// Delivers what an ended flow has received, as far as the client has room for it.
-    private func passOn() {
+    func passOn() {
         guard let security, let relay, let number, !isParked else { return }
         relay.deliver(security)
         while relay.hasRoom, hasInput(for: security) {

@@ -88,26 +88,30 @@ final class Relay {
         return ioctl(number, UInt(FIONREAD), &count) == 0 ? Int(count) : 0
     }
 
-    /// Passes on what there is, as far as there is room.
-    func exchange(with security: SecuredStream, over socket: CInt) {
-        guard registration != nil else { return }
-        takeFromClient(security, socket)
+    /// Passes on a buffer each way, as far as there is room.
+    ///
+    /// - Returns: whether the client may have written more. Where both ends are quick there is always more, and others
+    ///   have their turn in between.
+    func exchange(with security: SecuredStream, over socket: CInt) -> Bool {
+        guard registration != nil else { return false }
+        let isMore = takeFromClient(security, socket)
         if isDelivering { deliver(security) }
+        return isMore
     }
 
-    private func takeFromClient(_ security: SecuredStream, _ socket: CInt) {
+    private func takeFromClient(_ security: SecuredStream, _ socket: CInt) -> Bool {
+        guard !hasEnded, security.takesPlaintext else { return false }
         let buffer = Self.buffer
-        while !hasEnded, security.takesPlaintext {
-            let count = recv(ours.number, buffer.baseAddress, buffer.count, CInt(MSG_DONTWAIT))
-            if count == 0 {
-                // The client has nothing more to say, and may still read.
-                hasEnded = true
-                security.close(over: socket)
-            }
-            guard count > 0 else { return }
-            taken += UInt64(count)
-            guard security.send(Array(UnsafeRawBufferPointer(rebasing: buffer[..<count])), over: socket) else { return }
+        let count = recv(ours.number, buffer.baseAddress, buffer.count, CInt(MSG_DONTWAIT))
+        if count == 0 {
+            // The client has nothing more to say, and may still read.
+            hasEnded = true
+            security.close(over: socket)
         }
+        guard count > 0 else { return false }
+        taken += UInt64(count)
+        return security.send(Array(UnsafeRawBufferPointer(rebasing: buffer[..<count])), over: socket)
+            && security.takesPlaintext
     }
 
     /// Delivers plaintext as far as there is room.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Glibc
 import NetworkPath
 import Platform
 import TLS
@@ -180,6 +181,61 @@ import Testing
     }
 
     /// Lets others have the queue.
+    // MARK: - Turns
+
+    @Test func aClientThatIsAlwaysQuickHasOneBufferTakenInATurn() async throws {
+        let server = try SecureServer(.init())
+        let (flow, _, _) = try await connected(to: server)
+        let relay = try Relay {}
+        let client = try relay.clientsEnd()
+        let piece = [UInt8](repeating: 0x55, count: 16 * 1024)
+        var written = 0
+        while written < 4 * piece.count {
+            let count = send(client.number, piece, piece.count, CInt(MSG_DONTWAIT) | CInt(MSG_NOSIGNAL))
+            guard count > 0 else { break }
+            written += count
+        }
+        let (security, number) = (try #require(flow.security), try #require(flow.number))
+        var turns = 0
+        while relay.exchange(with: security, over: number) { turns += 1 }
+        print("\(written) bytes took \(turns) turns")
+        #expect(written >= 2 * piece.count)
+        #expect(turns >= written / piece.count)
+        relay.close()
+        flow.close(aborting: false)
+    }
+
+    /// Whose connections begin their handshakes at once.
+    private final class Crowd: FlowOwner {
+        let label: ConnectionLabel? = ConnectionLabel(name: "one of many", user: 4001)
+        var begun = 0
+        var begunBeforeTheCall: Int?
+
+        func flow(_ flow: Flow, did outcome: Flow.Outcome) {
+            begun += 1
+            guard begun == 1 else { return }
+            Turns.shared.add(Errand { self.begunBeforeTheCall = self.begun }, for: 4002)
+        }
+    }
+
+    @Test func theHandshakesOfOneUserDoNotGoAheadOfAnothersCall() async throws {
+        let server = try LoopbackServer()
+        let (owner, context) = (Crowd(), try TLSContext(TLSPolicy()))
+        var flows: [Flow] = []
+        // Connected by the kernel at once, and all reported in one wake-up after this turn.
+        for _ in 0..<60 {
+            flows.append(
+                try Flow(.to(server.endpoint), owner: owner) { () throws(TLSFailure) in
+                    try TLSSession(TLSRequest(to: .name(SecureServer.name), under: TLSPolicy()), in: context)
+                })
+        }
+        while owner.begun < flows.count { try await turn() }
+        let ahead = try #require(owner.begunBeforeTheCall)
+        print("\(ahead) of \(flows.count) handshakes began before the other user's call")
+        #expect(ahead < 5)
+        for flow in flows { flow.close(aborting: true) }
+    }
+
     private func turn() async throws {
         try Task.checkCancellation()
         await Task.yield()

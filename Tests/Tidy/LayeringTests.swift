@@ -13,10 +13,10 @@ struct LayeringTests {
         "NetworkPath": [],
         "Supervisor": ["NetworkPath"],
 
-        "Platform": ["CBlackBox", "HeapModule", "NetworkPath"],
+        "Platform": ["CBlackBox", "DequeModule", "HeapModule", "NetworkPath"],
         "Netlink": ["CNetlink", "NetworkPath", "Platform"],
         "Resolver": ["CAres", "NetworkPath", "Platform"],
-        "Reachability": ["Netlink", "NetworkPath", "Platform", "Resolver"],
+        "Reachability": ["DequeModule", "Netlink", "NetworkPath", "Platform", "Resolver"],
         "TLS": ["COpenSSL", "NetworkPath", "Platform", "Supervisor"],
         "Dialer": ["Logging", "NetworkPath", "Platform", "Reachability", "Resolver", "Supervisor", "TLS"],
         "Varlink": ["DequeModule", "FoundationEssentials", "HeapModule", "Platform"],

@@ -2,7 +2,7 @@
 
 import Testing
 
-@testable import Varlink
+@testable import Platform
 
 /// Whose turn is next, in virtual time.
 @Suite struct TurnOrderTests {

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Platform
-
 /// Something that is done in turns, on account of a user.
 @AgentQueue
-protocol TurnTaker: AnyObject {
+public protocol TurnTaker: AnyObject {
     /// Does a little, and stands in line again for more.
     func takeTurn()
 }
 
-/// Where everything that clients ask for waits for its turn: the driver of ``TurnOrder``.
+/// Where everything that users cause waits for its turn, their calls and what TLS computes for their connections: the
+/// driver of ``TurnOrder``.
 ///
-/// What the kernel reports goes first. After the events of a wake-up, in the same turn of the queue, turns are taken
-/// for a slice of time; what is left then takes the next slice after all else that the queue has, new events among it.
+/// What else the kernel reports goes first. After the events of a wake-up, in the same turn of the queue, turns are
+/// taken for a slice of time; what is left then takes the next slice after all else that the queue has, new events
+/// among it.
 @AgentQueue
-final class Turns {
+public final class Turns {
     /// The one line of the process: a user is one user, whichever server the calls come by.
-    static let shared = Turns()
+    public static let shared = Turns()
 
     /// How long turns are taken before the kernel is listened to again. An event waits this long at most, and for the
     /// rest of one turn.
@@ -27,7 +27,7 @@ final class Turns {
 
     /// Lets `taker` wait for a turn on account of `user`: after the user's others, or before them. It must not wait for
     /// one already.
-    func add(_ taker: any TurnTaker, for user: UInt32, first: Bool = false) {
+    public func add(_ taker: any TurnTaker, for user: UInt32, first: Bool = false) {
         order.add(taker, for: user, first: first)
         guard !isDue else { return }
         isDue = true
@@ -50,10 +50,12 @@ final class Turns {
 
 /// Something that is done in one turn.
 @AgentQueue
-final class Errand: TurnTaker {
+public final class Errand: TurnTaker {
     private let work: @AgentQueue () -> Void
 
-    init(_ work: @escaping @AgentQueue () -> Void) { self.work = work }
+    /// An errand.
+    public init(_ work: @escaping @AgentQueue () -> Void) { self.work = work }
 
-    func takeTurn() { work() }
+    /// Does it.
+    public func takeTurn() { work() }
 }

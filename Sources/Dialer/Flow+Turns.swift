@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Platform
+
+// What is computed for a flow, and how much, is its peers' choice: a handshake takes milliseconds, a client and a
+// server that are both quick have always something to encrypt, and an answer may come byte by byte. So it is done in
+// turns, on account of the connection's user, like that user's calls.
+
+extension Flow: TurnTaker {
+    /// Takes what the kernel reports of the socket.
+    func hear(_ readiness: Poller.Readiness) {
+        let isSecured = secure != nil || security != nil
+        guard isSecured || awaitsInput else { return noted(readiness) }
+        heard.formUnion(readiness)
+        // Not to be told of it again before its turn.
+        if isSecured { registration?.update(.edgeTriggered) }
+        standInLine()
+    }
+
+    /// Waits for a turn, unless it does already.
+    func standInLine() {
+        guard !isInLine else { return }
+        isInLine = true
+        Turns.shared.add(self, for: owner.label?.user ?? 0)
+    }
+
+    func takeTurn() {
+        isInLine = false
+        let readiness = heard
+        heard = []
+        guard number != nil else { return }
+        if hasEnded { passOn() } else { noted(readiness) }
+    }
+
+    /// Passes on a buffer each way; where the client has written more, that is for another turn.
+    func exchange(_ relay: Relay, _ security: SecuredStream, over number: CInt) {
+        if relay.exchange(with: security, over: number) { standInLine() }
+    }
+}
