@@ -12,6 +12,10 @@ struct DNSMessage {
     /// message over TCP. BIND followed 16 until 9.18.29, and 11 from then on (`max-query-restarts`).
     static let longestChain = 16
 
+    /// How many records of a section are read. A message over TCP has room for 5,000, and each costs microseconds.
+    /// Those that are kept (``RecordType/mostKept``) and the aliases that lead there are 80, with as many signatures.
+    static let mostRecords = 256
+
     /// A domain name in its wire form, uncompressed, in lower case: equal names have equal bytes.
     typealias Name = [UInt8]
 
@@ -49,8 +53,11 @@ struct DNSMessage {
             guard questions == 1 else { return nil }
             question = try reader.name()
             _ = try reader.take(4)
-            answers = try reader.records(answerCount)
-            authorities = try reader.records(authorityCount)
+            answers = try reader.records(min(answerCount, UInt16(Self.mostRecords)))
+            // Behind answers that were not read it cannot be found, nor is it needed.
+            authorities =
+                answerCount > Self.mostRecords
+                ? [] : try reader.records(min(authorityCount, UInt16(Self.mostRecords)))
         } catch {
             return nil
         }

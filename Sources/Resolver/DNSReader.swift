@@ -10,6 +10,10 @@ struct DNSReader {
     /// A name has 255 octets at most (RFC 1035, section 3.1).
     private static let longestName = 255
 
+    /// How many pointers a name follows: it has 127 labels at most, and each pointer stands for one or more (RFC 1035,
+    /// section 4.1.4). A message has room for 8,000 that lead to nothing but the next.
+    private static let mostPointers = 127
+
     private let bytes: [UInt8]
     private var position = 0
 
@@ -96,6 +100,7 @@ struct DNSReader {
         var end: Int?
         // Each pointer leads further to the front than the one before, so there is a last.
         var earliest = position
+        var pointers = 0
         while true {
             let length = try number(UInt8.self)
             switch length >> 6 {
@@ -109,7 +114,8 @@ struct DNSReader {
                 name += try take(Int(length))
             case 0b11:
                 let target = Int(length & 0x3F) << 8 | Int(try number(UInt8.self))
-                guard target < earliest else { throw Malformed() }
+                pointers += 1
+                guard target < earliest, pointers <= Self.mostPointers else { throw Malformed() }
                 end = end ?? position
                 earliest = target
                 position = target

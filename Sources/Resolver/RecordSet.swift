@@ -17,6 +17,17 @@ enum RecordType: UInt16 {
     /// A rule that leads to another name (RFC 3403).
     case naptr = 35
 
+    /// How many records of this type are kept of an answer, the first ones; what rests on them is computed for each
+    /// again and again. 64 KiB over TCP hold 4,000 addresses. A dial tries eight addresses in all (`Race.limit`), of
+    /// four hosts of a service. A server that has more hands them out in turn (RFC 1794), and the first of an answer
+    /// are as good as any; only hosts behind the 64th of a service are not found by their priority.
+    var mostKept: Int {
+        switch self {
+        case .a, .aaaa: 8
+        case .cname, .soa, .srv, .naptr: 64
+        }
+    }
+
     /// The type that holds the addresses of a family.
     init(_ family: IPAddress.Family) {
         self = family == .v4 ? .a : .aaaa
@@ -40,6 +51,13 @@ struct RecordSet {
     var expires: Duration?
     /// Where they came from.
     var source: Resolution.Source
+
+    /// As much of it as is kept of an answer for this type.
+    func cut(for type: RecordType) -> RecordSet {
+        var kept = self
+        kept.contents.removeLast(max(contents.count - type.mostKept, 0))
+        return kept
+    }
 
     /// The addresses among them.
     var addresses: [IPAddress] {

@@ -55,7 +55,7 @@ struct Race {
     /// What is known of one service.
     private struct Service {
         let port: UInt16
-        /// Addresses not tried yet.
+        /// Addresses not tried yet, the best first.
         var candidates: [DestinationOrder.Candidate] = []
         /// Families whose answer is still to come.
         var pending: Set<IPAddress.Family>
@@ -91,6 +91,9 @@ struct Race {
         began = now
     }
 
+    /// How many addresses wait to be tried.
+    var waitingCount: Int { services.reduce(0) { $0 + $1.candidates.count } }
+
     // MARK: - What happened
 
     /// The addresses of one family came, or none did.
@@ -99,7 +102,9 @@ struct Race {
     ) {
         guard services.indices.contains(service), services[service].pending.remove(family) != nil else { return }
         guard !candidates.isEmpty else { return }
-        services[service].candidates += candidates
+        // Sorted once, and no more of a family than can be tried: a zone's owner decides how many there are.
+        let news = DestinationOrder.sorted(candidates).prefix(Self.limit)
+        services[service].candidates = DestinationOrder.sorted(services[service].candidates + news)
         services[service].answeredAt = services[service].answeredAt ?? now
     }
 
@@ -182,9 +187,10 @@ struct Race {
     /// Takes the best untried address of a service, of the other family than the last one tried if it has any.
     private mutating func take(from index: Int) -> Start? {
         while !services[index].candidates.isEmpty {
-            let sorted = DestinationOrder.sorted(services[index].candidates)
-            let chosen = sorted.first { $0.source != nil && $0.destination.family != lastFamily } ?? sorted[0]
-            services[index].candidates = sorted.filter { $0 != chosen }
+            let position = services[index].candidates.firstIndex {
+                $0.source != nil && $0.destination.family != lastFamily
+            }
+            let chosen = services[index].candidates.remove(at: position ?? 0)
             let remote = Endpoint(address: chosen.destination, port: services[index].port)
             guard tried.insert(remote).inserted else { continue }
             lastFamily = chosen.destination.family

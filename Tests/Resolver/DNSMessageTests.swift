@@ -43,6 +43,33 @@ struct DNSMessageTests {
         #expect(found.records(of: .a).timeToLive == 30)
     }
 
+    @Test func ofAThousandRecordsTheFirstAreRead() throws {
+        let header: [UInt8] = [0, 1, 0x81, 0x80, 0, 1, 0x10, 0, 0, 1, 0, 0]
+        let records = (0..<4096).map { record(asked, 1, [0, 0, 0, 60], [192, 0, UInt8($0 / 256), UInt8($0 % 256)]) }
+        // Cut off in the middle: what is not read is not looked at either.
+        let bytes = header + name("www.example.com") + [0, 1, 0, 1] + records.prefix(300).joined()
+        let found = try #require(DNSMessage(bytes))
+        #expect(found.addresses.count == 256)
+        #expect(found.addresses.last == "192.0.0.255")
+        #expect(found.negativeTimeToLive == nil)
+    }
+
+    @Test func pointersThatLeadToPointersAloneAreNotFollowedForEver() {
+        for (steps, isRead) in [(100, true), (127, false), (8000, false)] {
+            var bytes: [UInt8] = [0, 1, 0x81, 0x80, 0, 1, 0, 2, 0, 0, 0, 0] + name("www.example.com") + [0, 1, 0, 1]
+            // A record whose data nobody reads: pointers, each to the one before it, the first to the asked name.
+            let start = bytes.count + 11
+            bytes += [0, 0, 16, 0, 1, 0, 0, 0, 60, UInt8(2 * steps / 256), UInt8(2 * steps % 256)]
+            for step in 0..<steps {
+                let target = step == 0 ? 12 : start + 2 * (step - 1)
+                bytes += [0xC0 | UInt8(target / 256), UInt8(target % 256)]
+            }
+            let last = start + 2 * (steps - 1)
+            bytes += record([0xC0 | UInt8(last / 256), UInt8(last % 256)], 1, [0, 0, 0, 60], [192, 0, 2, 1])
+            #expect(DNSMessage(bytes)?.addresses == (isRead ? ["192.0.2.1"] : nil), "\(steps) pointers")
+        }
+    }
+
     @Test func aliasesAreFollowedInWhateverOrderTheyStandAndALoopEnds() throws {
         let bytes = message([
             record(name("c.example"), 1, [0, 0, 0, 60], [192, 0, 2, 1]),

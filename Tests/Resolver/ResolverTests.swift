@@ -102,7 +102,7 @@ struct ResolverTests {
         let many = (0..<60).map { IPAddress(v4: 0xC633_6400 + $0) }
         let server = NameServerStub { _ in .truncated(.addresses(many, ttl: 60)) }
         try await withResolver(asking: server) { resolver, _ in
-            #expect(await resolver.resolve("big.example.com", [.v4]).addresses == many)
+            #expect(await resolver.resolve("big.example.com", [.v4]).addresses == Array(many.prefix(8)))
             #expect(server.questions.count == 2)
         }
     }

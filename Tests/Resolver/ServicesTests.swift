@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import NetworkPath
 import Platform
 import TestSupport
 import Testing
@@ -54,6 +55,33 @@ struct ServicesTests {
             #expect(server.questions.map(\.description) == ["_sip._tcp.example.com SRV"])
             #expect(evidence == [.answered])
             #expect(resolver.channel == nil)
+        }
+    }
+
+    @Test func ofAServiceOnAThousandHostsTheFirstAreKept() async throws {
+        let many = (1...200).map { ServiceLocation(priority: 1, weight: 1, port: UInt16($0), target: "h") }
+        let server = NameServerStub { _ in .truncated(.records(records(many))) }
+        try await withResolver(asking: server) { resolver, _ in
+            let found = try await resolver.services(of: service).get()
+            #expect(found.count == 64)
+            #expect(found == Array(many.prefix(64)))
+        }
+    }
+
+    @Test func ofANameWithAThousandAddressesEightOfEachFamilyAreKept() async throws {
+        let many = (0..<200).map { IPAddress(v4: 0xC000_0200 + UInt32($0)) }
+        let server = NameServerStub { question in
+            .truncated(
+                .addresses(question.isForV4 ? many : many.indices.map { IPAddress(v6: UInt128($0 + 2)) }, ttl: 60))
+        }
+        try await withResolver(asking: server) { resolver, _ in
+            let answer = await withCheckedContinuation { continuation in
+                _ = resolver.resolve("www.example.com") { continuation.resume(returning: $0) }
+            }
+            let found = try answer.get().addresses
+            print("\(found.count) of 400 addresses are kept")
+            #expect(found.filter { $0.family == .v4 } == Array(many.prefix(8)))
+            #expect(found.filter { $0.family == .v6 }.count == 8)
         }
     }
 

@@ -60,6 +60,23 @@ struct RaceTests {
         }
     }
 
+    @Test func ofAThousandAddressesThoseAreKeptThatCanBeTried() {
+        var runner = Runner(ports: [5060, 5061])
+        for service in 0...1 {
+            for family in [IPAddress.Family.v6, .v4] {
+                let candidates = (0..<4000).map { number in
+                    DestinationOrder.Candidate(
+                        family == .v4 ? IPAddress(v4: 0xCB00_7100 + number) : IPAddress(v6: UInt128(number) + 2),
+                        source: IPAddress(family == .v4 ? "192.0.2.1" : "2001:db8::1"))
+                }
+                runner.race.answered(family, of: service, with: candidates, now: .zero)
+            }
+        }
+        #expect(runner.race.waitingCount == 4 * Race.limit)
+        runner.run(until: 60_000)
+        #expect(runner.starts.count == Race.limit)
+    }
+
     @Test func `IPv6's answer is acted on at once, and IPv4 has its turn after a quarter of a second`() {
         var runner = Runner()
         runner.answer(.v6, "2001:db8::7")
