@@ -71,6 +71,12 @@ struct NameRecord {
             || isFinal(self.answer) != isFinal(earlier)
     }
 
+    /// Nobody who wanted to know was allowed to ask; now somebody is.
+    mutating func forgetHeldBack() {
+        guard case .failure(.heldBack)? = answer else { return }
+        self = NameRecord(shortest: shortest)
+    }
+
     /// All answers of a round of questions are in: when to ask again, on the clock of `now`; `nil` for never.
     mutating func finishRound(now: Duration) -> Duration? {
         let present = addresses(in: answer)

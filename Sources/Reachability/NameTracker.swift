@@ -75,9 +75,11 @@ final class NameTracker {
         resolve()
     }
 
-    /// Somebody else wants to know, who may be allowed to ask.
+    /// Somebody else wants to know, who may be allowed to ask. That nobody could ask before is no answer for them.
     func askIfHeldBack() {
-        if isHeldBack { resolve() }
+        guard isHeldBack, mayAsk() else { return }
+        record.forgetHeldBack()
+        resolve()
     }
 
     /// Takes down what somebody else was told about the name.

@@ -35,7 +35,7 @@ extension NetworkState {
     }
 
     /// Whether every change told so far is evaluated, and for the last time.
-    package var isAtRest: Bool { pending.isEmpty && secondLook.isIdle }
+    package var isAtRest: Bool { pending.isEmpty && due.isEmpty && secondLook.isIdle }
 
     /// The dead gateways that the kernel is had to ask for from time to time.
     package var probedGateways: Set<NetworkSnapshot.Neighbour> { prober.gateways }

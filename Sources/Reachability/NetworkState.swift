@@ -14,6 +14,9 @@ package import Resolver
 ///    verdict. What the kernel tells of before it does it is looked at again a little later.
 /// 3. Observers whose path differs are called, in the order in which they began to observe, within the same turn.
 /// 4. Only then are those called who wait for lost addresses: by that time the paths that used them are corrected.
+///
+/// Where a change concerns more than a turn may take, users take turns, and the rest follows in turns of the queue of
+/// its own (``DueQuestions``); so do those of 4.
 @AgentQueue
 package final class NetworkState {
     /// The engine for the process's own network namespace.
@@ -47,10 +50,16 @@ package final class NetworkState {
         self?.evaluate(change)
     }
 
-    private(set) var watched: [Question: WatchedQuestion] = [:]
-    private var names: [String: WatchedName] = [:]
+    var watched: [Question: WatchedQuestion] = [:]
+    var names: [String: WatchedName] = [:]
+    /// The questions that are to be evaluated, of the changes so far.
+    var due = DueQuestions()
+    /// What waits until all questions up to the one of that number are evaluated.
+    private var afterDue: [(number: UInt64, body: @AgentQueue () -> Void)] = []
+    /// The names that are to be asked for again.
+    private var namesDue: [String] = []
     private var nextObserver: UInt64 = 0
-    private var isIndexStale = true
+    var isIndexStale = true
     private var retry: Timers.Timer?
     /// Whether a name may be asked for on the account of a user. A question that is nobody's is not counted.
     package var mayAsk: @AgentQueue (_ user: UInt32) -> Bool = { _ in true }
@@ -173,6 +182,8 @@ package final class NetworkState {
             guard let self, observation.path == nil, var path = watched.path, !isAwaited(path, of: watched) else {
                 return
             }
+            // Somebody else's, who was not allowed to ask for the name.
+            if watched.name != nil, watched.inquiry == nil, unresolvedPath(for: watched) == nil { return }
             // What happened since the verdict did not concern it: it is that of the present network.
             if let kernel { path.generation = kernel.snapshot.generation }
             observation.deliver(path)
@@ -221,7 +232,7 @@ package final class NetworkState {
             }
             // Flows bound to them must be closed now, and dialled again by the right path: no waiting for a token.
             evaluatePending()
-            for handler in lostAddressHandlers { handler(change.lostAddresses) }
+            whenEvaluated { [self] in for handler in lostAddressHandlers { handler(change.lostAddresses) } }
         }
     }
 
@@ -251,18 +262,27 @@ package final class NetworkState {
     private func evaluate(_ change: KernelChange) {
         guard let kernel, let facts else { return }
         let scope = ChangeScope(change, in: kernel.snapshot)
-        let concerned = questions(concernedBy: scope, in: kernel.snapshot)
+        due.add(questions(concernedBy: scope, in: kernel.snapshot))
         let isNetworkConcerned = facts.isConcerned(by: scope, in: kernel.snapshot)
         indexDestinations()
-        guard isNetworkConcerned || !concerned.isEmpty else { return }
+        guard isNetworkConcerned || !due.isEmpty else { return }
         // After the verdicts are out, which are waited for.
         defer { secondLook.follow(change) }
+        evaluateDue(withNetwork: isNetworkConcerned)
+    }
+
+    /// Asks the kernel about the questions whose turn it is, and has the others follow.
+    func evaluateDue(withNetwork isNetworkConcerned: Bool = false) {
+        guard let kernel, let facts else { return }
         var batch = LookupBatch()
         let factSlots = isNetworkConcerned ? facts.add(to: &batch) : nil
-        batch.reserveCapacity(concerned.count)
-        var slots: [LookupBatch.Slot?] = []
-        slots.reserveCapacity(concerned.count)
-        for watched in concerned { slots.append(watched.inquiry.map { batch.add($0) }) }
+        var portion: [(watched: WatchedQuestion, slot: LookupBatch.Slot?)] = []
+        var load = 0
+        while load < DueQuestions.lookupsPerTurn, let watched = due.next() {
+            if watched.hasOtherAddresses { renewInquiry(of: watched) }
+            portion.append((watched, watched.inquiry.map { batch.add($0) }))
+            load += max(watched.inquiry?.queries.count ?? 0, 1)
+        }
         do throws(SystemError) {
             try batch.run(on: kernel, alsoWatching: &gateways)
             failure = nil
@@ -273,15 +293,42 @@ package final class NetworkState {
         let before = (values: facts.values, network: facts.network)
         if let factSlots { facts.take(factSlots, from: batch, in: snapshot) }
         var verdicts: [(WatchedQuestion, Path)] = []
-        verdicts.reserveCapacity(concerned.count)
-        for (watched, slot) in zip(concerned, slots) {
-            guard let slot else { continue }
-            verdicts.append((watched, finished(batch.path(slot, in: snapshot), for: watched)))
+        verdicts.reserveCapacity(portion.count)
+        for (watched, slot) in portion {
+            guard let path = slot.map({ batch.path($0, in: snapshot) }) ?? unresolvedPath(for: watched) else {
+                continue
+            }
+            verdicts.append((watched, finished(path, for: watched)))
         }
-        if factSlots != nil { verdicts += verdictsOnTheRest(after: before, but: concerned) }
+        if factSlots != nil { verdicts += verdictsOnTheRest(after: before, but: portion.map(\.watched)) }
         tendGateways()
         networkChanged(from: before.network, to: facts.network)
         deliver(verdicts)
+        dueWereEvaluated()
+    }
+
+    private func dueWereEvaluated() {
+        if !due.isEmpty, !due.isScheduled {
+            due.isScheduled = true
+            AgentQueue.async { [weak self] in
+                self?.due.isScheduled = false
+                self?.evaluateDue()
+            }
+        }
+        let ready = afterDue.prefix { due.isPast($0.number) }
+        afterDue.removeFirst(ready.count)
+        for (_, body) in ready { body() }
+    }
+
+    /// Calls `body` when the questions that are due now are evaluated; at once where none is.
+    private func whenEvaluated(_ body: @escaping @AgentQueue () -> Void) {
+        if due.isEmpty { body() } else { afterDue.append((due.newest, body)) }
+    }
+
+    private func renewInquiry(of watched: WatchedQuestion) {
+        watched.inquiry = inquiry(for: watched, in: snapshot)
+        watched.hasOtherAddresses = false
+        forgetIndex()
     }
 
     /// The questions whose verdicts may be altered by a change.
@@ -312,17 +359,16 @@ package final class NetworkState {
         else { return [] }
         let done = Set(concerned.map(ObjectIdentifier.init))
         return watched.values.compactMap { watched in
-            guard !done.contains(ObjectIdentifier(watched)) else { return nil }
+            guard !done.contains(ObjectIdentifier(watched)), !due.contains(watched) else { return nil }
             let path = watched.inquiry == nil ? unresolvedPath(for: watched) : watched.path
             return path.map { (watched, finished($0, for: watched)) }
         }
     }
 
-    /// Answers one question that was just added, or whose name's addresses changed; the others are as they were.
-    private func evaluate(_ watched: WatchedQuestion) {
+    /// Answers one question that was just added; the others are as they were.
+    func evaluate(_ watched: WatchedQuestion) {
         guard let kernel else { return deliver([(watched, .unknown(generation: 0, destination: nil))]) }
-        watched.inquiry = inquiry(for: watched, in: kernel.snapshot)
-        forgetIndex()
+        renewInquiry(of: watched)
         var path = unresolvedPath(for: watched)
         if let inquiry = watched.inquiry {
             var batch = LookupBatch()
@@ -343,7 +389,9 @@ package final class NetworkState {
         tryAgain(after: error)
         let unknown = Path.unknown(generation: snapshot.generation, destination: nil)
         facts?.fail(with: unknown)
+        due.removeAll()
         deliver(watched.values.map { ($0, unknown) })
+        dueWereEvaluated()
     }
 
     /// Whatever kept the kernel from answering (a full buffer, no memory), the verdicts must come back without another
@@ -369,7 +417,19 @@ package final class NetworkState {
     private func askForNamesAgain() {
         guard !isResuming else { return }
         resolver.networkChanged()
-        for name in names.values { name.tracker.networkChanged() }
+        let waiting = Set(namesDue)
+        namesDue += names.keys.filter { !waiting.contains($0) }
+        if waiting.isEmpty { askForNamesDue() }
+    }
+
+    /// How many names are asked for in one turn: two packets each, some 50 µs in all.
+    private static let namesPerTurn = 64
+
+    private func askForNamesDue() {
+        let portion = namesDue.prefix(Self.namesPerTurn)
+        namesDue.removeFirst(portion.count)
+        for name in portion { names[name]?.tracker.networkChanged() }
+        if !namesDue.isEmpty { AgentQueue.async { [weak self] in self?.askForNamesDue() } }
     }
 
     private func factsChanged(_ change: FactFinder.Change) {
@@ -414,87 +474,5 @@ package final class NetworkState {
         }
         limitWaits()
         calls.make()
-    }
-
-    // MARK: Watching
-
-    private func watch(_ question: Question, for user: UInt32?) -> WatchedQuestion {
-        let watched = WatchedQuestion(question)
-        self.watched[question] = watched
-        record?.watched(question)
-        track(watched, for: user)
-        evaluate(watched)
-        return watched
-    }
-
-    /// Follows the addresses of the question's name, if it is about one.
-    private func track(_ watched: WatchedQuestion, for user: UInt32?) {
-        // Where the kernel cannot be asked, they would be of no use.
-        guard kernel != nil, let name = watched.name else { return }
-        // Not as a default of the subscript: the first question looks at `names` itself, for who may ask.
-        if names[name] == nil { names[name] = watch(name, for: user) }
-        names[name]?.questions.append(watched)
-    }
-
-    private func watch(_ name: String, for user: UInt32?) -> WatchedName {
-        let mayAsk: @AgentQueue () -> Bool = { [weak self] in self?.mayAsk(about: name, orFor: user) ?? false }
-        let tracker = NameTracker(name, by: resolver, mayAsk: mayAsk) { [weak self] in
-            guard let self, let tracked = names[name] else { return }
-            record?.name(name, is: tracked.tracker.state)
-            for watched in tracked.questions { evaluate(watched) }
-        }
-        record?.name(name, is: tracker.state)
-        return WatchedName(tracker: tracker)
-    }
-
-    /// Any of those who watch a name, or the newcomer, may pay: one whose budget is used up costs the others nothing.
-    private func mayAsk(about name: String, orFor newcomer: UInt32?) -> Bool {
-        let users = Set(names[name]?.questions.flatMap(\.users) ?? [])
-        return (users.isEmpty ? [newcomer] : users).contains { user in
-            if let user { mayAsk(user) } else { true }
-        }
-    }
-
-    private func forget(_ key: UInt64, of question: Question) {
-        guard let watched = watched[question] else { return }
-        watched.remove(key: key)
-        guard watched.isAbandoned else { return }
-        self.watched[question] = nil
-        record?.forgot(question)
-        forgetIndex()
-        guard let name = watched.name else { return }
-        names[name]?.questions.removeAll { $0 === watched }
-        if names[name]?.questions.isEmpty == true { names.removeValue(forKey: name)?.tracker.stop() }
-    }
-
-    /// The lookups for a question; `nil` when it is about a name without addresses.
-    func inquiry(for watched: WatchedQuestion, in snapshot: NetworkSnapshot) -> Inquiry? {
-        switch watched.question {
-        case .network(let requirement, let user):
-            return Inquiry(network: requirement, user: user, in: snapshot)
-        case .host(let target):
-            switch target.host {
-            case .address(let address): return Inquiry(target, at: [address], in: snapshot)
-            case .name(let name):
-                guard case .resolved(let addresses)? = names[name]?.tracker.state else { return nil }
-                return Inquiry(target, at: addresses, in: snapshot)
-            }
-        }
-    }
-
-    /// Has the kernel monitor drop the route changes that concern nobody. Made within a round, which looks at every
-    /// question anyway, and not as each comes or goes: a thousand connections are opened one by one.
-    private func indexDestinations() {
-        guard isIndexStale, let facts else { return }
-        isIndexStale = false
-        let watched = watched.values.compactMap(\.inquiry).flatMap(\.destinations)
-        kernel?.watch(destinations: DestinationIndex(watched + facts.destinations))
-    }
-
-    /// All route changes count until the index is made anew.
-    private func forgetIndex() {
-        guard !isIndexStale else { return }
-        isIndexStale = true
-        kernel?.watch(destinations: nil)
     }
 }

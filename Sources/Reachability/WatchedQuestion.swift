@@ -11,6 +11,8 @@ final class WatchedQuestion {
     /// The lookups that answer it, kept until what they were made of changes; `nil` until made, and for a name without
     /// addresses.
     var inquiry: Inquiry?
+    /// Whether its name stands for others than ``inquiry`` was made of.
+    var hasOtherAddresses = false
     /// `nil` until the first verdict.
     private(set) var path: Path?
     private var observers: [(key: UInt64, user: UInt32?, observation: PathObservation)] = []
@@ -30,6 +32,9 @@ final class WatchedQuestion {
 
     /// Whose questions to the name servers are counted for it; `nil` for nobody's.
     var users: [UInt32?] { observers.map(\.user) }
+
+    /// The one who has waited for it longest; `nil` for nobody in particular.
+    var user: UInt32? { observers.first?.user }
 
     func add(_ observation: PathObservation, for user: UInt32?, key: UInt64) {
         observers.append((key, user, observation))

@@ -41,6 +41,25 @@ struct SelectiveEvaluationTests {
         }
     }
 
+    /// What a network change does to the targets of one user must not keep everybody's calls waiting.
+    @Test func `a change that concerns a thousand targets is evaluated in portions`() async throws {
+        try await LabNetwork.with { lab in
+            let recorder = try await EngineRecorder.start(on: lab.host)
+            let hosts = (0..<1000).map { Question.address("203.0.\($0 / 250).\($0 % 250 + 1)") }
+            try await recorder.watch(hosts)
+            try await recorder.rest()
+            let portions = await Portions(of: recorder.engine, hosts)
+            try await lab.addRefusingRoute(.prohibit, "203.0.0.0/16")
+            try await recorder.path(to: hosts[999], "the change") { $0.reason == .prohibited }
+            try await recorder.rest()
+            let told = await portions.told
+            print("told in portions of \(told)")
+            #expect(told.reduce(0, +) >= 1000)
+            #expect(told.allSatisfy { $0 <= 256 }, "\(told)")
+            #expect(await recorder.engine.audit().isEmpty)
+        }
+    }
+
     @Test(arguments: seeds(2))
     func `after random changes every verdict is as if everything had been looked at`(seed: UInt64) async throws {
         try await LabNetwork.with { lab in
@@ -280,5 +299,31 @@ extension Namespace {
         try await changes.wait(for: "\(neighbour) \(awaited)") {
             holds(try await ip("neighbour show \(neighbour)")) ? () : nil
         }
+    }
+}
+
+/// How many verdicts are told in one turn of the queue.
+@AgentQueue
+private final class Portions {
+    private(set) var told: [Int] = []
+    private var observations: [PathObservation] = []
+    private var isCounting = false
+
+    init(of engine: NetworkState, _ questions: [Question]) {
+        for question in questions {
+            observations.append(
+                engine.observe(question) { [weak self] _, changes in
+                    if !changes.isEmpty { self?.count() }
+                })
+        }
+    }
+
+    private func count() {
+        if !isCounting {
+            isCounting = true
+            told.append(0)
+            AgentQueue.async { [weak self] in self?.isCounting = false }
+        }
+        told[told.count - 1] += 1
     }
 }

@@ -27,14 +27,16 @@ struct NameTrackerTests {
 
         init(
             _ server: NameServerStub, named name: String = "sip.example.com", record: NameRecord = NameRecord(),
-            patience: Duration = NameTracker.otherFamilyPatience
+            patience: Duration = NameTracker.otherFamilyPatience,
+            mayAsk: @escaping @AgentQueue () -> Bool = { true }
         ) throws {
             try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
             try Data("nameserver 127.0.0.1\n".utf8).write(to: URL(fileURLWithPath: directory + "/resolv.conf"))
             let files = NameFiles(
                 resolvConf: directory + "/resolv.conf", hosts: directory + "/hosts", nsswitch: directory + "/nsswitch")
             resolver = Resolver(files: files, port: server.port)
-            tracker = NameTracker(name, by: resolver, record: record, patience: patience) { [weak self] in
+            tracker = NameTracker(name, by: resolver, record: record, patience: patience, mayAsk: mayAsk) {
+                [weak self] in
                 self?.changed()
             }
             resolver.onAnswer = { [weak self] _, family, answer in self?.tracker?.overheard(answer, for: family) }
@@ -68,6 +70,25 @@ struct NameTrackerTests {
     /// A turn of the queue.
     private func turn() async {
         await withCheckedContinuation { continuation in AgentQueue.async { continuation.resume() } }
+    }
+
+    @AgentQueue
+    private final class Budget {
+        var isLeft = false
+    }
+
+    @Test func thatNobodyCouldAskIsNoAnswerForSomebodyWhoCan() async throws {
+        let (server, v4) = (NameServerStub { [v4] _ in .addresses([v4], ttl: 60) }, v4)
+        let budget = Budget()
+        let bench = try Bench(server, mayAsk: { budget.isLeft })
+        #expect(bench.tracker?.state == .unresolved(isFinal: false))
+        bench.tracker?.askIfHeldBack()
+        #expect(bench.tracker?.state == .unresolved(isFinal: false))
+        budget.isLeft = true
+        bench.tracker?.askIfHeldBack()
+        #expect(bench.tracker?.state == .pending)
+        while let addresses = await bench.next(), addresses != [v4] {}
+        #expect(server.questions.count == 2)
     }
 
     @Test func aFamilyThatComesSoonAfterTheOtherIsToldWithIt() async throws {
