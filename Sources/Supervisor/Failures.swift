@@ -45,7 +45,7 @@ extension FlowFailure: CustomStringConvertible {
         case .addressNotAvailable: "source address not available"
         case .forbidden: "forbidden by this machine's firewall or routing rules"
         case .heldBack(.byUser): "not tried, too many dials of this user at the moment"
-        case .heldBack(.byServer): "not tried, too many dials from this machine to this server at the moment"
+        case .heldBack(.byServer): "not tried, too many dials of this user to this server at the moment"
         case .tls(let failure): failure.description
         case .other(_, let text): text
         }

@@ -99,10 +99,54 @@ import Testing
                 }
             }
         }
-        #expect(refusals == [.byServer: 600 - 256])
-        #expect(budget.attempt(at: server(2), for: alice, isPaid: false, now: start) == nil)
-        #expect(budget.attempt(at: server(1), for: alice, isPaid: false, now: start + .milliseconds(20)) == nil)
-        #expect(budget.attempt(at: server(1), for: alice, isPaid: false, now: start + .milliseconds(20)) == .byServer)
+        // The first was alone with it; the second had half of what a server bears, the third a third.
+        #expect(refusals == [.byServer: 600 - 200 - 128 - 85])
+        // From then on each has a third of fifty a second.
+        var dials: [UInt32: Int] = [:]
+        for tick in 0..<1000 {
+            for user in UInt32(2000)..<2003 {
+                let account = Account(user: user, isLimited: true)
+                let now = start + .seconds(10) + .milliseconds(10 * tick)
+                if budget.attempt(at: server(1), for: account, isPaid: true, now: now) == nil {
+                    dials[user, default: 0] += 1
+                }
+            }
+        }
+        #expect(dials.values.allSatisfy { (85 + 160...85 + 170).contains($0) }, "\(dials)")
+    }
+
+    @Test func nobodyWhoDialsAServerForTheFirstTimeWaitsForOthers() {
+        var budget = NetworkBudget()
+        var now = start
+        for round in 0..<60 {
+            // Four users dial it whenever they may.
+            for user in UInt32(3000)..<3004 {
+                let greedy = Account(user: user, isLimited: true)
+                while budget.attempt(at: server(1), for: greedy, isPaid: true, now: now) == nil {}
+            }
+            let newcomer = Account(user: UInt32(4000 + round), isLimited: true)
+            #expect(budget.attempt(at: server(1), for: newcomer, isPaid: false, now: now) == nil, "round \(round)")
+            now += .seconds(1)
+        }
+        // One who dials it again and again has a share like theirs.
+        var own = 0
+        for tick in 0..<1000 {
+            let instant = now + .milliseconds(10 * tick)
+            for user in UInt32(3000)..<3004 {
+                _ = budget.attempt(at: server(1), for: Account(user: user, isLimited: true), isPaid: true, now: instant)
+            }
+            if budget.attempt(at: server(1), for: alice, isPaid: true, now: instant) == nil { own += 1 }
+        }
+        #expect(own >= 100, "\(own)")
+    }
+
+    @Test func theUsersAtOneServerAreCountedWithinALimit() {
+        var budget = NetworkBudget()
+        for user in 0..<10_000 {
+            let account = Account(user: UInt32(10_000 + user), isLimited: true)
+            #expect(budget.attempt(at: server(1), for: account, isPaid: false, now: start) == nil)
+        }
+        #expect(budget.sharers(of: server(1)) == NetworkBudget.mostSharers)
     }
 
     @Test func theAdministratorsConnectionsAllReturnAtOnceAndCountForNobody() {

@@ -44,7 +44,7 @@ import Testing
         #expect(harness.status.state == .backingOff)
         #expect(
             harness.status.reason.description
-                == "192.0.2.7:5060: not tried, too many dials from this machine to this server at the moment")
+                == "192.0.2.7:5060: not tried, too many dials of this user to this server at the moment")
         harness = Harness("tcp://sip.example.com:5060")
         harness.tell(all: .opened, .pathChanged(.wifi))
         harness.tell(.resolutionFailed(query: 1, .heldBack), after: .seconds(40))

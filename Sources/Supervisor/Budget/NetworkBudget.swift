@@ -2,8 +2,8 @@
 
 internal import NetworkPath
 
-/// What each user may cause on the network, and what all users together may do to one server: questions to the name
-/// servers, and dials, each of which is a SYN. No clock: the moments are parameters.
+/// What each user may cause on the network, and what users together may do to one server, which they share evenly:
+/// questions to the name servers, and dials, each of which is a SYN. No clock: the moments are parameters.
 ///
 /// The budgets belong to the user and to the destination. They are the same before and after a connection is closed,
 /// opened or redialled, and accounts that are not limited (``Account/isLimited``) neither wait nor count.
@@ -37,7 +37,7 @@ public struct NetworkBudget: Sendable {
 
     /// Dials of all limited users together to one address and port: a server meets one machine's users as one. 256 at
     /// once is what a default listen queue holds a part of (`somaxconn` is 4096); fifty a second fill it in no time
-    /// that matters, and are no attack.
+    /// that matters, and are no attack. Users who dial it at the same time share this (``Server``).
     static let dialsToOneServer = Allowance(burst: 256, refill: .milliseconds(20), overdraft: 0)
 
     /// How far ahead a turn is given. One beyond that is asked for again then: who opens and closes in a loop would
@@ -47,6 +47,9 @@ public struct NetworkBudget: Sendable {
     /// So many servers are counted at a time. A user's burst and overdraft reach 640, and one that was dialled once is
     /// forgotten in 20 ms: this takes six users who do nothing else. Those beyond it are not counted; their users are.
     static let mostServers = 4096
+
+    /// So many users are counted at one server. Those beyond it are not, but for their own dials.
+    static let mostSharers = 256
 
     private struct User {
         var questions: TokenBucket
@@ -63,8 +66,36 @@ public struct NetworkBudget: Sendable {
         func isFull(now: Duration) -> Bool { questions.isFull(now: now) && dials.isFull(now: now) }
     }
 
+    /// One server, and the users who dialled it lately.
+    ///
+    /// A user's dial takes as many tokens as there are such users: each of three gets a third of the burst, and of what
+    /// comes back. Nobody waits for what others took, and whoever has not dialled this server lately dials it at once.
+    private struct Server {
+        /// When each user's tokens are all back.
+        private var fullAt: [UInt32: Duration] = [:]
+
+        var sharers: Int { fullAt.count }
+
+        func isFull(now: Duration) -> Bool { fullAt.values.allSatisfy { $0 <= now } }
+
+        mutating func take(for user: UInt32, now: Duration) -> Bool {
+            fullAt = fullAt.filter { $0.value > now }
+            let allowance = NetworkBudget.dialsToOneServer
+            guard let owedUntil = fullAt[user] else {
+                if fullAt.count < NetworkBudget.mostSharers {
+                    fullAt[user] = now + allowance.refill * (fullAt.count + 1)
+                }
+                return true
+            }
+            let owing = owedUntil + allowance.refill * fullAt.count
+            guard owing <= now + allowance.refill * allowance.burst else { return false }
+            fullAt[user] = owing
+            return true
+        }
+    }
+
     private var users: [UInt32: User] = [:]
-    private var servers: [Endpoint: TokenBucket] = [:]
+    private var servers: [Endpoint: Server] = [:]
     /// When the tables are next looked through for what is full, and so forgotten.
     private var nextSweep = Duration.zero
 
@@ -73,6 +104,9 @@ public struct NetworkBudget: Sendable {
 
     /// How many users and servers are counted now.
     var size: (users: Int, servers: Int) { (users.count, servers.count) }
+
+    /// How many users are counted at a server; tests look at it.
+    func sharers(of server: Endpoint) -> Int { servers[server]?.sharers ?? 0 }
 
     // MARK: - Dials
 
@@ -110,9 +144,8 @@ public struct NetworkBudget: Sendable {
         sweep(now)
         var user = users[account.user] ?? User(now: now)
         guard isPaid || Self.dials.bears(user.dials, now: now) else { return .byUser }
-        if var bucket = servers[server] ?? newServer(now) {
-            guard bucket.take(now: now) == nil else { return .byServer }
-            servers[server] = bucket
+        if servers[server] != nil || servers.count < Self.mostServers {
+            guard servers[server, default: Server()].take(for: account.user, now: now) else { return .byServer }
         }
         if !isPaid { user.dials.spend(now: now) }
         users[account.user] = user
@@ -139,10 +172,6 @@ public struct NetworkBudget: Sendable {
 
     // MARK: - Tables
 
-    private func newServer(_ now: Duration) -> TokenBucket? {
-        servers.count < Self.mostServers ? Self.dialsToOneServer.bucket(now: now) : nil
-    }
-
     /// Forgets who has caused nothing for a while; once a second at most, since a user can make many servers counted.
     private mutating func sweep(_ now: Duration) {
         guard now >= nextSweep else { return }
@@ -152,10 +181,10 @@ public struct NetworkBudget: Sendable {
     }
 }
 
-/// Whose budget something must wait for.
+/// Which budget of a user something must wait for.
 public enum HeldBack: Hashable, Sendable {
-    /// The user's own.
+    /// That for all dials.
     case byUser
-    /// That of all users for one server.
+    /// The user's share of the dials to one server.
     case byServer
 }
