@@ -5,7 +5,7 @@ internal import Supervisor
 
 /// Plays an opening exchange on a flow: an ``OpeningPlay`` with its socket.
 ///
-/// It reads an answer that was recognized whole and nothing else. When the exchange is over, or ``stop()`` was called,
+/// It reads what is of an answer and nothing else. When the exchange is over, or ``stop()`` was called,
 /// it lets go of the flow. Deadlines are the state machine's.
 @AgentQueue
 final class OpeningPlayer {
@@ -39,13 +39,21 @@ final class OpeningPlayer {
     func goOn() {
         while !isOver {
             guard sendRest() else { return flow.awaitInput(orRoom: true) { [weak self] in self?.goOn() } }
-            switch play.next(flow.peek(Self.longestLook)) {
+            let unread = flow.peek(look)
+            switch play.next(unread) {
             case .send(let bytes):
                 unsent = bytes[...]
                 sentAt = BootClock.now()
             case .wait:
+                // A pattern of the client's is longer than what was looked at.
+                if unread.count == look, look < Self.longestLook {
+                    look = Self.longestLook
+                    continue
+                }
                 if flow.security?.lookFurther() == true { continue }
                 return flow.awaitInput { [weak self] in self?.goOn() }
+            case .keep(let count):
+                flow.discard(count)
             case .read(let count):
                 flow.discard(count)
                 tell(.answered(awaiting: play.stepAwaited, begun: sentAt))
@@ -66,6 +74,9 @@ final class OpeningPlayer {
         isOver = true
         flow.stopAwaitingInput()
     }
+
+    /// How far it looks. Little at first: what is of the answer is read at once, and the look goes on behind it.
+    private var look = 1024
 
     /// The longest answer, and enough to see that one is longer.
     private static let longestLook = ExpectedAnswer.longestAnswer + 1

@@ -213,7 +213,7 @@ struct Extremes {
             switch play.next(unread) {
             case .send: break
             case .wait: unread += Array(text().utf8.prefix(20_000)) + [UInt8(random.below(256)), 0xFF]
-            case .read(let count): unread.removeFirst(count)
+            case .keep(let count), .read(let count): unread.removeFirst(count)
             case .done, .failed: return
             }
         }

@@ -24,6 +24,9 @@ import Testing
                 case .read(let count):
                     steps += 1
                     unread.removeFirst(count)
+                case .keep(let count):
+                    #expect(count == unread.count && count > 0)
+                    unread = []
                 case .wait: return .wait
                 case .done: return .done
                 case .failed(let failure): return .failed(failure)
@@ -32,6 +35,40 @@ import Testing
         }
 
         mutating func receive(_ text: String) -> OpeningPlay.Move { receive(Array(text.utf8)) }
+    }
+
+    @Test func whatIsOfAnAnswerIsReadAsItComesAndWhatMayNotBeIsLeft() {
+        let end = Array("</features>".utf8)
+        var line = Line(
+            Opening([.init(send: [1], answer: ExpectedAnswer(.delimiter(end)), overtakers: [BytePattern([9, 9, 9])])]))
+        _ = line.receive("")
+        // It may yet be the other thing, which would be the client's.
+        #expect(line.receive([9, 9]) == .wait)
+        #expect(line.unread == [9, 9])
+        var longest = 0
+        for byte in [UInt8](repeating: 0x20, count: 10_000) + end.dropLast() {
+            #expect(line.receive([byte]) == .wait)
+            longest = max(longest, line.unread.count)
+        }
+        #expect(longest < OpeningPlay.leftUnread)
+        #expect(line.receive([end[end.count - 1], 0x55]) == .done)
+        #expect(line.unread == [0x55])
+    }
+
+    @Test func anAnswerThatHasNoEndIsGivenUp() {
+        var line = Line(Opening([.init(send: [1], answer: ExpectedAnswer(.delimiter([0x5A])))]))
+        var last = OpeningPlay.Move.wait
+        var count = 0
+        while last == .wait, count < 100_000 {
+            last = line.receive([0x20])
+            count += 1
+        }
+        #expect(last == .failed(.init(step: 1, cause: .tooLong)))
+        #expect(count == ExpectedAnswer.longestAnswer)
+        var refusal = Line(Opening([.init(send: [1], answer: ExpectedAnswer(.delimiter([0x5A]), content: [0x59]))]))
+        _ = refusal.receive([UInt8](repeating: 0x20, count: 900))
+        #expect(refusal.receive([0x5A]) == .failed(.init(step: 1, cause: .mismatch)))
+        #expect(refusal.unread.count == 901, "a client looks at it")
     }
 
     // MARK: - MQTT

@@ -5,8 +5,9 @@
 /// ## Run loop
 ///
 /// Call ``next(_:)`` with the flow's unread bytes, all from the first on, at the beginning, after each thing that it
-/// said to do, and whenever there are more bytes. No byte is taken but as part of an answer that was recognized whole:
-/// what stands behind the last one is the client's and stays unread, in its order. Its memory is the opening's.
+/// said to do, and whenever there are more bytes. No byte is taken but as part of an answer: what stands behind the
+/// last one is the client's and stays unread, in its order, and so does a short answer that is not recognized. Its
+/// memory is the opening's, and the answer that has begun.
 public struct OpeningPlay: Sendable {
     /// What to do next.
     public enum Move: Hashable, Sendable {
@@ -14,18 +15,27 @@ public struct OpeningPlay: Sendable {
         case send([UInt8])
         /// Wait for more bytes.
         case wait
-        /// Read so many bytes, and drop them: the answer to what was sent last.
+        /// Read so many bytes, and drop them: the end of the answer to what was sent last.
         case read(Int)
+        /// Read so many bytes, all that were given, and drop them: they are of the answer, which goes on behind them.
+        /// In the socket they would be looked through again for each byte that comes, and a queue of small segments
+        /// costs the kernel the square of their number at each look.
+        case keep(Int)
         /// The session stands. Nothing more is to be called.
         case done
         /// The server refused. Nothing more is to be called.
         case failed(OpeningFailure)
     }
 
+    /// So many bytes are left unread of an answer that is not recognized yet: a client looks at a refusal.
+    static let leftUnread = 1024
+
     private let opening: Opening
     /// The step that is played, from 0.
     private var index = 0
     private var hasSent = false
+    /// What was read of the answer that is awaited.
+    private var begun: [UInt8] = []
 
     /// An exchange that begins.
     public init(_ opening: Opening) { self.opening = opening }
@@ -45,24 +55,29 @@ public struct OpeningPlay: Sendable {
                 advance()
                 continue
             }
-            return look(for: answer, or: step.overtakers, in: unread[...])
+            return look(for: answer, or: step.overtakers, in: unread)
         }
         return .done
     }
 
     private mutating func look(
-        for answer: ExpectedAnswer, or overtakers: [BytePattern], in unread: ArraySlice<UInt8>
+        for answer: ExpectedAnswer, or overtakers: [BytePattern], in unread: [UInt8]
     ) -> Move {
-        if overtakers.contains(where: { $0.begins(unread) }) {
+        let input = (begun + unread)[...]
+        if overtakers.contains(where: { $0.begins(input) }) {
             index = opening.steps.count
             return .done
         }
-        let mayBeOvertaken = overtakers.contains { $0.agrees(with: unread) }
-        switch answer.match(unread) {
+        let mayBeOvertaken = overtakers.contains { $0.agrees(with: input) }
+        switch answer.match(input) {
         case .whole(let length):
-            advance()
-            return .read(length)
-        case .beginning: return .wait
+            defer { advance() }
+            // It ends behind what was undecided before.
+            return .read(max(length - begun.count, 0))
+        case .beginning:
+            if mayBeOvertaken || unread.count < Self.leftUnread { return .wait }
+            begun = Array(input)
+            return .keep(unread.count)
         case .mismatch: return mayBeOvertaken ? .wait : failed(.mismatch)
         case .tooLong: return failed(.tooLong)
         }
@@ -71,6 +86,7 @@ public struct OpeningPlay: Sendable {
     private mutating func advance() {
         index += 1
         hasSent = false
+        begun = []
     }
 
     private func failed(_ cause: OpeningFailure.Cause) -> Move {

@@ -51,7 +51,7 @@ extension FuzzTarget {
         for _ in 0..<64 {
             switch play.next(unread) {
             case .send: break
-            case .read(let count):
+            case .keep(let count), .read(let count):
                 precondition(count <= unread.count)
                 unread.removeFirst(count)
             case .wait:
