@@ -178,7 +178,13 @@ int activation_was_accepted(int socket, const char *path) {
     memset(&address, 0, sizeof address);
     length = sizeof address;
     if (getsockname(socket, (struct sockaddr *)&address, &length) != 0 || address.sun_family != AF_UNIX) return 0;
-    return strncmp(address.sun_path, path, sizeof address.sun_path) == 0;
+    if (strncmp(address.sun_path, path, sizeof address.sun_path) != 0) return 0;
+    // The other end of a socket that connected is the listener, whose name it connected to. A client can give its own
+    // socket the agent's name, in a mount namespace of its own, and connect it to any service of the machine: that
+    // service's process would then count as one that connected to the agent.
+    length = sizeof address;
+    if (getpeername(socket, (struct sockaddr *)&address, &length) != 0) return 0;
+    return length <= sizeof address.sun_family;
 }
 
 int activation_signal(int process_descriptor, int number) {

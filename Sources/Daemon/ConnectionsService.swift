@@ -66,6 +66,7 @@ final class ConnectionsService {
             return VarlinkEmpty()
         }
         service.handle(ConnectionsAPI.Redial.self) { [unowned self] parameters, peer throws(VarlinkFailure) in
+            try boundary.check(peer)
             let which = try ConnectionReference(parameters.name, owner: parameters.owner)
             try answer(about: parameters.name) { () throws(RegistryError) in
                 let pause = parameters.afterMilliseconds.map { Duration.milliseconds($0) }

@@ -20,6 +20,7 @@ enum HandoverService {
             try take(ConnectionReference(parameters.name, owner: parameters.owner), from: registry, exchange)
         }
         service.handle(ConnectionsAPI.Park.self) { parameters, peer throws(VarlinkFailure) in
+            try boundary.check(peer)
             guard let epoch = UInt64(exactly: parameters.epoch) else {
                 throw VarlinkFailure(VarlinkService.InvalidParameter(parameter: "epoch"))
             }

@@ -9,8 +9,9 @@ internal import Varlink
 /// A program that was confined to a network of its own (`PrivateNetwork=`, a container) would leave it by a socket that
 /// the daemon made for it, or by the questions that the daemon asks name servers for it. So a client whose socket
 /// belongs to another network namespace than the daemon's gets neither, unless the configuration admits its user
-/// (`[clients] other_namespaces`). Nor do the users of containers, of whom one user may have thousands, each with
-/// limits of its own (``SubordinateUsers``), in whatever network they are.
+/// (`[clients] other_namespaces`); nor does the daemon send anything for it: it parks no flow, leaves no opening and
+/// has nothing dialled. Nor do the users of containers, of whom one user may have thousands, each with limits of its
+/// own (``SubordinateUsers``), in whatever network they are.
 ///
 /// A client that is refused may see its user's connections, and ask for the path to an address. Filters by control
 /// group (`IPAddressDeny=`) are not seen here: what keeps such a program from the daemon is the socket's group.

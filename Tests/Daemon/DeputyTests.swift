@@ -88,6 +88,28 @@ private final class DeputyBench {
         return try ProcessHandle(connectedBy: OwnedDescriptor(accepted))
     }
 
+    /// A socket with the name `own` that connected to the socket of another name, whose process counts as its peer.
+    func connector(from own: String, to service: String) throws -> ProcessHandle {
+        let listener = OwnedDescriptor(socket(AF_UNIX, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0))
+        let client = OwnedDescriptor(socket(AF_UNIX, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0))
+        func named<Value>(_ name: String, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Value) -> Value {
+            var address = sockaddr_un()
+            address.sun_family = sa_family_t(AF_UNIX)
+            withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: "\(directory)/\(name)".utf8) }
+            return withUnsafePointer(to: &address) { pointer in
+                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    body($0, socklen_t(MemoryLayout<sockaddr_un>.size))
+                }
+            }
+        }
+        unlink("\(directory)/\(own)")
+        let numbers = (listener.number, client.number)
+        try #require(named(service) { bind(numbers.0, $0, $1) } == 0 && listen(numbers.0, 1) == 0)
+        try #require(named(own) { bind(numbers.1, $0, $1) } == 0)
+        try #require(named(service) { connect(numbers.1, $0, $1) } == 0)
+        return try ProcessHandle(connectedBy: client)
+    }
+
     /// What came of an attempt, in words.
     func wake(
         _ connection: String, of owner: UInt32 = geteuid(), by means: WakeMeans, process: ProcessHandle? = nil,
@@ -255,6 +277,9 @@ struct DeputyTests {
         #expect(try await bench.wake("office", by: .signal, process: pair) == refusal)
         let elsewhere = try bench.visitor(of: "elsewhere")
         #expect(try await bench.wake("office", by: .signal, process: elsewhere) == refusal)
+        // Nor by one that connected to somebody else, under the agent's name.
+        let forged = try bench.connector(from: "agent", to: "service")
+        #expect(try await bench.wake("office", by: .signal, process: forged) == refusal)
         #expect(box.process.isAlive)
     }
 

@@ -8,6 +8,10 @@ import Testing
     private static let open =
         #"{"method":"org.dialtone.Connections.Open","parameters":{"name":"way-out","remote":"tcp://127.0.0.1:1"}}"#
     private static let take = #"{"method":"org.dialtone.Connections.Take","parameters":{"name":"way-out"}}"#
+    private static let park = """
+        {"method":"org.dialtone.Connections.Park","parameters":{"name":"way-out","epoch":1,"opening":[{"send":"OUT"}]}}
+        """
+    private static let redial = #"{"method":"org.dialtone.Connections.Redial","parameters":{"name":"way-out"}}"#
     private static let explain =
         #"{"method":"org.dialtone.Network.Explain","parameters":{"target":{"host":"localhost"}}}"#
     private static let adopt =
@@ -37,6 +41,7 @@ import Testing
         _ = try await home.start(on: machine)
         for (call, interface) in [
             (Self.open, "Connections"), (Self.take, "Connections"), (Self.adopt, "Connections"),
+            (Self.park, "Connections"), (Self.redial, "Connections"),
             (Self.explain, "Network"),
         ] {
             let refusal = try await answer(to: call, on: cell, from: home)
