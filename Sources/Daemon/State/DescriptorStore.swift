@@ -3,6 +3,7 @@
 internal import Dialer
 internal import Glibc
 internal import Logging
+internal import NetworkPath
 internal import Platform
 internal import Systemd
 
@@ -25,6 +26,8 @@ final class DescriptorStore {
     private let limit: Int
     private let logger: Logger
     private var places: StorePlaces
+    /// How fast each user stores what is kept.
+    private var paces: [UInt32: TokenBucket] = [:]
     private var newest: UInt64 = 0
     private var hasComplained = false
     /// The users who were told of in the log: once each, and no more than ``mostUsersTold``.
@@ -47,6 +50,12 @@ final class DescriptorStore {
         self.logger = logger
         newest = left.keys.max() ?? 0
     }
+
+    /// Each is two messages to the service manager, whose queue takes 512 (`net.unix.max_dgram_qlen`) and which all of
+    /// the system waits for; the daemon waits while it is full. A user's connections and their clients all return at
+    /// once (``NetworkBudget``: 512 dials), and from then on as fast as dials may follow one another, and be taken.
+    private static let burst = 1024
+    private static let refill = Duration.milliseconds(25)
 
     /// How many of its places the state takes, and the note of what is under way.
     static let reserved = 3
@@ -87,7 +96,7 @@ final class DescriptorStore {
     }
 
     fileprivate func keep(_ descriptor: borrowing OwnedDescriptor, for holder: StorePlaces.Holder) -> UInt64? {
-        guard places.take(for: holder) else {
+        guard hasPace(holder, now: BootClock.now()), places.take(for: holder) else {
             tellOfNoPlace(for: holder)
             return nil
         }
@@ -100,6 +109,13 @@ final class DescriptorStore {
         }
         newest += 1
         return newest
+    }
+
+    /// Whether a holder may store something now. Root's word is no flood.
+    private func hasPace(_ holder: StorePlaces.Holder, now: Duration) -> Bool {
+        guard case .user(let user) = holder else { return true }
+        if paces.count > Self.mostUsersTold { paces = paces.filter { !$0.value.isFull(now: now) } }
+        return paces[user, default: TokenBucket(burst: Self.burst, refill: Self.refill, now: now)].take(now: now) == nil
     }
 
     fileprivate func discard(_ number: UInt64, of holder: StorePlaces.Holder?) {
