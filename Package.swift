@@ -141,7 +141,7 @@ let package = Package(
         // Certificates and a server's end of TLS, in memory.
         .target(
             name: "TLSTestSupport", dependencies: ["COpenSSL"], path: "Tests/TLSTestSupport", swiftSettings: strict),
-        tests("Platform", ["NetworkPath", "Platform"]),
+        tests("Platform", ["NetworkPath", "Platform", "TestSupport"]),
         tests("NetworkPath", ["NetworkPath", "TestSupport"]),
         tests("Netlink", ["CNetlink", "Netlink", "NetworkPath", "Platform", "TestSupport"]),
         tests("Resolver", ["NetworkPath", "Platform", "Resolver", "TestSupport"]),
@@ -150,7 +150,7 @@ let package = Package(
             "Reachability", ["Netlink", "NetworkPath", "Platform", "Reachability", "Resolver", "TestSupport"],
             resources: [.copy("Recordings")]),
         tests("TLS", ["CPlatform", "NetworkPath", "Platform", "Supervisor", "TLS", "TLSTestSupport", "TestSupport"]),
-        tests("Dialer", ["Dialer", "NetworkPath", "Platform", "Supervisor", "TLS", "TLSTestSupport"]),
+        tests("Dialer", ["Dialer", "NetworkPath", "Platform", "Supervisor", "TLS", "TLSTestSupport", "TestSupport"]),
         tests("Varlink", ["Platform", "TestSupport", "Varlink"]),
         tests("DialtoneAPI", ["DialtoneAPI", "Platform", "TestSupport", "Varlink"], resources: [.copy("strict.py")]),
         tests("DialtoneClient", ["DialtoneAPI", "DialtoneClient", "Platform", "TestSupport", "Varlink"]),

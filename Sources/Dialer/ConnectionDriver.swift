@@ -426,6 +426,8 @@ public final class ConnectionDriver {
 }
 
 extension ConnectionDriver: FlowOwner {
+    var user: UInt32 { account.user }
+
     func flow(_ flow: Flow, did outcome: Flow.Outcome) {
         switch outcome {
         case .securing(let local):

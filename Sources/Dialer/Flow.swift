@@ -13,6 +13,8 @@ protocol FlowOwner: AnyObject {
     func flow(_ flow: Flow, did outcome: Flow.Outcome)
     /// Whose connection it belongs to, where somebody knows.
     var label: ConnectionLabel? { get }
+    /// The user to whom it is given.
+    var user: UInt32 { get }
 }
 
 /// One TCP socket from its connect to its close.
@@ -36,6 +38,7 @@ final class Flow {
     let epoch: UInt64
     let remote: Endpoint
     let owner: any FlowOwner
+    /// Shared, from when a client may have it (``OwnedDescriptor``).
     private var descriptor: OwnedDescriptor?
     private(set) var registration: Poller.Registration?
     /// What came of a flow with TLS that waits for its turn, and whether it does.
@@ -108,7 +111,8 @@ final class Flow {
         // Who made it may have kept a descriptor.
         wasHandedOver = true
         let number = descriptor.number
-        self.descriptor = consume descriptor
+        self.descriptor = descriptor.shared(with: owner.user)
+        try Self.checkClosing(for: owner.user)
         registration = try Poller.shared.register(number, [.peerClosed, .edgeTriggered]) { self.hear($0) }
     }
 
@@ -124,7 +128,7 @@ final class Flow {
         isConnected = true
         wasHandedOver = true
         isParked = true
-        self.descriptor = consume descriptor
+        self.descriptor = descriptor.shared(with: owner.user)
     }
 
     /// What ends the process while it reads what the server sent is held against the connection.
@@ -238,7 +242,7 @@ final class Flow {
         // Who still holds a descriptor reads what came before, and then the end.
         if wasHandedOver, security == nil {
             shutdown(descriptor.number, CInt(SHUT_RDWR))
-            // A client may have asked for a close that waits, and this queue must not.
+            // A client may have asked for a close that resets.
             Self.setLinger(of: descriptor.number, false)
         }
         if aborting {
@@ -308,8 +312,6 @@ final class Flow {
     /// Changes what of the socket may change: the keepalive, the user timeout, how its packets are marked.
     func configure(_ options: SocketOptions) throws(SystemError) {
         self.options = options
-        // They are of the Internet's protocols.
-        if remote == .none { return }
         switch descriptor {
         case .some(let descriptor): try options.apply(to: descriptor, of: remote.address.family)
         case .none: break
@@ -339,7 +341,7 @@ final class Flow {
 
     /// What the kernel says of a flow that is connected.
     var information: tcp_info? {
-        guard isConnected, remote != .none, let number = number else { return nil }
+        guard isConnected, let number = number else { return nil }
         var information = tcp_info()
         var length = socklen_t(MemoryLayout<tcp_info>.size)
         guard getsockopt(number, CInt(IPPROTO_TCP), TCP_INFO, &information, &length) == 0 else { return nil }
@@ -362,7 +364,10 @@ final class Flow {
     /// - Throws: `EMFILE` or `ENFILE` when descriptors have run out.
     func handOver() throws(SystemError) -> OwnedDescriptor {
         guard let number else { throw SystemError("handing over the flow", code: EBADF) }
+        try Self.checkClosing(for: owner.user)
         guard let security else {
+            // From here on a client may have it.
+            if let own = descriptor.take() { descriptor = own.shared(with: owner.user) }
             let copy: OwnedDescriptor
             switch descriptor {
             case .some(let descriptor): copy = try descriptor.duplicate()
@@ -378,7 +383,7 @@ final class Flow {
         if let known = self.relay {
             relay = known
         } else {
-            relay = try Relay { self.standInLine() }
+            relay = try Relay(for: owner.user) { self.standInLine() }
             self.relay = relay
         }
         if hasEnded { relay.endInput() }
@@ -393,6 +398,11 @@ final class Flow {
         return copy
     }
 
+    /// What a user has had and makes wait to be closed stays open here: there is to be no end of it.
+    private static func checkClosing(for user: UInt32) throws(SystemError) {
+        if ClosingThreads.isFull(for: user) { throw SystemError("closing what this user had before", code: EBUSY) }
+    }
+
     private func noteHandover() {
         wasHandedOver = true
         isParked = false
@@ -402,12 +412,12 @@ final class Flow {
     /// Whether the client that has the flow is known to have neither read nor written yet.
     var isUntouched: Bool { handedAt.map { $0 == progress } ?? false }
 
-    /// How far the stream is in both directions; `nil` where nobody counts, as with a socket of this machine.
+    /// How far the stream is in both directions; `nil` where nobody counts.
     private var progress: Progress? {
         if security != nil { return relay?.progress ?? Progress(read: 0, written: 0) }
         // Where nothing more comes, what is left says it all.
         if hasEnded { return Progress(read: 0 &- UInt64(unreadBytes), written: 0) }
-        guard let number, remote != .none else { return nil }
+        guard let number else { return nil }
         return Progress(ofTCP: number)
     }
 

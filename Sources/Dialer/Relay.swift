@@ -37,14 +37,18 @@ final class Relay {
 
     /// A pair.
     ///
-    /// - Parameter onReady: called when the client has written or read, for ``exchange(with:over:)``.
-    init(onReady: @escaping @AgentQueue () -> Void) throws(SystemError) {
+    /// - Parameters:
+    ///   - user: who gets the client's end.
+    ///   - onReady: called when the client has written or read, for ``exchange(with:over:)``.
+    init(for user: UInt32, onReady: @escaping @AgentQueue () -> Void) throws(SystemError) {
         var ends: [CInt] = [0, 0]
         guard socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0 else {
             throw .last("making a pair of sockets")
         }
-        ours = OwnedDescriptor(ends[0])
-        theirs = OwnedDescriptor(ends[1])
+        ours = OwnedDescriptor(ends[0], sharedWith: user)
+        theirs = OwnedDescriptor(ends[1], sharedWith: user)
+        ours.acceptDescriptors(false)
+        ours.readUrgentInTurn()
         for end in ends {
             var size = Self.capacity
             setsockopt(end, SOL_SOCKET, SO_SNDBUF, &size, socklen_t(MemoryLayout<CInt>.size))
@@ -102,7 +106,7 @@ final class Relay {
     private func takeFromClient(_ security: SecuredStream, _ socket: CInt) -> Bool {
         guard !hasEnded, security.takesPlaintext else { return false }
         let buffer = Self.buffer
-        let count = recv(ours.number, buffer.baseAddress, buffer.count, CInt(MSG_DONTWAIT))
+        let count = ours.receiveBytes(into: buffer)
         if count == 0 {
             // The client has nothing more to say, and may still read.
             hasEnded = true
@@ -152,8 +156,7 @@ final class Relay {
         registration?.cancel()
         registration = nil
         if isOneWay {
-            let buffer = Self.buffer
-            while recv(ours.number, buffer.baseAddress, buffer.count, CInt(MSG_DONTWAIT)) > 0 {}
+            while ours.receiveBytes(into: Self.buffer) > 0 {}
         }
         shutdown(ours.number, CInt(SHUT_RDWR))
     }

@@ -49,8 +49,6 @@ final class Channel {
     }
 
     private var descriptor: OwnedDescriptor?
-    /// Whether somebody has another descriptor of it, so that to close this one alone would end nothing.
-    private var isShared = false
     private var registration: Poller.Registration?
     private var framer: VarlinkFramer
     private var inbox: DescriptorInbox
@@ -103,27 +101,20 @@ final class Channel {
         registration = nil
     }
 
-    /// Closes now, and calls `completion` when nothing is left of it: later where the peer sent what was not read. What
-    /// was not written is lost.
-    func close(_ completion: @escaping @AgentQueue () -> Void = {}) {
+    /// Closes now. What was not written is lost.
+    func close() {
         pause()
         output = []
         inbox.removeAll()
         framer = VarlinkFramer(limit: framer.limit)
-        if isShared, let number = descriptor?.number { shutdown(number, CInt(SHUT_RDWR)) }
-        guard let descriptor = descriptor.take() else { return completion() }
-        inbox.close(descriptor, completion)
+        descriptor.take()?.endConnection()
     }
 
     /// Whether descriptors that come are kept for their message. Those that come while they are not are closed, and
     /// where the kernel can (`SO_PASSRIGHTS`, Linux 6.16) their sender is refused (`EPERM`).
     var acceptsDescriptors = true {
         didSet {
-            guard let number = descriptor?.number, acceptsDescriptors != oldValue else { return }
-            var isOn: CInt = acceptsDescriptors ? 1 : 0
-            // Older kernels have no such option.
-            _ = setsockopt(
-                number, SOL_SOCKET, CInt(platform_SO_PASSRIGHTS), &isOn, socklen_t(MemoryLayout.size(ofValue: isOn)))
+            if acceptsDescriptors != oldValue { descriptor?.acceptDescriptors(acceptsDescriptors) }
         }
     }
 
@@ -143,10 +134,10 @@ final class Channel {
 
     /// Another descriptor of the socket, which ends nothing by being open.
     func duplicateDescriptor() throws(SystemError) -> OwnedDescriptor {
-        guard let number = descriptor?.number else { throw SystemError("asking who is connected", code: ENOTCONN) }
-        let copy = try retryingInterrupts("duplicating a connection") { fcntl(number, F_DUPFD_CLOEXEC, 0) }
-        isShared = true
-        return OwnedDescriptor(copy)
+        switch descriptor {
+        case .some(let descriptor): return try descriptor.duplicate()
+        case .none: throw SystemError("asking who is connected", code: ENOTCONN)
+        }
     }
 
     /// The next message that is complete.

@@ -12,35 +12,42 @@ public final class VarlinkDescriptors {
     /// The most that the kernel lets ride on one message (`SCM_MAX_FD`).
     public nonisolated static let most = Int(platform_descriptors_max)
 
-    /// `-1` where one was taken.
-    private var numbers: [CInt]
+    private struct Place {
+        /// `-1` where it was taken.
+        var number: CInt
+        /// Who can make closing it wait (``OwnedDescriptor``).
+        let user: UInt32?
+    }
+
+    private var places: [Place]
     /// What they count against, when they came from a peer.
     private let allowance: DescriptorAllowance?
 
     /// None yet.
     public init() {
-        numbers = []
+        places = []
         allowance = nil
     }
 
     /// Those that came from a peer, and count until they are taken or closed.
     init(received numbers: some Sequence<CInt>, allowance: DescriptorAllowance) {
-        self.numbers = Array(numbers)
+        places = numbers.map { Place(number: $0, user: allowance.user) }
         self.allowance = allowance
-        allowance.used += self.numbers.count
+        allowance.used += places.count
     }
 
     isolated deinit { closeAll() }
 
     /// How many there are, those that were taken among them.
-    public var count: Int { numbers.count }
+    public var count: Int { places.count }
 
     /// Adds one, of ``most`` at the most, and returns its place.
     public func append(_ descriptor: consuming OwnedDescriptor) -> Int {
         // Of a reply that this process composes: two at most.
-        precondition(numbers.count < Self.most, "no more than \(Self.most) descriptors ride on a message")
-        numbers.append(descriptor.release())
-        return numbers.count - 1
+        precondition(places.count < Self.most, "no more than \(Self.most) descriptors ride on a message")
+        let user = descriptor.user
+        places.append(Place(number: descriptor.release(), user: user))
+        return places.count - 1
     }
 
     /// The one at `place`, for the caller to own; `nil` if there is none, or if it was taken before.
@@ -52,30 +59,24 @@ public final class VarlinkDescriptors {
 
     /// The number of the one at `place`, which stays here; `nil` if there is none, or if it was taken.
     func number(at place: Int) -> CInt? {
-        guard numbers.indices.contains(place), numbers[place] >= 0 else { return nil }
-        return numbers[place]
+        guard places.indices.contains(place), places[place].number >= 0 else { return nil }
+        return places[place].number
     }
 
     private func remove(_ place: Int) -> OwnedDescriptor? {
-        guard numbers.indices.contains(place), numbers[place] >= 0 else { return nil }
-        defer { numbers[place] = -1 }
-        return OwnedDescriptor(numbers[place])
+        guard let number = number(at: place) else { return nil }
+        defer { places[place].number = -1 }
+        return OwnedDescriptor(number, sharedWith: places[place].user)
     }
 
     /// Closes those that nobody took, however many still hold this instance.
     func closeAll() {
-        for place in numbers.indices {
-            guard let descriptor = remove(place) else { continue }
-            if let allowance {
-                allowance.closing.close(descriptor) { allowance.used -= 1 }
-            } else {
-                descriptor.close()
-            }
-        }
+        for place in places.indices { remove(place)?.close { [allowance] in allowance?.used -= 1 } }
     }
 
     /// Calls `body` with the numbers, for a system call.
     func withNumbers<T>(_ body: (UnsafeBufferPointer<CInt>) -> T) -> T {
+        let numbers = places.map(\.number)
         // Likewise; what was received is never sent on.
         precondition(!numbers.contains(-1), "a descriptor that is to ride on a message was taken")
         return numbers.withUnsafeBufferPointer(body)
@@ -86,12 +87,12 @@ public final class VarlinkDescriptors {
 @AgentQueue
 final class DescriptorAllowance {
     let limit: Int
+    /// Whose they are; `nil` in that user's own process.
+    let user: UInt32?
     fileprivate(set) var used = 0
-    /// How those that were not taken are closed.
-    let closing = StrangeDescriptors()
 
-    init(limit: Int) {
-        self.limit = limit
+    init(limit: Int, of user: UInt32? = nil) {
+        (self.limit, self.user) = (limit, user)
     }
 }
 
@@ -117,7 +118,7 @@ struct DescriptorInbox {
     var isEmpty: Bool { waiting.isEmpty }
 
     /// Whether one more is too much. What is read all the same may hold some, and they are received: the kernel would
-    /// close what there is no room for on the queue's thread, and that can wait (``StrangeDescriptors``).
+    /// close what there is no room for on the queue's thread, and that can wait (``OwnedDescriptor``).
     var isFull: Bool { allowance.used >= allowance.limit }
 
     /// Keeps what came with a read for the message of this ordinal.
@@ -156,10 +157,5 @@ struct DescriptorInbox {
     mutating func removeAll() {
         for (_, descriptors) in waiting { descriptors.closeAll() }
         waiting = []
-    }
-
-    /// Closes the connection that they came on.
-    func close(_ socket: consuming OwnedDescriptor, _ completion: @escaping @AgentQueue () -> Void) {
-        allowance.closing.close(connection: socket, completion)
     }
 }

@@ -30,7 +30,8 @@ final class Listener {
         while true {
             let number = accept4(
                 socket.number, nil, nil, CInt(SOCK_CLOEXEC.rawValue) | CInt(SOCK_NONBLOCK.rawValue))
-            if number >= 0 { return OwnedDescriptor(number) }
+            // Until its client is known.
+            if number >= 0 { return OwnedDescriptor(number, sharedWith: OwnedDescriptor.somebody) }
             switch errno {
             case EINTR, ECONNABORTED: continue
             case EAGAIN: return nil

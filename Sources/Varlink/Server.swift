@@ -16,8 +16,8 @@ public final class VarlinkServer {
     public struct Limits: Hashable, Sendable {
         /// The most connections of all users together, those without a limit aside. As in systemd's services.
         public var connections = 4096
-        /// The most connections of one user; and never more than are left for all others (``SharePool``), so that no
-        /// few users can take them all. As in systemd's services.
+        /// The most connections of one user. As in systemd's services. When all are taken, a user who has fewer than
+        /// another gets one of those of the user who has most (``SharePool``).
         public var connectionsPerUser = 1024
         /// How many connections are kept for the users in ``privileged``, beside the others': those who mend things
         /// must get in when all else is taken.
@@ -49,8 +49,8 @@ public final class VarlinkServer {
 
     /// Something that a client or the kernel did and that an operator may want to know of.
     public enum Incident: Hashable, Sendable {
-        /// A client was turned away: its user has ``Limits/connectionsPerUser`` already, or as many as are left for all
-        /// others.
+        /// A client was turned away: its user has ``Limits/connectionsPerUser`` already, or all are taken and nobody
+        /// has more; or one was ended for the client of a user who has fewer.
         case tooManyConnectionsOfUser(VarlinkPeer)
         /// Descriptors came that no method asked for, and were closed. Told once for a connection.
         case unaskedDescriptors(VarlinkPeer)
@@ -85,7 +85,9 @@ public final class VarlinkServer {
     private let service: VarlinkService
     private let limits: Limits
     private var listeners: [Listener] = []
-    private var connections: [ObjectIdentifier: ServerConnection] = [:]
+    private var connections: [UInt64: ServerConnection] = [:]
+    /// The key in `connections` of the one that was accepted last.
+    private var newest: UInt64 = 0
     private var slots: SharePool
     private var privilegedSlots = 0
     private var bytes: SharePool
@@ -149,12 +151,15 @@ public final class VarlinkServer {
         let user = peer.account
         var descriptors =
             descriptors[user]
-            ?? Descriptors(allowance: DescriptorAllowance(limit: limits.waitingDescriptorsPerUser))
-        guard hasSlot(for: user) else {
+            ?? Descriptors(allowance: DescriptorAllowance(limit: limits.waitingDescriptorsPerUser, of: user))
+        let socket = socket.shared(with: user)
+        guard makeSlot(for: user) else {
             report(.tooManyConnectionsOfUser(peer), of: user)
-            descriptors.allowance.closing.close(connection: socket) {}
-            return
+            return socket.endConnection()
         }
+        socket.readUrgentInTurn()
+        newest += 1
+        let key = newest
         var size = CInt(limits.sendBufferBytes)
         // Refused for no socket that has a peer; and the default size would work as well.
         _ = setsockopt(socket.number, SOL_SOCKET, SO_SNDBUF, &size, socklen_t(MemoryLayout.size(ofValue: size)))
@@ -164,10 +169,9 @@ public final class VarlinkServer {
             notices: .init(
                 refusedDescriptors: { [weak self, peer] in self?.refused(descriptors: $0, of: peer, isFirst: $1) },
                 heldBytes: { [weak self] in self?.held($0, for: user) },
-                closed: { [weak self] in self?.closed($0, $1) },
-                released: { [weak self] in self?.released(user) }))
+                closed: { [weak self] in self?.closed(key, $0, $1) }))
         do throws(VarlinkFailure) { try admission?(peer) } catch { connection.refusal = error }
-        connections[ObjectIdentifier(connection)] = connection
+        connections[key] = connection
         descriptors.connections += 1
         self.descriptors[user] = descriptors
         takeSlot(1, for: user)
@@ -176,17 +180,24 @@ public final class VarlinkServer {
     /// How many bytes are held for a user who has a share; tests look at it.
     func heldBytes(for user: UInt32) -> Int { bytes.held(by: user) }
 
-    private func hasSlot(for user: UInt32) -> Bool {
-        limits.privileged.contains(user)
-            ? privilegedSlots < limits.privilegedConnections : slots.hasRoom(for: user)
+    /// Whether there is a slot for one more connection of `user`, if need be by ending the newest of the user who has
+    /// most.
+    private func makeSlot(for user: UInt32) -> Bool {
+        if limits.privileged.contains(user) { return privilegedSlots < limits.privilegedConnections }
+        if ClosingThreads.isFull(for: user) { return false }
+        guard let greediest = slots.whoGivesWay(to: user) else { return true }
+        let theirs = connections.filter { $0.value.peer.account == greediest }
+        guard greediest != user, let last = theirs.max(by: { $0.key < $1.key })?.value else { return false }
+        report(.tooManyConnectionsOfUser(last.peer), of: greediest)
+        last.close(nil)
+        return true
     }
 
     private func takeSlot(_ change: Int, for user: UInt32) {
         if limits.privileged.contains(user) { privilegedSlots += change } else { slots.add(change, for: user) }
     }
 
-    /// Nothing is left of one of `user`'s connections.
-    private func released(_ user: UInt32) {
+    private func release(_ user: UInt32) {
         takeSlot(-1, for: user)
         guard var descriptors = descriptors[user] else { return }
         descriptors.connections -= 1
@@ -197,8 +208,8 @@ public final class VarlinkServer {
     private func held(_ change: Int, for user: UInt32) {
         guard !limits.privileged.contains(user) else { return }
         bytes.add(change, for: user)
-        guard change > 0, bytes.held(by: user) > bytes.share(of: user) else { return }
-        let theirs = connections.values.filter { $0.peer.account == user }
+        guard change > 0, let greediest = bytes.whoGivesWay(to: user) else { return }
+        let theirs = connections.values.filter { $0.peer.account == greediest }
         guard let greediest = theirs.max(by: { $0.heldBytes < $1.heldBytes }) else { return }
         greediest.closeLater(.violated(.tooMuchHeld(bytes: greediest.heldBytes)))
     }
@@ -246,8 +257,9 @@ public final class VarlinkServer {
         if isFirst { report(.unaskedDescriptors(peer), of: peer.account) }
     }
 
-    private func closed(_ connection: ServerConnection, _ reason: Channel.Ending?) {
-        connections[ObjectIdentifier(connection)] = nil
+    private func closed(_ key: UInt64, _ connection: ServerConnection, _ reason: Channel.Ending?) {
+        connections[key] = nil
+        release(connection.peer.account)
         switch reason {
         case .hungUp, nil: break
         case .failed(let error): report(.refused(error), of: nil)

@@ -34,8 +34,6 @@ final class ServerConnection: TurnTaker {
         var heldBytes: @AgentQueue (Int) -> Void
         /// It has ended; with the reason if it was not this side's wish. Told once.
         var closed: @AgentQueue (ServerConnection, Channel.Ending?) -> Void
-        /// Nothing is left of it. Told once, with ``closed`` or later.
-        var released: @AgentQueue () -> Void
     }
 
     /// The most calls answered, or messages of a stream written, in one turn.
@@ -94,7 +92,7 @@ final class ServerConnection: TurnTaker {
         processWatch = nil
         let notices = notices
         self.notices = nil
-        channel.close { notices?.released() }
+        channel.close()
         switch activity {
         case .idle, .closed: break
         case .answering(let progress): progress.cancel()

@@ -2,10 +2,9 @@
 
 /// What users take of something that there is only so much of.
 ///
-/// A user gets one more as long as what that user has is less than what is left for everybody, and less than
-/// ``perUser``. So one greedy user leaves half, ten leave an eleventh, and there is always some left for the next (the
-/// dynamic threshold of Choudhury and Hahne, "Dynamic queue length thresholds for shared-memory packet switches", 1998,
-/// with a factor of one).
+/// A user gets one more up to ``perUser``, and when all is taken, from the user who has most. So whatever others have,
+/// a user gets as much as they, however late (longest queue drop: Wei, Coyle and Hsiao, "An optimal queue management
+/// policy for high-performance packet switching", 1991).
 struct SharePool {
     /// How much there is.
     let total: Int
@@ -22,11 +21,15 @@ struct SharePool {
     /// How much `user` has.
     func held(by user: UInt32) -> Int { users[user, default: 0] }
 
-    /// Whether `user` gets one more.
-    func hasRoom(for user: UInt32) -> Bool { held(by: user) < share(of: user) }
-
-    /// How much `user` may have now.
-    func share(of user: UInt32) -> Int { min(perUser, total - used) }
+    /// Who is to give back some of what they have, for `user` to keep what they have and one more: the user who has
+    /// most, who may be the same; `nil` where nobody has to.
+    func whoGivesWay(to user: UInt32) -> UInt32? {
+        let held = held(by: user)
+        if held >= perUser { return user }
+        guard used >= total else { return nil }
+        let (greediest, most) = users.max { $0.value < $1.value } ?? (user, held)
+        return most > held + 1 ? greediest : user
+    }
 
     /// Notes that `user` has so much more, or less; what that makes too much is for the caller to undo.
     mutating func add(_ amount: Int, for user: UInt32) {

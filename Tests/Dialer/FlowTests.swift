@@ -12,6 +12,7 @@ import Testing
 @AgentQueue
 final class Listener: FlowOwner {
     let label: ConnectionLabel? = nil
+    let user: UInt32 = 4001
     private let inbox = Inbox<Flow.Outcome>()
 
     func flow(_ flow: Flow, did outcome: Flow.Outcome) { inbox.put(outcome) }

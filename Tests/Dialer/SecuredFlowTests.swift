@@ -186,7 +186,7 @@ import Testing
     @Test func aClientThatIsAlwaysQuickHasOneBufferTakenInATurn() async throws {
         let server = try SecureServer(.init())
         let (flow, _, _) = try await connected(to: server)
-        let relay = try Relay {}
+        let relay = try Relay(for: 4001) {}
         let client = try relay.clientsEnd()
         let piece = [UInt8](repeating: 0x55, count: 16 * 1024)
         var written = 0
@@ -208,6 +208,7 @@ import Testing
     /// Whose connections begin their handshakes at once.
     private final class Crowd: FlowOwner {
         let label: ConnectionLabel? = ConnectionLabel(name: "one of many", user: 4001)
+        let user: UInt32 = 4001
         var begun = 0
         var begunBeforeTheCall: Int?
 

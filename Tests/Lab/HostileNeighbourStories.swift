@@ -130,6 +130,17 @@ struct HostileNeighbourStories {
         _ = try await neighbour.exit()
     }
 
+    @Test func `what takes long to close holds up nobody but its user`() async throws {
+        let bench = try await Bench.start()
+        let neighbour = try await bench.neighbour("linger")
+        _ = try await neighbour.line(containing: "sent")
+        let stay = try await bench.attack("none", connections: 0, calls: 50)
+        #expect(stay.calls > 0 && stay.served == stay.calls, "\(stay)")
+        #expect(neighbour.isRunning)
+        neighbour.closeInput()
+        _ = try await neighbour.exit()
+    }
+
     @Test func `a name says nothing of what others call theirs`() async throws {
         let bench = try await Bench.start()
         let taken = try await bench.home.client.open(.init(remote: "tcp://127.0.0.1:1", name: "bank"))

@@ -5,6 +5,7 @@
 //   lab-neighbour SOCKET beside ATTACK CONNECTIONS CALLS   what it is like beside the greedy one
 //   lab-neighbour SOCKET garbage CONNECTIONS               leaves connections behind that no process has
 //   lab-neighbour SOCKET hold CONNECTIONS                  opens so many and keeps them until its input ends
+//   lab-neighbour SOCKET linger                            sends what takes long to close, and stays until its input ends
 //
 // ATTACK is one of: explain, deep, keys, list, churn, none. The greedy user is 65533 and the other one 65532 where this
 // is started as root; otherwise both are the one that starts it. It ends by itself within two minutes.
@@ -12,6 +13,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -292,6 +294,55 @@ static void leave_garbage(int connections) {
     printf("left=%d\n", made);
 }
 
+// A socket whose last close waits for a thousand seconds, since its peer takes nothing of what was written.
+static int make_lingering(void) {
+    static char bytes[65536];
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), near = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t length = sizeof address;
+    if (bind(listener, (struct sockaddr *)&address, length) != 0 || listen(listener, 1) != 0 ||
+        getsockname(listener, (struct sockaddr *)&address, &length) != 0 ||
+        connect(near, (struct sockaddr *)&address, length) != 0 || accept(listener, NULL, NULL) < 0)
+        fail("connecting a socket that lingers");
+    while (send(near, bytes, sizeof bytes, MSG_DONTWAIT) > 0) {}
+    struct linger linger = {.l_onoff = 1, .l_linger = 1000};
+    setsockopt(near, SOL_SOCKET, SO_LINGER, &linger, sizeof linger);
+    return near;
+}
+
+// Sends bytes with a descriptor on the first, which is closed here.
+static void pass(int number, int passed, const char *bytes, size_t length, int flags) {
+    char control[CMSG_SPACE(sizeof passed)] = {0};
+    struct iovec vector = {.iov_base = (void *)bytes, .iov_len = length};
+    struct msghdr header = {
+        .msg_iov = &vector, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+    struct cmsghdr *message = CMSG_FIRSTHDR(&header);
+    message->cmsg_level = SOL_SOCKET;
+    message->cmsg_type = SCM_RIGHTS;
+    message->cmsg_len = CMSG_LEN(sizeof passed);
+    memcpy(CMSG_DATA(message), &passed, sizeof passed);
+    if (sendmsg(number, &header, MSG_NOSIGNAL | flags) != (ssize_t)length) fail("passing a descriptor");
+    close(passed);
+}
+
+// Sends a socket that lingers: by itself, in the queue of another socket, and out of band.
+static void linger(void) {
+    static const char call[] = "{\"method\":\"org.varlink.service.GetInfo\"}";
+    become(GREEDY);
+    int first = make_connection(0), second = make_connection(0), third = make_connection(0), ends[2];
+    if (first < 0 || second < 0 || third < 0 || socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) fail("connecting");
+    pass(first, make_lingering(), call, sizeof call, 0);
+    pass(ends[1], make_lingering(), " ", 1, 0);
+    close(ends[1]);
+    pass(second, ends[0], call, sizeof call, 0);
+    pass(third, make_lingering(), " ", 1, MSG_OOB);
+    send(third, call, sizeof call, MSG_NOSIGNAL);
+    printf("sent\n");
+    fflush(stdout);
+    char byte;
+    while (read(0, &byte, 1) > 0) {}
+}
+
 static void hold(int connections) {
     become(GREEDY);
     int made = 0;
@@ -315,7 +366,7 @@ int main(int count, char *arguments[]) {
         limit.rlim_cur = limit.rlim_max;
         setrlimit(RLIMIT_NOFILE, &limit);
     }
-    if (count >= 4) path = arguments[1];
+    if (count >= 3) path = arguments[1];
     if (count == 6 && strcmp(arguments[2], "beside") == 0) {
         int calls = atoi(arguments[5]);
         live_beside(arguments[3], atoi(arguments[4]), calls < MOST_CALLS ? calls : MOST_CALLS);
@@ -323,8 +374,10 @@ int main(int count, char *arguments[]) {
         leave_garbage(atoi(arguments[3]));
     } else if (count == 4 && strcmp(arguments[2], "hold") == 0) {
         hold(atoi(arguments[3]));
+    } else if (count == 3 && strcmp(arguments[2], "linger") == 0) {
+        linger();
     } else {
-        fputs("usage: lab-neighbour SOCKET beside ATTACK CONNECTIONS CALLS | garbage CONNECTIONS | hold CONNECTIONS\n", stderr);
+        fputs("usage: lab-neighbour SOCKET beside ATTACK CONNECTIONS CALLS | garbage CONNECTIONS | hold CONNECTIONS | linger\n", stderr);
         return 64;
     }
     return 0;

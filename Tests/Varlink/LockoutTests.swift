@@ -83,10 +83,12 @@ import Testing
     /// Where a socket that lingers, for a thousand seconds, may be when the last descriptor of it is closed.
     enum Place: CaseIterable {
         case beyondWhatACallMayBring, inAConnectionThatIsClosed, inAConnectionThatIsRefused
+        case inASocketThatNobodyAskedFor, onAByteOutOfBand
     }
 
     @Test(arguments: Place.allCases)
     func aSocketThatLingersHoldsUpNobodyWhereverItIs(place: Place) async throws {
+        let lingering = [try LingeringSocket(), try LingeringSocket()]
         var limits = VarlinkServer.Limits()
         limits.descriptorsPerCall = 1
         if place == .inAConnectionThatIsRefused { limits.messageBytes = 10 }
@@ -95,31 +97,30 @@ import Testing
         let client = RawClient(OwnedDescriptor(theirs))
         switch place {
         case .beyondWhatACallMayBring:
-            client.send(ping("x"), passing: [try lingeringSocket(), try lingeringSocket()])
+            client.send(ping("x"), passing: lingering.map(\.number))
         case .inAConnectionThatIsClosed:
             client.send("no call")
-            client.send(ping("x"), passing: [try lingeringSocket()])
+            client.send(ping("x"), passing: [lingering[0].number])
         case .inAConnectionThatIsRefused:
             client.send(ping("longer than ten bytes"))
-            client.send(ping("x"), passing: [try lingeringSocket()])
+            client.send(ping("x"), passing: [lingering[0].number])
+        case .inASocketThatNobodyAskedFor:
+            client.send(ping("x"), passing: [lingering[0].inAnotherSocket()])
+        case .onAByteOutOfBand:
+            #expect(lingering[0].pass(over: theirs, outOfBand: true) == 1)
+            client.send(ping("x"))
         }
         try await onQueue { try test.server.serve(OwnedDescriptor(ours)) }
-        #expect(await client.receive() == nil)
+        let answer = await client.receive()
+        switch place {
+        case .inASocketThatNobodyAskedFor: #expect(answer == pong("x"))
+        case .onAByteOutOfBand: print("a byte out of band, with a descriptor on it: \(answer ?? "hung up")")
+        default: #expect(answer == nil)
+        }
         let elsewhere = await TestService()
         let other = try await elsewhere.client()
         other.send(ping("here"))
         #expect(await other.receive() == pong("here"))
-    }
-
-    /// A socket whose last close waits, since its peer does not take what was written.
-    private func lingeringSocket() throws -> CInt {
-        // The peer stays open, and unread, as long as the tests run.
-        let (near, _) = try connectedTCP()
-        let bytes = [UInt8](repeating: 0, count: 65_536)
-        while Glibc.send(near, bytes, bytes.count, CInt(MSG_DONTWAIT)) > 0 {}
-        var linger = linger(l_onoff: 1, l_linger: 1000)
-        setsockopt(near, SOL_SOCKET, SO_LINGER, &linger, socklen_t(MemoryLayout.size(ofValue: linger)))
-        return near
     }
 }
 

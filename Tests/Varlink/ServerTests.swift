@@ -267,12 +267,22 @@ import Testing
         let test = await TestService(limits: limits)
         var greedy: [RawClient] = []
         for round in 0..<100 { greedy.append(try await test.client(of: UInt32(1 + round % 3))) }
-        try await eventually("refused") { test.server.connectionCount == 30 }
-        for user in [4, 5, 0, 0] as [UInt32] {
+        try await eventually("refused") { test.server.connectionCount == 40 }
+        // Twenty more, each of whom gets one of those of the user who has most.
+        for user in Array(4...23) + [0, 0] as [UInt32] {
             let client = try await test.client(of: user)
             client.send(ping("\(user)"))
             #expect(await client.receive() == pong("\(user)"))
             greedy.append(client)
+        }
+        // The oldest ones stand.
+        for client in greedy[..<3] {
+            client.send(ping("old"))
+            #expect(await client.receive() == pong("old"))
+        }
+        await onQueue {
+            print("\(test.server.connectionCount) connections, \(test.incidents.count) incidents")
+            #expect(test.server.connectionCount == 42)
         }
         let third = try await test.client(of: 0)
         #expect(await third.receive() == nil, "root has no more than what is kept for it")

@@ -79,7 +79,7 @@ final class DescriptorStore {
     fileprivate func claim(_ number: UInt64, for holder: StorePlaces.Holder) -> OwnedDescriptor? {
         guard let descriptor = left.removeValue(forKey: number) else { return nil }
         places.claim(for: holder)
-        return OwnedDescriptor(descriptor)
+        return OwnedDescriptor(descriptor, sharedWith: OwnedDescriptor.somebody)
     }
 
     /// Closes what nobody has claimed. A client that has such a flow reads its end: nobody watches over it any more.
@@ -89,7 +89,7 @@ final class DescriptorStore {
         defer { left = [:] }
         for (number, descriptor) in left {
             shutdown(descriptor, CInt(SHUT_RDWR))
-            OwnedDescriptor(descriptor).close()
+            OwnedDescriptor(descriptor, sharedWith: OwnedDescriptor.somebody).close()
             discard(number, of: nil)
         }
         return left.count
