@@ -104,7 +104,6 @@ enum HandoverService {
         _ exchange: VarlinkExchange<ConnectionsAPI.Adopt>
     ) throws(VarlinkFailure) -> String {
         let user = exchange.peer.uid
-        // What is refused stays the call's, which knows how to close what a client sent without waiting for it.
         let number = try exchange.descriptor(parameters.fileDescriptor, parameter: "fileDescriptor")
         let socket: AdoptedSocket
         do throws(AdoptedSocket.Unfit) {
@@ -112,12 +111,7 @@ enum HandoverService {
         } catch {
             throw VarlinkFailure(ConnectionsAPI.InvalidDescriptor(name: parameters.name, reason: error.reason))
         }
-        if let remote = parameters.remote, socket.localURL != nil {
-            // Its path would be watched, and the flow has no part in that.
-            let reason = "a socket of this machine ends without another one to take its place: leave the remote out"
-            throw VarlinkFailure(ConnectionsAPI.InvalidRemote(remote: remote, reason: reason))
-        }
-        let given = parameters.opening(parameters.remote ?? socket.localURL ?? "tcp://\(socket.remote)")
+        let given = parameters.opening(parameters.remote ?? "tcp://\(socket.remote)")
         let policy = try ConnectionPolicy(given, user: user, redials: parameters.remote != nil)
         let adoption = Adoption(local: socket.local, remote: socket.remote)
         let descriptor = try exchange.takeDescriptor(parameters.fileDescriptor, parameter: "fileDescriptor")

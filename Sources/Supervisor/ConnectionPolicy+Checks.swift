@@ -37,14 +37,6 @@ extension ConnectionPolicy {
     ///
     /// - Throws: the first field that is wrong.
     func validate() throws(PolicyError) {
-        if remote.isOfThisMachine {
-            guard !redials else {
-                throw PolicyError(field: "remote", reason: "a socket of this machine is adopted, and cannot be dialled")
-            }
-            guard heartbeat == nil else {
-                throw PolicyError(field: "keepalive", reason: "a socket of this machine needs none")
-            }
-        }
         try backoff.check()
         try validateTLS()
         try keepalive?.check()

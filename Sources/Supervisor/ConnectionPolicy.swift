@@ -69,7 +69,7 @@ public struct ConnectionPolicy: Hashable, Sendable {
         self.mark = mark
         self.user = user
         backoff = remote.scheme.backoff
-        redials = !remote.isOfThisMachine
+        redials = true
         heartbeat = remote.scheme.heartbeat
     }
 

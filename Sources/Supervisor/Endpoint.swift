@@ -15,9 +15,6 @@ public struct Endpoint: Hashable, Sendable, CustomStringConvertible {
         self.port = port
     }
 
-    /// An end of a socket that is of this machine alone, and has no address of the Internet's.
-    public static let none = Endpoint(address: IPAddress(v6: 0), port: 0)
-
     /// `192.0.2.7:5060`, or with IPv6 `[2001:db8::7]:5060` (RFC 5952, section 6).
     public var description: String {
         address.family == .v4 ? "\(address):\(port)" : "[\(address)]:\(port)"

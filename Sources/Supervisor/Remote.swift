@@ -26,17 +26,12 @@ public struct Remote: Hashable, Sendable, CustomStringConvertible {
         case ws
         /// WebSocket over TLS.
         case wss
-        /// A stream socket of this machine, `unix:/run/chat.sock`: adopted from a client, and never dialled.
-        case unix
-
-        /// Those that can be dialled.
-        static var dialled: [Scheme] { allCases.filter { $0 != .unix } }
 
         /// The port that is meant when none is written; `nil` for the two schemes that have no service of their own.
         /// Figures from the IANA service registry; XMPP with direct TLS has none there, 5223 is what servers use.
         public var defaultPort: UInt16? {
             switch self {
-            case .tcp, .tls, .unix: nil
+            case .tcp, .tls: nil
             case .sip: 5060
             case .sips: 5061
             case .xmpp: 5222
@@ -52,7 +47,7 @@ public struct Remote: Hashable, Sendable, CustomStringConvertible {
         public var needsTLS: Bool {
             switch self {
             case .tls, .sips, .xmpps, .mqtts, .wss: true
-            case .tcp, .sip, .xmpp, .mqtt, .ws, .unix: false
+            case .tcp, .sip, .xmpp, .mqtt, .ws: false
             }
         }
 
@@ -64,7 +59,7 @@ public struct Remote: Hashable, Sendable, CustomStringConvertible {
             case .xmpps: ["xmpp-client"]
             case .mqtts: ["mqtt"]
             case .wss: ["http/1.1"]
-            case .tls, .tcp, .sip, .xmpp, .mqtt, .ws, .unix: []
+            case .tls, .tcp, .sip, .xmpp, .mqtt, .ws: []
             }
         }
 
@@ -75,7 +70,7 @@ public struct Remote: Hashable, Sendable, CustomStringConvertible {
             case .xmpp, .xmpps: Heartbeat(.whitespace)
             case .mqtt, .mqtts: Heartbeat(.mqtt)
             case .ws, .wss: Heartbeat(.websocket)
-            case .tcp, .tls, .unix: nil
+            case .tcp, .tls: nil
             }
         }
 
@@ -83,7 +78,7 @@ public struct Remote: Hashable, Sendable, CustomStringConvertible {
         public var backoff: BackoffPolicy {
             switch self {
             case .sip, .sips: .sip
-            case .tcp, .tls, .xmpp, .xmpps, .mqtt, .mqtts, .ws, .wss, .unix: .general
+            case .tcp, .tls, .xmpp, .xmpps, .mqtt, .mqtts, .ws, .wss: .general
             }
         }
 
@@ -91,7 +86,7 @@ public struct Remote: Hashable, Sendable, CustomStringConvertible {
         var takesResource: Bool {
             switch self {
             case .ws, .wss: true
-            case .tcp, .tls, .sip, .sips, .xmpp, .xmpps, .mqtt, .mqtts, .unix: false
+            case .tcp, .tls, .sip, .sips, .xmpp, .xmpps, .mqtt, .mqtts: false
             }
         }
     }
@@ -105,8 +100,7 @@ public struct Remote: Hashable, Sendable, CustomStringConvertible {
     /// Whether it was written. Who writes a port means that one of this very host; otherwise the domain's SRV records
     /// say which hosts and ports offer the service (RFC 3263, section 4.2; RFC 6120, section 3.2.2).
     let isPortWritten: Bool
-    /// The resource of a WebSocket with its leading slash; empty where none was written. Of a socket of this machine,
-    /// its path.
+    /// The resource of a WebSocket with its leading slash; empty where none was written.
     public let resource: String
 
     /// A remote from parts that were checked.
@@ -130,12 +124,7 @@ public struct Remote: Hashable, Sendable, CustomStringConvertible {
 
     /// The canonical form: the port written unless SRV records give it, IPv6 in brackets. Parsing it gives the same
     /// remote.
-    public var description: String {
-        isOfThisMachine ? "\(scheme.rawValue):\(resource)" : "\(scheme.rawValue)://\(authority)\(resource)"
-    }
-
-    /// Whether it is a socket that never leaves this machine: there is no path to it, and no packet.
-    public var isOfThisMachine: Bool { scheme == .unix }
+    public var description: String { "\(scheme.rawValue)://\(authority)\(resource)" }
 
     /// Host and port alone, as in `[2001:db8::7]:5060`.
     public var authority: String {

@@ -52,7 +52,7 @@ public enum RemoteError: Error, Hashable, Sendable, CustomStringConvertible {
     }
 
     private static var knownSchemes: String {
-        Remote.Scheme.dialled.map(\.rawValue).joined(separator: ", ")
+        Remote.Scheme.allCases.map(\.rawValue).joined(separator: ", ")
     }
 }
 
@@ -67,11 +67,6 @@ extension Remote {
     /// - Throws: what is wrong with it.
     public init(_ text: String) throws(RemoteError) {
         guard text.utf8.count <= Self.mostBytes else { throw .tooLong(text.utf8.count) }
-        if text.hasPrefix("\(Scheme.unix.rawValue):") {
-            let path = String(text.dropFirst(Scheme.unix.rawValue.count + 1))
-            self.init(scheme: .unix, host: .address(Endpoint.none.address), port: Endpoint.none.port, resource: path)
-            return
-        }
         let (scheme, rest) = try Self.splitScheme(text)
         let end = rest.firstIndex { "/?#".contains($0) } ?? rest.endIndex
         let authority = rest[..<end]

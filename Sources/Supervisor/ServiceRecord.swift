@@ -103,7 +103,7 @@ extension Remote.Scheme {
         case .xmpps: "_xmpps-client._tcp"
         case .mqtt: "_mqtt._tcp"
         case .mqtts: "_secure-mqtt._tcp"
-        case .tcp, .tls, .ws, .wss, .unix: nil
+        case .tcp, .tls, .ws, .wss: nil
         }
     }
 
@@ -112,7 +112,7 @@ extension Remote.Scheme {
         switch self {
         case .sip: "SIP+D2T"
         case .sips: "SIPS+D2T"
-        case .tcp, .tls, .xmpp, .xmpps, .mqtt, .mqtts, .ws, .wss, .unix: nil
+        case .tcp, .tls, .xmpp, .xmpps, .mqtt, .mqtts, .ws, .wss: nil
         }
     }
 }

@@ -19,10 +19,8 @@ extension ConnectionStateMachine {
             custody: adoption.custody)
         // The agent's own TLS is on no flow that it has not dialled: the keys would be with whoever did.
         ready.isSealed = policy.remote.scheme.needsTLS
-        if !policy.remote.isOfThisMachine {
-            turn.perform(.observePath(policy.target))
-            turn.perform(.configureSocket(epoch: adoption.epoch, policy.socketOptions))
-        }
+        turn.perform(.observePath(policy.target))
+        turn.perform(.configureSocket(epoch: adoption.epoch, policy.socketOptions))
         state = .ready(ready)
         if let past = adoption.past {
             since = past.since

@@ -29,8 +29,7 @@ extension ConnectionStateMachine {
 
     /// Only a round trip that begins from now on shows that the server is there.
     mutating func verify(because reason: StatusReason, _ turn: inout Turn<some RandomNumberGenerator>) {
-        // Of a socket of this machine the kernel knows both ends, and tells.
-        guard case .ready(let ready) = state, !policy.remote.isOfThisMachine else { return }
+        guard case .ready(let ready) = state else { return }
         turn.perform(.probe(epoch: ready.epoch))
         update(ready.epoch, because: reason, &turn) { $0.verify(at: $1) }
     }

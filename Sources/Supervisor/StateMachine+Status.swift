@@ -16,7 +16,7 @@ extension ConnectionStateMachine {
         case .ready(let ready):
             status.epoch = ready.epoch
             if let way = way(of: ready) { status.path = way }
-            if ready.remote != .none { (status.localAddress, status.remoteAddress) = (ready.local, ready.remote) }
+            (status.localAddress, status.remoteAddress) = (ready.local, ready.remote)
             status.interface = ready.interface
             status.boxedSecurity = ready.security
             status.lastProof = ready.liveness.lastProof

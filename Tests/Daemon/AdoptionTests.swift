@@ -57,7 +57,7 @@ struct AdoptionTests {
     // MARK: - What is refused
 
     nonisolated enum Kind: String, CaseIterable {
-        case file, pipe, epoll, datagram, seqpacket, listening, unconnected, unconnectedHere, listeningHere
+        case file, pipe, epoll, datagram, seqpacket, listening, unconnected, connectedHere, listeningHere
 
         func make() throws -> OwnedDescriptor {
             var ends: [CInt] = [-1, -1]
@@ -82,7 +82,10 @@ struct AdoptionTests {
                 number = ends[0]
             case .listening: return try LoopbackListener().duplicate()
             case .unconnected: number = socket(AF_INET, stream, 0)
-            case .unconnectedHere: number = socket(AF_UNIX, stream, 0)
+            case .connectedHere:
+                guard socketpair(AF_UNIX, stream, 0, &ends) == 0 else { throw SystemError.last("making a pair") }
+                close(ends[1])
+                number = ends[0]
             case .listeningHere:
                 number = socket(AF_UNIX, stream, 0)
                 // Bound to no name, the kernel gives it one (autobind, unix(7)).
@@ -101,9 +104,9 @@ struct AdoptionTests {
         var reason: String {
             switch self {
             case .file, .pipe, .epoll: "it is not a socket"
-            case .datagram, .seqpacket: "it is neither a TCP socket nor a Unix stream socket"
-            case .listening, .listeningHere: "it listens, and is connected to nobody"
-            case .unconnected, .unconnectedHere: "it is not connected"
+            case .datagram, .seqpacket, .connectedHere, .listeningHere: "it is not a TCP socket"
+            case .listening: "it listens, and is connected to nobody"
+            case .unconnected: "it is not connected"
             }
         }
     }
@@ -177,35 +180,6 @@ struct AdoptionTests {
 
     // MARK: - What is taken
 
-    @Test func `a socket of this machine is supervised until one end hangs up`() async throws {
-        let events = try bench.client().monitor()
-        let pair = try Self.pair()
-        let peer = Peer(OwnedDescriptor(pair.1))
-        #expect(try await adopt(OwnedDescriptor(pair.0)).get().reply.name == "brought")
-        func next(_ isWanted: (ConnectionsAPI.Connection) -> Bool) async throws -> ConnectionsAPI.Connection {
-            while true { if let one = try await events.one().connections.first, isWanted(one) { return one } }
-        }
-        let brought = try await next { $0.state == .ready }
-        #expect(brought.remote == "unix:")
-        #expect((brought.session, brought.localAddress, brought.remoteAddress) == (.open, nil, nil))
-        #expect(bench.network.targets.isEmpty, "there is no way to it that could be lost")
-        // Neither a network that goes nor a machine that slept means anything to it.
-        bench.network.path = Path(status: .unsatisfied, reason: .noRoute)
-        bench.registry.resumed()
-        bench.registry.addressesLost([.loopback])
-        let connection = try #require(bench.registry.visible(to: 0).first?.wire)
-        #expect(connection.state == .ready)
-        peer.write("INVITE")
-        let flow = try await client.takes("brought")
-        #expect(flow.read(6) == "INVITE")
-        _ = try await client.ask(ConnectionsAPI.Park.self, .init(name: "brought", epoch: 1))
-        peer.write("BYE")
-        _ = try await next { $0.session == .open && $0.holder == .daemon }
-        peer.hangUp()
-        #expect(try await next { $0.state == .closed }.reason == "closed by the remote")
-        #expect(try await client.takes("brought").read(3) == "BYE")
-    }
-
     @Test func `whoever brought it is woken for what comes, and to log in again`() async throws {
         let listener = try LoopbackListener()
         let events = try bench.client().monitor()
@@ -230,49 +204,16 @@ struct AdoptionTests {
 
     @Test func `what the last flow leaves wakes its client until it is taken`() async throws {
         let events = try bench.client().monitor()
-        let pair = try Self.pair()
-        let peer = Peer(OwnedDescriptor(pair.1))
-        _ = try await adopt(OwnedDescriptor(pair.0)).get()
+        let listener = try LoopbackListener()
+        let socket = try listener.connect()
+        let peer = Peer(try listener.accept())
+        _ = try await adopt(socket).get()
         peer.write("BYE")
         peer.hangUp()
         while try await events.one().connections.first?.state != .closed {}
         #expect(try await client.ask(ConnectionsAPI.List.self, .init()).connections.first?.wake != nil)
         #expect(try await client.takes("brought").read(3) == "BYE")
         while try await events.one().event?.wake?.stage != .acknowledged {}
-    }
-
-    @Test(arguments: [("dialtone-adopted", "unix:@dialtone-adopted"), ("a b%", "unix:@a%20b%25")])
-    func `its remote is the name that it is connected to`(name: String, url: String) async throws {
-        var address = sockaddr_un()
-        address.sun_family = sa_family_t(AF_UNIX)
-        withUnsafeMutableBytes(of: &address.sun_path) { path in
-            path[0] = 0
-            for (index, byte) in name.utf8.enumerated() { path[index + 1] = byte }
-        }
-        let length = socklen_t(MemoryLayout<sa_family_t>.size + 1 + name.utf8.count)
-        let listener = OwnedDescriptor(socket(AF_UNIX, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0))
-        let socket = OwnedDescriptor(socket(AF_UNIX, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0))
-        let (one, other) = (listener.number, socket.number)
-        withUnsafePointer(to: &address) { address in
-            address.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
-                precondition(bind(one, address, length) == 0 && listen(one, 1) == 0)
-                precondition(connect(other, address, length) == 0)
-            }
-        }
-        _ = try await adopt(socket).get()
-        #expect(try await client.ask(ConnectionsAPI.List.self, .init()).connections.first?.remote == url)
-        withExtendedLifetime(listener.number) {}
-    }
-
-    @Test func `it can be dialled neither by its own name nor elsewhere`() async throws {
-        let pair = try Self.pair()
-        let peer = Peer(OwnedDescriptor(pair.1))
-        let elsewhere = try await adopt(OwnedDescriptor(pair.0), remote: "tcp://192.0.2.7:1")
-        #expect(try refusal(ConnectionsAPI.InvalidRemote.self, in: elsewhere).reason.contains("leave the remote out"))
-        let open: ConnectionsAPI.InvalidRemote = try await client.refusal(
-            of: ConnectionsAPI.Open.self, .init(remote: "unix:/run/chat.sock"))
-        #expect(open.reason == "a socket of this machine is adopted, and cannot be dialled")
-        withExtendedLifetime(peer) {}
     }
 
     /// A program that knows IPv6 alone connects to `::ffff:127.0.0.1`.

@@ -56,10 +56,9 @@ struct Extremes {
     init(random: SplitMix64) { self.random = random }
 
     /// A remote with a host and a port, whatever the scheme.
-    static func remote(_ scheme: Remote.Scheme) -> String {
-        scheme == .unix ? "unix:/run/chat.sock" : "\(scheme.rawValue)://192.0.2.7:5060"
-    }
+    static func remote(_ scheme: Remote.Scheme) -> String { "\(scheme.rawValue)://192.0.2.7:5060" }
 
+    private static let end = Endpoint(address: .loopback, port: 1)
     private static let numbers = [
         Int.min, Int.min + 1, -86_400_001, -1, 0, 1, 99, 100, 999, 1000, 1001, 9999, 10_000, 29_999, 30_000, 57_000,
         57_001, 60_000, 90_000, 120_000, 1_800_000, 3_600_000, 3_600_001, 32_767_000, 32_768_000, 86_400_000,
@@ -148,7 +147,7 @@ struct Extremes {
         if policy.redials {
             tell(.opened, &self)
         } else {
-            tell(.adopted(Adoption(local: .none, remote: .none, custody: .new)), &self)
+            tell(.adopted(Adoption(local: Self.end, remote: Self.end, custody: .new)), &self)
             epoch = 1
         }
         for _ in 0..<40 {
@@ -166,7 +165,7 @@ struct Extremes {
     private mutating func happening(to epoch: UInt64) -> ConnectionInput {
         switch random.below(14) {
         case 0, 1: .pathChanged(Path(status: random.chance(80) ? .satisfied : .unsatisfied))
-        case 2, 3: .dialSucceeded(epoch: epoch, local: .none, remote: .none)
+        case 2, 3: .dialSucceeded(epoch: epoch, local: Self.end, remote: Self.end)
         case 4: .dialFailed(epoch: epoch, .refused)
         case 5: .probeSent(epoch: epoch)
         case 6: .answered(epoch: epoch, count: number())

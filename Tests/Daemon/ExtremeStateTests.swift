@@ -155,7 +155,7 @@ private enum Record {
     static func goOn(with kept: KeptConnection, _ random: inout SplitMix64) {
         _ = LeftOpening(given: kept.opening)
         let now = Duration.seconds(1000)
-        let policy = ConnectionPolicy(remote: .unixOrOffice(random.chance(20)))
+        let policy = ConnectionPolicy(remote: .office)
         var machine = ConnectionStateMachine(policy: policy, now: now)
         if let standing = kept.flows.standing {
             _ = machine.process(.adopted(standing.adoption), now: now, using: &random)
@@ -179,11 +179,11 @@ private enum Record {
 }
 
 extension Remote {
-    fileprivate static func unixOrOffice(_ isOfThisMachine: Bool) -> Remote {
+    fileprivate static var office: Remote {
         do {
-            return try Remote(isOfThisMachine ? "unix:/run/chat.sock" : "mqtt://192.0.2.7:1883")
+            return try Remote("mqtt://192.0.2.7:1883")
         } catch {
-            preconditionFailure("both are remotes: \(error)")
+            preconditionFailure("it is a remote: \(error)")
         }
     }
 }

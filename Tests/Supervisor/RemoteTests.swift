@@ -93,21 +93,9 @@ import Testing
 
 @Suite struct PolicyValidationTests {
     @Test func theDefaultsAreValid() throws {
-        for scheme in Remote.Scheme.dialled {
+        for scheme in Remote.Scheme.allCases {
             try ConnectionPolicy(remote: Remote("\(scheme.rawValue)://host:1")).validate()
         }
-    }
-
-    @Test func aSocketOfThisMachineIsNotDialled() throws {
-        let remote = try Remote("unix:/run/chat.sock")
-        #expect((remote.description, remote.isOfThisMachine) == ("unix:/run/chat.sock", true))
-        var policy = ConnectionPolicy(remote: remote)
-        try policy.validate()
-        policy.redials = true
-        #expect(throws: PolicyError.self) { try policy.validate() }
-        policy.redials = false
-        policy.heartbeat = Heartbeat(.crlf)
-        #expect(throws: PolicyError.self) { try policy.validate() }
     }
 
     @Test func whatTLSCannotBeToldIsNamed() throws {
