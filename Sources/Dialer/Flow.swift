@@ -42,8 +42,7 @@ final class Flow {
     private var descriptor: OwnedDescriptor?
     private(set) var registration: Poller.Registration?
     /// What came of a flow with TLS that waits for its turn, and whether it does.
-    var heard: Poller.Readiness = []
-    var isInLine = false
+    var (heard, isInLine): (Poller.Readiness, Bool) = ([], false)
     private var isConnected = false
     /// The socket's own end, once it is connected.
     private var local: Endpoint?

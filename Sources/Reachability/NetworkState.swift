@@ -182,8 +182,10 @@ package final class NetworkState {
             guard let self, observation.path == nil, var path = watched.path, !isAwaited(path, of: watched) else {
                 return
             }
-            // Somebody else's, who was not allowed to ask for the name.
-            if watched.name != nil, watched.inquiry == nil, unresolvedPath(for: watched) == nil { return }
+            // Somebody else's, who was not allowed to ask for the name. Without a kernel to ask no name is looked up.
+            if kernel != nil, watched.name != nil, watched.inquiry == nil, unresolvedPath(for: watched) == nil {
+                return
+            }
             // What happened since the verdict did not concern it: it is that of the present network.
             if let kernel { path.generation = kernel.snapshot.generation }
             observation.deliver(path)

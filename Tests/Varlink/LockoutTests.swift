@@ -110,7 +110,9 @@ import Testing
             #expect(lingering[0].pass(over: theirs, outOfBand: true) == 1)
             client.send(ping("x"))
         }
-        try await onQueue { try test.server.serve(OwnedDescriptor(ours)) }
+        // A user of its own: what others have had must not wait for it to be closed.
+        let peer = VarlinkPeer(uid: 71_000, gid: 71_000, pid: getpid())
+        try await onQueue { try test.server.serve(OwnedDescriptor(ours), for: peer) }
         let answer = await client.receive()
         switch place {
         case .inASocketThatNobodyAskedFor: #expect(answer == pong("x"))
@@ -121,6 +123,7 @@ import Testing
         let other = try await elsewhere.client()
         other.send(ping("here"))
         #expect(await other.receive() == pong("here"))
+        withExtendedLifetime(lingering) {}
     }
 }
 
