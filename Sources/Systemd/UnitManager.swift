@@ -24,10 +24,6 @@ public final class UnitManager {
     /// Requests at a time; each is a wake of one connection's client.
     private static let mostRequests = 1024
 
-    private static let service = "org.freedesktop.systemd1"
-    private static let root = "/org/freedesktop/systemd1"
-    private static let manager = "org.freedesktop.systemd1.Manager"
-
     private enum Request {
         case start
         case thaw
@@ -39,10 +35,7 @@ public final class UnitManager {
         let unit: String
         var completion: (@AgentQueue (Outcome) -> Void)?
         var timer: Timers.Timer?
-        /// The job that the manager made of it.
-        var job: String?
-        /// How jobs of the unit ended before the manager had named the one that is waited for.
-        var endedJobs: [String: String] = [:]
+        var job = ManagerJob()
 
         init(_ request: Request, _ unit: String, _ completion: @escaping @AgentQueue (Outcome) -> Void) {
             self.request = request
@@ -51,16 +44,15 @@ public final class UnitManager {
         }
     }
 
-    private let address: String
-    private var bus: SystemBus?
-    private var isConnected = false
+    private let bus: ManagerBus
     private var pending: [Pending] = []
 
     /// The manager behind a bus.
     ///
     /// - Parameter address: where the bus is, in D-Bus's form; `nil` for the system's.
     public init(address: String? = nil) {
-        self.address = address ?? SystemBus.address
+        bus = ManagerBus(address: address)
+        bus.client = self
     }
 
     /// Where the bus of the user's session is, on which the user's own manager is: `$DBUS_SESSION_BUS_ADDRESS`, else
@@ -92,29 +84,8 @@ public final class UnitManager {
         request.timer = Timers.shared.schedule(after: Self.limit) { [weak self] in
             self?.finish(request, .failure(Failure(text: "the service manager took too long")))
         }
-        if bus == nil { connect() }
-        if isConnected { send(request) }
-    }
-
-    private func connect() {
-        bus = SystemBus(address: address) { [weak self] in
-            guard let self else { return }
-            isConnected = true
-            follow()
-            // Without this the manager tells nobody of jobs.
-            bus?.call(Self.service, Self.root, Self.manager, "Subscribe") { _ in }
-            for request in pending { send(request) }
-        } lost: { [weak self] in
-            self?.lost("the bus is gone")
-        } unreachable: { [weak self] in
-            self?.lost("there is no bus: \($0)")
-        }
-    }
-
-    private func lost(_ reason: String) {
-        isConnected = false
-        // What was asked may have been done, or not: who asked decides anew.
-        for request in pending { finish(request, .failure(Failure(text: reason))) }
+        bus.connect()
+        if bus.isConnected { send(request) }
     }
 
     private func send(_ request: Pending) {
@@ -124,8 +95,7 @@ public final class UnitManager {
                 guard let job = message.string() else {
                     return manager.finish(request, .failure(Failure(text: "the service manager named no job")))
                 }
-                request.job = job
-                if let result = request.endedJobs[job] { manager.finish(request, Self.outcome(result)) }
+                if let result = request.job.isNamed(job) { manager.finish(request, Self.outcome(result)) }
             }
         case .thaw:
             call("ThawUnit", [request.unit], request) { manager, _ in manager.finish(request, .success(())) }
@@ -136,31 +106,10 @@ public final class UnitManager {
         _ method: String, _ arguments: [String], _ request: Pending,
         _ body: @escaping @AgentQueue (UnitManager, BusMessage) -> Void
     ) {
-        bus?.call(Self.service, Self.root, Self.manager, method, arguments) { [weak self] message in
+        bus.call(method, arguments) { [weak self] message in
             guard let self else { return }
             if let text = message.errorText { return finish(request, .failure(Failure(text: text))) }
             body(self, message)
-        }
-    }
-
-    private func follow() {
-        bus?.subscribe(
-            "type='signal',sender='\(Self.service)',path='\(Self.root)',interface='\(Self.manager)',member='JobRemoved'"
-        ) { [weak self] message in
-            guard message.uint32() != nil, let job = message.string(), let unit = message.string(),
-                let result = message.string()
-            else { return }
-            self?.jobEnded(job, of: unit, result)
-        }
-    }
-
-    private func jobEnded(_ job: String, of unit: String, _ result: String) {
-        for request in pending where request.unit == unit && request.request == .start {
-            if request.job == job {
-                finish(request, Self.outcome(result))
-            } else if request.job == nil {
-                request.endedJobs[job] = result
-            }
         }
     }
 
@@ -180,14 +129,24 @@ public final class UnitManager {
         pending.removeAll { $0 === request }
         AgentQueue.async { [weak self] in
             completion(outcome)
-            self?.disconnect()
+            self?.bus.release()
         }
     }
+}
 
-    /// Lets go of the bus when nothing is wanted of it any more. Not from within a message of its own.
-    private func disconnect() {
-        guard pending.isEmpty else { return }
-        isConnected = false
-        bus = nil
+extension UnitManager: ManagerClient {
+    var isWaiting: Bool { !pending.isEmpty }
+
+    func busConnected() { for request in pending { send(request) } }
+
+    func busLost(_ reason: String) {
+        // What was asked may have been done, or not: who asked decides anew.
+        for request in pending { finish(request, .failure(Failure(text: reason))) }
+    }
+
+    func jobEnded(_ job: String, of unit: String, _ result: String) {
+        for request in pending where request.unit == unit && request.request == .start {
+            if let result = request.job.ended(job, result) { finish(request, Self.outcome(result)) }
+        }
     }
 }

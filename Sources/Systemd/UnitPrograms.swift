@@ -18,10 +18,6 @@ public final class UnitPrograms {
         public var isOver: Bool
     }
 
-    private static let service = "org.freedesktop.systemd1"
-    private static let root = "/org/freedesktop/systemd1"
-    private static let manager = "org.freedesktop.systemd1.Manager"
-    private static let properties = "org.freedesktop.DBus.Properties"
     /// How long the manager may take over its part, beyond what the program may.
     private static let patience = Duration.seconds(20)
 
@@ -31,8 +27,7 @@ public final class UnitPrograms {
         let socket: OwnedDescriptor?
         var began: (@AgentQueue (Result<Start, UnitManager.Failure>) -> Void)?
         var ended: (@AgentQueue (UnitProgram.End) -> Void)?
-        var job: String?
-        var endedJobs: [String: String] = [:]
+        var job = ManagerJob()
         var follows: SystemBus.Subscription?
         var timer: Timers.Timer?
 
@@ -76,13 +71,14 @@ public final class UnitPrograms {
         }
     }
 
-    private let address: String
-    private var bus: SystemBus?
-    private var isConnected = false
+    private let bus: ManagerBus
     private var running: [Running] = []
 
     /// - Parameter address: where the bus is, in D-Bus's form; `nil` for the system's.
-    public init(address: String? = nil) { self.address = address ?? SystemBus.address }
+    public init(address: String? = nil) {
+        bus = ManagerBus(address: address)
+        bus.client = self
+    }
 
     /// Runs a program.
     ///
@@ -109,69 +105,25 @@ public final class UnitPrograms {
         new.timer = Timers.shared.schedule(after: program.startLimit + Self.patience) { [weak self] in
             self?.fail(new, "the service manager took too long")
         }
-        if bus == nil { connect() }
-        if isConnected { send(new) }
-    }
-
-    private func connect() {
-        bus = SystemBus(address: address) { [weak self] in
-            guard let self else { return }
-            isConnected = true
-            follow()
-            bus?.call(Self.service, Self.root, Self.manager, "Subscribe") { _ in }
-            for program in running { send(program) }
-        } lost: { [weak self] in
-            self?.lost("the bus is gone")
-        } unreachable: { [weak self] in
-            self?.lost("there is no bus: \($0)")
-        }
-    }
-
-    private func lost(_ reason: String) {
-        isConnected = false
-        for program in running {
-            fail(program, reason)
-            end(program, .unseen)
-        }
-        // Not from within its own call.
-        AgentQueue.async { [weak self] in
-            guard let self, !isConnected else { return }
-            bus = nil
-            if !running.isEmpty { connect() }
-        }
+        bus.connect()
+        if bus.isConnected { send(new) }
     }
 
     private func send(_ program: Running) {
-        bus?.call(Self.service, Self.root, Self.manager, "StartTransientUnit", filling: program.write) {
-            [weak self] message in
+        bus.call("StartTransientUnit", filling: program.write) { [weak self] message in
             guard let self else { return }
             if let text = message.errorText { return fail(program, text) }
             guard let job = message.string() else { return fail(program, "the service manager named no job") }
-            program.job = job
-            if let result = program.endedJobs[job] { jobEnded(of: program, result) }
-        }
-    }
-
-    private func follow() {
-        bus?.subscribe(
-            "type='signal',sender='\(Self.service)',path='\(Self.root)',interface='\(Self.manager)',member='JobRemoved'"
-        ) { [weak self] message in
-            guard let self, message.uint32() != nil, let job = message.string(), let unit = message.string(),
-                let result = message.string(), let program = running.first(where: { $0.unit == unit })
-            else { return }
-            if program.job == job { jobEnded(of: program, result) } else { program.endedJobs[job] = result }
+            if let result = program.job.isNamed(job) { jobEnded(of: program, result) }
         }
     }
 
     private func jobEnded(of program: Running, _ result: String) {
         guard program.began != nil else { return }
         // Before it is looked at, so that no change is missed in between.
-        program.follows = bus?.follow(
-            """
-            type='signal',sender='\(Self.service)',path='\(Self.path(of: program.unit))',\
-            interface='\(Self.properties)',member='PropertiesChanged'
-            """
-        ) { [weak self] _ in self?.look(at: program) }
+        program.follows = bus.followProperties(at: Self.path(of: program.unit)) { [weak self] _ in
+            self?.look(at: program)
+        }
         look(at: program) { [weak self] state in
             if result == "done" { self?.begin(program, state) } else { self?.fail(program, Self.text(result, state)) }
         }
@@ -205,9 +157,7 @@ public final class UnitPrograms {
 
     private func look(at program: Running, _ completion: @escaping @AgentQueue (State) -> Void) {
         let types = ["MainPID": "u", "ExecMainPID": "u", "ExecMainCode": "i", "ExecMainStatus": "i"]
-        bus?.call(
-            Self.service, Self.path(of: program.unit), Self.properties, "GetAll", ["org.freedesktop.systemd1.Service"]
-        ) { message in
+        bus.properties(of: "org.freedesktop.systemd1.Service", at: Self.path(of: program.unit)) { message in
             var state = State()
             message.forEachProperty(types) { name in
                 switch name {
@@ -223,7 +173,7 @@ public final class UnitPrograms {
 
     private static func path(of unit: String) -> String {
         var path: UnsafeMutablePointer<CChar>?
-        guard sd_bus_path_encode("\(root)/unit", unit, &path) >= 0, let path else { return root }
+        guard sd_bus_path_encode("\(ManagerBus.root)/unit", unit, &path) >= 0, let path else { return ManagerBus.root }
         defer { free(path) }
         return String(cString: path)
     }
@@ -232,7 +182,7 @@ public final class UnitPrograms {
         guard let began = program.began.take() else { return }
         program.ended = nil
         // One that begins too late is not to run beside the next.
-        bus?.call(Self.service, Self.root, Self.manager, "StopUnit", [program.unit, "replace"]) { _ in }
+        bus.call("StopUnit", [program.unit, "replace"]) { _ in }
         letGo(program)
         AgentQueue.async { began(.failure(.init(text: reason))) }
     }
@@ -247,12 +197,28 @@ public final class UnitPrograms {
         program.timer?.cancel()
         program.follows = nil
         running.removeAll { $0 === program }
-        bus?.call(Self.service, Self.root, Self.manager, "UnrefUnit", [program.unit]) { _ in }
+        bus.call("UnrefUnit", [program.unit]) { _ in }
         // Not from within a message of its own; and what was just said is to be sent.
-        _ = Timers.shared.schedule(after: .seconds(1)) { [weak self] in
-            guard let self, running.isEmpty else { return }
-            isConnected = false
-            bus = nil
+        _ = Timers.shared.schedule(after: .seconds(1)) { [weak self] in self?.bus.release() }
+    }
+}
+
+extension UnitPrograms: ManagerClient {
+    var isWaiting: Bool { !running.isEmpty }
+
+    func busConnected() { for program in running { send(program) } }
+
+    func busLost(_ reason: String) {
+        for program in running {
+            fail(program, reason)
+            end(program, .unseen)
         }
+    }
+
+    func jobEnded(_ job: String, of unit: String, _ result: String) {
+        guard let program = running.first(where: { $0.unit == unit }),
+            let result = program.job.ended(job, result)
+        else { return }
+        jobEnded(of: program, result)
     }
 }
