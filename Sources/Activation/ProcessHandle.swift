@@ -27,8 +27,8 @@ public final class ProcessHandle {
             try retryingInterrupts("watching process \(number)") { activation_open_process(number) })
     }
 
-    /// The process at the other end of a Unix socket, with the socket as the kernel's word for that: whoever gets it
-    /// (``duplicateDescriptor()``) can ask the kernel by itself.
+    /// The process at the other end of a Unix socket, with the socket as the kernel's word for that: a process that
+    /// gets it (``duplicateDescriptor()``) can ask the kernel itself.
     ///
     /// - Throws: `ESRCH` where the process has been reaped.
     public init(connectedBy connection: consuming OwnedDescriptor) throws(SystemError) {

@@ -218,7 +218,7 @@ static void crashed(int number, siginfo_t *info, void *context) {
         box->place = (uint32_t)place;
         box->signal = (uint32_t)number;
     }
-    // Again, for whoever was to hear of it before: it is delivered with the return from here. Swift's runtime takes one
+    // Again, for the handler that was set before: it is delivered with the return from here. Swift's runtime takes one
     // that somebody sent for a fault that comes back, and would go on: of that the process just ends.
     int is_own = info->si_code > 0 || info->si_code == SI_TKILL;
     static const struct sigaction standard = {.sa_handler = SIG_DFL};

@@ -47,8 +47,8 @@ extension OwnedDescriptor {
         }
     }
 
-    /// Ends the connection, whoever has another descriptor of it, and closes this one: at once where its peer sent
-    /// nothing that was not read.
+    /// Ends the connection, even if another process has a descriptor of it, and closes this one: at once where its
+    /// peer sent nothing that was not read.
     public consuming func endConnection() {
         // From here on nothing is added.
         shutdown(number, CInt(SHUT_RDWR))

@@ -5,7 +5,7 @@ internal import Glibc
 
 /// A file descriptor that is closed exactly once: when its owner lets go of it, or earlier by ``close()``.
 ///
-/// The last `close(2)` of a file can be made to wait by whoever else has or had it: by a socket with `SO_LINGER` and
+/// A user who has or had a file can make its last `close(2)` wait: by a socket with `SO_LINGER` and
 /// bytes that its peer does not take, by a file of a file system in user space, by either of them in the queue of a
 /// Unix socket. So a descriptor of a file that a user has, had, or sent something into is made
 /// ``init(_:sharedWith:)``, and whatever becomes of it, it is that user's thread that closes it (``ClosingThreads``).

@@ -157,7 +157,7 @@ public final class VarlinkExchange<M: VarlinkMethod> {
 
     /// A descriptor of the connection, as the kernel's word on who is at its other end (`SO_PEERPIDFD`, `SO_PEERCRED`),
     /// for somebody else to ask. It is not to be read or written. The client is hung up on as ever when the connection
-    /// ends; where this process dies, that is left to whoever has the descriptor then.
+    /// ends; where this process dies, the process that has the descriptor then does that.
     public func duplicateConnection() throws(SystemError) -> OwnedDescriptor { try progress.duplicateConnection() }
 
     /// Answers, with descriptors that the reply names by their place. Only the first answer counts; the descriptors of

@@ -35,8 +35,8 @@ struct CrashLedger: Hashable {
         var count = 1
         if let index = entries.firstIndex(where: { Subject($0.work) == subject }) {
             let before = entries.remove(at: index)
-            // Without a signal it was killed: by whoever wanted that, or for want of memory. That the same message was
-            // being answered each time is no accident.
+            // Without a noted signal it was killed from outside: by an administrator, or by the kernel for its memory.
+            // That the same message was being answered each time is no accident.
             let isAgain = crash.signal != nil || crash.digest != 0 && crash.digest == before.digest
             if isAgain { count += before.count }
         }

@@ -86,7 +86,7 @@ struct MemoryGroup {
     ///   - mounts: those of /proc/self/mountinfo.
     static func all(names: String, mounts: String) -> [MemoryGroup] {
         names.split(separator: "\n").flatMap { name in
-            // A mount that lies under another one is in the list, and its files are not to be had.
+            // The list also names mounts that lie under another one, whose files cannot be opened.
             directories(name: name, mounts: mounts).lazy.map { $0.compactMap { MemoryGroup($0) } }
                 .first { !$0.isEmpty } ?? []
         }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// The users that are no people: the ranges of numbers that `/etc/subuid` gives to users for their containers
-/// (subuid(5)). Whoever has a range can be each user in it (newuidmap(1)), which on a stock Debian is 65,536, so they
-/// count as one.
+/// (subuid(5)). The owner of a range can become each user in it (newuidmap(1)), 65,536 on a stock Debian, so they count
+/// as one.
 struct SubordinateUsers: Sendable {
     private var ranges: [(users: Range<UInt32>, of: String)] = []
 

@@ -69,7 +69,8 @@ public struct NetworkBudget: Sendable {
     /// One server, and the users who dialled it lately.
     ///
     /// A user's dial takes as many tokens as there are such users: each of three gets a third of the burst, and of what
-    /// comes back. Nobody waits for what others took, and whoever has not dialled this server lately dials it at once.
+    /// comes back. Nobody waits for what others took, and a user who has not dialled this server lately dials it at
+    /// once.
     private struct Server {
         /// When each user's tokens are all back.
         private var fullAt: [UInt32: Duration] = [:]
