@@ -365,4 +365,30 @@ import Testing
         policy.opening = Opening(opening(200).steps + [Self.right])
         #expect(throws: Never.self) { try policy.validate() }
     }
+
+    // MARK: - Delimiters
+
+    /// The one who says where the answer ends may be the one who sends it, too, a byte at a time.
+    @Test(.timeLimit(.minutes(1)))
+    func `an end that nearly comes everywhere takes no longer than another`() {
+        let end = [UInt8](repeating: 0x61, count: 8191) + [0x62]
+        var line = Line(Opening([.init(answer: ExpectedAnswer(.delimiter(end), content: end))]))
+        for _ in 0..<15 { #expect(line.receive([UInt8](repeating: 0x61, count: 1024)) == .wait) }
+        #expect(line.receive([0x62]) == .done)
+        #expect(line.unread == [])
+    }
+
+    @Test func `an answer ends with the first of what ends it`() {
+        func texts(_ length: Int) -> [[UInt8]] {
+            (0..<1 << length).map { number in (0..<length).map { UInt8(number >> $0 & 1) } }
+        }
+        for end in (1...4).flatMap(texts) {
+            let answer = ExpectedAnswer(.delimiter(end))
+            for input in texts(8) {
+                let first = (0...8 - end.count).first { input[$0...].starts(with: end) }
+                let expected = first.map { ExpectedAnswer.Match.whole(length: $0 + end.count) } ?? .beginning
+                #expect(answer.match(input[...]) == expected)
+            }
+        }
+    }
 }

@@ -144,16 +144,40 @@ extension ExpectedAnswer: CustomStringConvertible, CustomDebugStringConvertible,
 }
 
 extension ArraySlice<UInt8> {
-    /// The index behind the first occurrence of `part`, which is not empty.
+    /// The index behind the first occurrence of `part`, which is not empty. No byte is looked at again for each place
+    /// where it may begin (Knuth, Morris and Pratt): what is looked for may be of somebody who wants it to take long,
+    /// and is looked for whenever another byte has come.
     fileprivate func firstEnd(of part: [UInt8]) -> Index? {
-        guard let first = part.first, count >= part.count else { return nil }
-        var start = startIndex
-        while let found = self[start...].firstIndex(of: first), endIndex - found >= part.count {
-            if self[found..<found + part.count].elementsEqual(part) { return found + part.count }
-            start = found + 1
+        guard !part.isEmpty, count >= part.count else { return nil }
+        let borders = part.borders
+        var (index, found) = (startIndex, 0)
+        while index < endIndex {
+            if found == 0 {
+                guard let next = self[index...].firstIndex(of: part[0]) else { return nil }
+                (index, found) = (next + 1, 1)
+            } else if part[found] == self[index] {
+                (index, found) = (index + 1, found + 1)
+            } else {
+                found = borders[found - 1]
+            }
+            if found == part.count { return index }
         }
         return nil
     }
 
     fileprivate func holds(_ part: [UInt8]) -> Bool { part.isEmpty || firstEnd(of: part) != nil }
+}
+
+extension [UInt8] {
+    /// Of each of its beginnings, how many of the first bytes are the last ones, too, without being all of them.
+    fileprivate var borders: [Int] {
+        var borders = [Int](repeating: 0, count: count)
+        var length = 0
+        for index in indices.dropFirst() {
+            while length > 0, self[index] != self[length] { length = borders[length - 1] }
+            if self[index] == self[length] { length += 1 }
+            borders[index] = length
+        }
+        return borders
+    }
 }
