@@ -60,12 +60,11 @@ struct MemoryGroup {
     private let use: MemoryFile
     private let details: MemoryFile
 
-    /// What counts as used and is the kernel's to take back: pages of files, and what it remembers of them. Version 1
-    /// writes those of the groups below apart.
-    private nonisolated static let reclaimable: Set<Substring> = [
-        "inactive_file", "active_file", "slab_reclaimable",
-    ]
-    private nonisolated static let reclaimableInTree: Set<Substring> = ["total_inactive_file", "total_active_file"]
+    /// What counts as used and is the kernel's to take back: pages of files, and what it remembers of them.
+    private nonisolated static let reclaimable = ["inactive_file", "active_file", "slab_reclaimable"]
+    /// Of these, what a process would read again at once: its program, as far as it ran lately. A group that has no room
+    /// for it spends its time on reading, minutes for one call.
+    private nonisolated static let mapped = ["file_mapped", "mapped_file"]
 
     /// The group of a directory; `nil` where it counts nothing, as the topmost one of version 2.
     init?(_ directory: String) {
@@ -125,12 +124,15 @@ struct MemoryGroup {
         return set.map { MemoryUse(name: "\(directory)/\($0)", limit: $1, used: taken) }
     }
 
-    /// How many bytes of a group's use the kernel could take back, by its memory.stat.
+    /// How many bytes of a group's use the kernel could take back and nobody would miss, by its memory.stat. Version 1
+    /// writes apart what the groups below have in it ("total_…").
     nonisolated static func reclaimable(in details: String) -> UInt64 {
         let lines = details.split(separator: "\n").map { $0.split(separator: " ") }.filter { $0.count == 2 }
-        let isTree = lines.contains { $0[0] == "total_inactive_file" }
-        let wanted = isTree ? reclaimableInTree : reclaimable
-        return lines.filter { wanted.contains($0[0]) }.reduce(0) { $0 &+ (UInt64($1[1]) ?? 0) }
+        let figures = Dictionary(lines.map { ($0[0], UInt64($0[1]) ?? 0) }) { first, _ in first }
+        let prefix = figures["total_inactive_file"] == nil ? "" : "total_"
+        func sum(_ names: [String]) -> UInt64 { names.reduce(0) { $0 &+ (figures["\(prefix)\($1)"] ?? 0) } }
+        let all = sum(reclaimable)
+        return all - min(all, sum(mapped))
     }
 }
 
