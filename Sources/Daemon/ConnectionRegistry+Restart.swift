@@ -3,7 +3,6 @@
 internal import Dialer
 internal import DialtoneAPI
 internal import FoundationEssentials
-internal import OrderedCollections
 internal import Supervisor
 
 // From one process of the agent to the next.

@@ -4,7 +4,6 @@ internal import Activation
 internal import Dialer
 internal import DialtoneAPI
 internal import NetworkPath
-internal import OrderedCollections
 internal import Platform
 internal import Supervisor
 
@@ -113,9 +112,9 @@ final class ConnectionRegistry {
     /// Called after each event was written down, in this order.
     private var observers: [@AgentQueue (RecordedEvent) -> Void] = []
 
-    private var connections: OrderedDictionary<ConnectionKey, RegisteredConnection> = [:]
+    private var connections = OrderedTable<ConnectionKey, RegisteredConnection>()
     /// The same by owner: what one user asks for must not cost by what all users have.
-    private var connectionsByOwner: [UInt32: OrderedDictionary<String, RegisteredConnection>] = [:]
+    private var connectionsByOwner: [UInt32: OrderedTable<String, RegisteredConnection>] = [:]
     private let presence = PresenceReview()
     private var quota: Quota
     let context: DialerContext
@@ -140,7 +139,7 @@ final class ConnectionRegistry {
         self.continuity = continuity
         quota = Quota(limit: connectionsPerUser)
         let state = continuity?.takeInherited() ?? AgentState()
-        inherited = Array(state.connections.values)
+        inherited = state.connections.values
         // Where nothing is known, above every number of a daemon that ran before on this boot; see docs/decisions/0005.
         // The clock of this boot, which has no negative times and no million years.
         let latest = state.latest > 0 ? state.latest : UInt64(BootClock.now() / .microseconds(1))
@@ -162,12 +161,10 @@ final class ConnectionRegistry {
 
     /// The connections that `user` may see, in the order in which they were opened.
     func visible(to user: UInt32) -> [RegisteredConnection] {
-        user == 0 ? Array(connections.values) : Array(owned(by: user))
+        user == 0 ? connections.values : owned(by: user)
     }
 
-    private func owned(by user: UInt32) -> OrderedDictionary<String, RegisteredConnection>.Values {
-        (connectionsByOwner[user] ?? [:]).values
-    }
+    private func owned(by user: UInt32) -> [RegisteredConnection] { connectionsByOwner[user]?.values ?? [] }
 
     /// How many connections there are.
     var count: Int { connections.count }
@@ -229,7 +226,7 @@ final class ConnectionRegistry {
             AgentQueue.async { self?.forgetIfOver(connection) }
         }
         connections[connection.key] = connection
-        connectionsByOwner[owner, default: [:]][name] = connection
+        connectionsByOwner[owner, default: OrderedTable()][name] = connection
         journal.connectionCame(of: owner)
         return connection
     }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Dialer
-internal import OrderedCollections
 
 /// What the agent knows and the next run of it needs: the connections and the newest events. It is told by records,
 /// each of which holds entries that belong together.
@@ -31,7 +30,7 @@ struct AgentState {
     }
 
     /// The connections, in the order in which they were opened.
-    private(set) var connections: OrderedDictionary<ConnectionKey, KeptConnection> = [:]
+    private(set) var connections = OrderedTable<ConnectionKey, KeptConnection>()
     /// The newest events, numbered without a hole but for those that ``losses`` explain.
     private(set) var events: [NumberedEvent] = []
     /// What is not kept of the events; `nil` where an earlier version kept all of the newest.
@@ -134,7 +133,7 @@ struct AgentState {
         case Field.removed: connections[try ConnectionKey(value.fields())] = nil
         case Field.removedName:
             let name = try value.text()
-            connections.removeAll { $0.key.name == name }
+            for key in connections.keys where key.name == name { connections[key] = nil }
         case Field.started: unsettledStarts += 1
         case Field.settled: unsettledStarts = 0
         case Field.latest: latest = max(latest, try value.count())
