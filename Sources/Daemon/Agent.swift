@@ -79,6 +79,7 @@ final class Agent {
         var limits = VarlinkServer.Limits()
         // A user's own daemon is for that user.
         limits.privileged = [0, geteuid()]
+        if let least = MemoryLimits().least { limits.fit(into: least) }
         server = VarlinkServer(service, limits: limits)
         server.account = { [boundary] in boundary.subordinates.account(of: $0) }
         server.admission = { peer throws(VarlinkFailure) in try memory.admitOrFail(.client, for: peer.account) }

@@ -22,6 +22,10 @@ public final class VarlinkServer {
         /// How many connections are kept for the users in ``privileged``, beside the others': those who mend things
         /// must get in when all else is taken.
         public var privilegedConnections = 1024
+        /// The most connects of one user in a second: all of a user's clients at once, twice. What is beyond is hung up
+        /// on before anything is made for it, so that one who connects in a loop fills the kernel's queue, in which
+        /// everybody waits, more slowly than it is emptied.
+        public var connectsPerSecond = 2048
         /// Who has no share but ``privilegedConnections``: root, who could take everything anyway, unless told
         /// otherwise.
         public var privileged: Set<UInt32> = [0]
@@ -45,12 +49,23 @@ public final class VarlinkServer {
 
         /// The defaults.
         public init() {}
+
+        /// Lowers what all clients may take for a process that may have no more than so many bytes of memory, the
+        /// kernel's for its sockets included: half of it for answers that nobody reads, which lie in the kernel
+        /// (``sendBufferBytes``, doubled), and a quarter for what is held of calls and answers.
+        public mutating func fit(into memory: UInt64) {
+            let memory = Int(clamping: memory)
+            connections = max(min(connections, memory / 2 / (2 * sendBufferBytes)), 16)
+            connectionsPerUser = min(connectionsPerUser, connections)
+            heldBytes = max(min(heldBytes, memory / 4), messageBytes)
+            heldBytesPerUser = min(heldBytesPerUser, heldBytes)
+        }
     }
 
     /// Something that a client or the kernel did and that an operator may want to know of.
     public enum Incident: Hashable, Sendable {
         /// A client was turned away: its user has ``Limits/connectionsPerUser`` already, or all are taken and nobody
-        /// has more; or one was ended for the client of a user who has fewer.
+        /// has more; or it came as one of too many in a second; or one was ended for the client of a user who has fewer.
         case tooManyConnectionsOfUser(VarlinkPeer)
         /// Descriptors came that no method asked for, and were closed. Told once for a connection.
         case unaskedDescriptors(VarlinkPeer)
@@ -88,6 +103,7 @@ public final class VarlinkServer {
     private var connections: [UInt64: ServerConnection] = [:]
     /// The key in `connections` of the one that was accepted last.
     private var newest: UInt64 = 0
+    private var pace: ConnectPace
     private var slots: SharePool
     private var privilegedSlots = 0
     private var bytes: SharePool
@@ -104,6 +120,7 @@ public final class VarlinkServer {
     public init(_ service: VarlinkService, limits: Limits = Limits()) {
         self.service = service
         self.limits = limits
+        pace = ConnectPace(limit: limits.connectsPerSecond)
         slots = SharePool(total: limits.connections, perUser: limits.connectionsPerUser)
         bytes = SharePool(total: limits.heldBytes, perUser: limits.heldBytesPerUser)
     }
@@ -149,14 +166,15 @@ public final class VarlinkServer {
         var peer = peer
         if let account { peer.account = account(peer.uid) }
         let user = peer.account
-        var descriptors =
-            descriptors[user]
-            ?? Descriptors(allowance: DescriptorAllowance(limit: limits.waitingDescriptorsPerUser, of: user))
         let socket = socket.shared(with: user)
-        guard makeSlot(for: user) else {
+        let isInPace = limits.privileged.contains(user) || pace.admits(user, now: BootClock.now())
+        guard isInPace, makeSlot(for: user) else {
             report(.tooManyConnectionsOfUser(peer), of: user)
             return socket.endConnection()
         }
+        var descriptors =
+            descriptors[user]
+            ?? Descriptors(allowance: DescriptorAllowance(limit: limits.waitingDescriptorsPerUser, of: user))
         socket.readUrgentInTurn()
         newest += 1
         let key = newest

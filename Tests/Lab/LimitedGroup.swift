@@ -40,10 +40,12 @@ final class LimitedGroup: Sendable {
     static var isPossible: Bool { tree != nil }
 
     private let directory: String
+    private let version: Version
 
     /// A group that may have so many bytes.
     init(bytes: Int) throws {
         guard let (tree, version) = Self.tree else { throw SystemError("making a group with a limit", code: ENOTSUP) }
+        self.version = version
         directory = "\(tree)/dialtone-test-\(getpid())-\(UUID().uuidString.prefix(8))"
         let directory = directory
         try retryingInterrupts("making \(directory)") { mkdir(directory, 0o755) }
@@ -57,6 +59,13 @@ final class LimitedGroup: Sendable {
     /// A command that enters the group and becomes the command that follows.
     var launcher: [String] {
         ["/bin/sh", "-c", "echo $$ >'\(directory)/cgroup.procs' && exec \"$@\"", "sh"]
+    }
+
+    /// How many bytes its processes use, the kernel's for them included.
+    func use() throws -> Int {
+        let file = version == .first ? "memory.usage_in_bytes" : "memory.current"
+        let text = try String(contentsOfFile: "\(directory)/\(file)", encoding: .utf8)
+        return Int(text.dropLast()) ?? -1
     }
 
     private static func write(_ text: String, to path: String) throws {

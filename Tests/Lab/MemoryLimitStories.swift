@@ -11,7 +11,7 @@ import Varlink
 @Suite("Under a limit of memory", .lab)
 struct MemoryLimitStories {
     /// What the group may have, in MiB: twice what a daemon with all of its program read takes at rest.
-    private static let limit = 48
+    private static let limit = 40
     /// More connections than fit into the group: at three kilobytes each and more they take sixty megabytes.
     private static let most = 20_000
 
@@ -50,6 +50,26 @@ struct MemoryLimitStories {
         #expect(daemon.isRunning)
         try await daemon.terminate()
         withExtendedLifetime((listener, group)) {}
+    }
+
+    @Test(
+        .enabled(if: LabSandbox.isInside && LimitedGroup.isPossible, "no group with a limit on memory can be made here"),
+        .anotherUser)
+    func `answers that nobody reads do not have the kernel kill the daemon`() async throws {
+        let (machine, home) = (try await Namespace.island(), try DaemonHome())
+        let group = try LimitedGroup(bytes: Self.limit << 20)
+        let daemon = try await home.launch(
+            on: machine, by: group.launcher,
+            arguments: ["--socket", home.socket, "--config", home.file, "--log-level", "info"])
+        _ = try await daemon.line(containing: "listening")
+        let neighbour = try await machine.spawn([LabAgent.program("lab-neighbour"), home.socket, "unread", "1000"])
+        print("unread: \(try await neighbour.line(containing: "asked=").text) in \(try group.use() >> 10) KiB")
+        #expect(try await home.client.connections().isEmpty)
+        #expect(daemon.isRunning)
+        neighbour.closeInput()
+        #expect(try await neighbour.exit() == .status(0), "\(neighbour.text(of: .error))")
+        try await daemon.terminate()
+        withExtendedLifetime(group) {}
     }
 
     /// Opens connections until one is refused for want of memory, and says how many there are, and why.

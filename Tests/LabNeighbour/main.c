@@ -5,6 +5,7 @@
 //   lab-neighbour SOCKET beside ATTACK CONNECTIONS CALLS   what it is like beside the greedy one
 //   lab-neighbour SOCKET garbage CONNECTIONS               leaves connections behind that no process has
 //   lab-neighbour SOCKET hold CONNECTIONS                  opens so many and keeps them until its input ends
+//   lab-neighbour SOCKET unread CONNECTIONS                likewise, with answers on each of them that it does not read
 //   lab-neighbour SOCKET linger                            sends what takes long to close, and stays until its input ends
 //
 // ATTACK is one of: explain, deep, keys, list, churn, none. The greedy user is 65533 and the other one 65532 where this
@@ -20,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -343,6 +345,37 @@ static void linger(void) {
     while (read(0, &byte, 1) > 0) {}
 }
 
+// Asks for much on so many connections, begins one more call on each, and reads nothing.
+static void leave_unread(int connections) {
+    static const char call[] = "{\"method\":\"org.varlink.service.GetInterfaceDescription\",\"parameters\":"
+                               "{\"interface\":\"org.dialtone.Connections\"}}";
+    static char more[60000];
+    become(GREEDY);
+    memset(more, 'x', sizeof more);
+    int *all = calloc((size_t)connections, sizeof *all), made = 0, waiting = 0;
+    if (all == NULL) fail("beginning");
+    for (int i = 0; i < connections; i++) {
+        int number = make_connection(SOCK_NONBLOCK), sent = 0;
+        if (number < 0) continue;
+        for (; sent < 20 && send(number, call, sizeof call, MSG_NOSIGNAL) == sizeof call; sent++) {}
+        send(number, more, sizeof more, MSG_NOSIGNAL);
+        all[made++] = number;
+    }
+    // Until each has what its socket takes, or was hung up on.
+    for (int i = 0; i < made; i++) {
+        char byte;
+        int unread = 0;
+        while (recv(all[i], &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 0 && errno != ECONNRESET &&
+               ioctl(all[i], FIONREAD, &unread) == 0 && unread < 24000)
+            usleep(1000);
+        waiting += unread >= 24000;
+    }
+    printf("asked=%d waiting=%d\n", made, waiting);
+    fflush(stdout);
+    char byte;
+    while (read(0, &byte, 1) > 0) {}
+}
+
 static void hold(int connections) {
     become(GREEDY);
     int made = 0;
@@ -374,10 +407,14 @@ int main(int count, char *arguments[]) {
         leave_garbage(atoi(arguments[3]));
     } else if (count == 4 && strcmp(arguments[2], "hold") == 0) {
         hold(atoi(arguments[3]));
+    } else if (count == 4 && strcmp(arguments[2], "unread") == 0) {
+        leave_unread(atoi(arguments[3]));
     } else if (count == 3 && strcmp(arguments[2], "linger") == 0) {
         linger();
     } else {
-        fputs("usage: lab-neighbour SOCKET beside ATTACK CONNECTIONS CALLS | garbage CONNECTIONS | hold CONNECTIONS | linger\n", stderr);
+        fputs("usage: lab-neighbour SOCKET beside ATTACK CONNECTIONS CALLS | garbage CONNECTIONS | "
+              "hold CONNECTIONS | unread CONNECTIONS | linger\n",
+              stderr);
         return 64;
     }
     return 0;

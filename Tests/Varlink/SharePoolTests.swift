@@ -60,3 +60,31 @@ import Testing
         #expect(pacer.admit(kind: 0, user: 77_777, now: .seconds(61)) == 0)
     }
 }
+
+@Suite struct ConnectPaceTests {
+    @Test func eachUserConnectsSoOftenInASecondAndNoMore() {
+        var pace = ConnectPace(limit: 3)
+        for number in 0..<5 {
+            let isAdmitted = pace.admits(7, now: .seconds(10))
+            #expect(isAdmitted == (number < 3), "connect \(number)")
+        }
+        let (other, late) = (pace.admits(8, now: .milliseconds(10_500)), pace.admits(7, now: .milliseconds(10_999)))
+        #expect(other, "another user's connects are not its own")
+        #expect(!late)
+        let next = pace.admits(7, now: .seconds(11))
+        #expect(next)
+    }
+
+    @Test(arguments: [
+        (512, 4096, 1024, 128, 32), (48, 384, 384, 12, 12), (0, 16, 16, 0, 0), (1 << 40, 4096, 1024, 128, 32),
+    ])
+    func whatClientsMayTakeFitsIntoTheMemory(mebibytes: Int, all: Int, ofUser: Int, held: Int, heldByUser: Int) {
+        var limits = VarlinkServer.Limits()
+        limits.fit(into: UInt64(mebibytes) << 20)
+        #expect(limits.connections == all)
+        #expect(limits.connectionsPerUser == ofUser)
+        #expect(limits.heldBytes >> 20 == held)
+        #expect(limits.heldBytesPerUser >> 20 == heldByUser)
+        #expect(limits.heldBytesPerUser >= limits.messageBytes)
+    }
+}

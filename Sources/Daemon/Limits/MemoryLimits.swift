@@ -22,6 +22,12 @@ final class MemoryLimits {
     /// Where the memory is counted of the group that this process is in; `nil` where none is known.
     var ownGroup: String? { groups.first?.directory }
 
+    /// The lowest of those at which the process is killed or gets no more, in bytes; `nil` where there is none.
+    var least: UInt64? {
+        let uses = groups.flatMap { $0.uses(leaving: 1, needed: .min) } + processUses
+        return uses.filter { !$0.name.hasSuffix(MemoryGroup.slowing) }.map(\.limit).min()
+    }
+
     /// The limit that is nearest, as it is now; `nil` where there is none.
     ///
     /// - Parameters:
@@ -66,10 +72,13 @@ struct MemoryGroup {
     /// for it spends its time on reading, minutes for one call.
     private nonisolated static let mapped = ["file_mapped", "mapped_file"]
 
+    /// Above it the kernel only slows a group down.
+    fileprivate nonisolated static let slowing = "memory.high"
+
     /// The group of a directory; `nil` where it counts nothing, as the topmost one of version 2.
     init?(_ directory: String) {
         self.directory = directory
-        let names = ["memory.max", "memory.high", "memory.limit_in_bytes"]
+        let names = ["memory.max", Self.slowing, "memory.limit_in_bytes"]
         limits = names.compactMap { name in MemoryFile("\(directory)/\(name)").map { (name, $0) } }
         guard !limits.isEmpty,
             let use = MemoryFile("\(directory)/memory.current") ?? MemoryFile("\(directory)/memory.usage_in_bytes"),
