@@ -187,7 +187,7 @@ private final class ConnectionSubscription: VarlinkSubscription {
     func wake(for sequence: UInt64) {
         // What happened in between is others', and may be gone from the journal: that is no gap.
         if isUpToDate { (cursor, isUpToDate) = (sequence - 1, false) }
-        stream.wake()
+        stream.wakeInTurn()
     }
 
     func next() -> VarlinkMessage? {

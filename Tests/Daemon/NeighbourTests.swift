@@ -79,6 +79,17 @@ struct NeighbourTests {
         #expect(event.sequence > snapshot.sequence + 2000, "the journal has forgotten what was in between")
     }
 
+    @Test func `a subscriber is told in a turn of its user, and not while an event is dealt with`() async throws {
+        let bench = ServiceBench()
+        try await bench.open("own")
+        let monitor = try bench.client().monitor()
+        _ = try await monitor.one()
+        try await eventually("all is told") { !bench.connections.isBehind }
+        bench.network.change()
+        #expect(bench.connections.isBehind, "to write to sixty-four subscribers takes longer than the event itself")
+        #expect(try await monitor.one().kind == .change)
+    }
+
     private func policy(number: Int) -> ConnectionPolicy {
         guard let remote = try? Remote("tcp://192.0.2.7:\(number)") else { preconditionFailure("a remote") }
         return ConnectionPolicy(remote: remote)

@@ -53,8 +53,10 @@ struct MemoryLimitStories {
     }
 
     @Test(
-        .enabled(if: LabSandbox.isInside && LimitedGroup.isPossible, "no group with a limit on memory can be made here"),
-        .anotherUser)
+        .enabled(
+            if: LabSandbox.isInside && LimitedGroup.isPossible, "no group with a limit on memory can be made here"),
+        .anotherUser
+    )
     func `answers that nobody reads do not have the kernel kill the daemon`() async throws {
         let (machine, home) = (try await Namespace.island(), try DaemonHome())
         let group = try LimitedGroup(bytes: Self.limit << 20)
