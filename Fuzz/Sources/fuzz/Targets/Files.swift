@@ -33,7 +33,7 @@ extension FuzzTarget {
             let journal = state.journal(upTo: state.latest)
             precondition(journal.latest == state.latest)
             // What was read is written as it was read.
-            _ = AgentState.record(state.events.map { .event($0) } + state.connections.map { .connection($0.value) })
+            _ = AgentState.record(state.events.map { .event($0) } + state.connections.values.map { .connection($0) })
             for numbered in state.events { _ = numbered.event.wire(sequence: numbered.sequence) }
         case 2:
             guard let kept = try? KeptConnection(FieldReader(bytes.dropFirst())) else { return }
