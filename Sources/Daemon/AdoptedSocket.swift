@@ -6,14 +6,24 @@ internal import Platform
 internal import Supervisor
 
 /// The ends of a socket that a client brought to be supervised, and that was found fit for it: a connected one of TCP.
-struct AdoptedSocket {
+struct AdoptedSocket: Sendable {
     let local: Endpoint
     let remote: Endpoint
 
     /// Looks at what came.
     ///
-    /// - Parameter number: its descriptor, which stays whose it was.
+    /// - Parameters:
+    ///   - number: its descriptor, which stays whose it was.
+    ///   - user: who sent it, and can make the kernel keep each look waiting.
     /// - Throws: why it cannot be supervised, for the end of a sentence.
+    @AgentQueue
+    static func look(at number: CInt, of user: UInt32) throws(Unfit) -> AdoptedSocket {
+        let busy = Result<AdoptedSocket, Unfit>.failure(Unfit("somebody keeps it busy"))
+        return try UserThreads.answer(for: user, otherwise: busy) {
+            Result { () throws(Unfit) in try AdoptedSocket(number) }
+        }.get()
+    }
+
     init(_ number: CInt) throws(Unfit) {
         guard let kind = Self.option(number, SO_TYPE) else { throw Unfit("it is not a socket") }
         guard kind == CInt(SOCK_STREAM.rawValue), Self.option(number, SO_PROTOCOL) == CInt(IPPROTO_TCP) else {

@@ -6,7 +6,7 @@ internal import Varlink
 /// Connections as clients see them, encoded some at a time: all of a user's take tens of milliseconds, in which nobody
 /// else would be served.
 @AgentQueue
-struct ConnectionListing {
+final class ConnectionListing {
     /// How long some are encoded in a turn: as long as a turn of calls takes (``ServerConnection``).
     private static let stepTime = Duration.microseconds(250)
 
@@ -18,7 +18,7 @@ struct ConnectionListing {
     }
 
     /// Encodes some more, and says whether that was the last.
-    mutating func step() -> Bool {
+    func step() -> Bool {
         let end = BootClock.now() + Self.stepTime
         while let connection = rest.popFirst() {
             if let wire = connection.wire { elements.append(wire) }

@@ -80,11 +80,8 @@ final class ConnectionsService {
     var isBehind: Bool { subscribers.values.contains { $0.values.contains(where: \.isBehind) } }
 
     private func list(_ listing: ConnectionListing, _ exchange: VarlinkExchange<ConnectionsAPI.List>) {
-        var more = listing
-        let isWhole = more.step()
-        let next = more
-        if isWhole { return exchange.reply(next.message(ConnectionsAPI.List.Reply(connections: []))) }
-        exchange.inTurn(isGoingOn: true) { [unowned self] in list(next, exchange) }
+        if listing.step() { return exchange.reply(listing.message(ConnectionsAPI.List.Reply(connections: []))) }
+        exchange.inTurn(isGoingOn: true) { [unowned self] in list(listing, exchange) }
     }
 
     private func open(

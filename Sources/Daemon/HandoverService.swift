@@ -105,9 +105,14 @@ enum HandoverService {
     ) throws(VarlinkFailure) -> String {
         let user = exchange.peer.uid
         let number = try exchange.descriptor(parameters.fileDescriptor, parameter: "fileDescriptor")
+        // What is refused is to be closed as well, and that the user may make wait.
+        if UserThreads.isFull(for: exchange.peer.account) {
+            throw VarlinkFailure(
+                .system(SystemError("closing what this user had before", code: EBUSY)), about: parameters.name)
+        }
         let socket: AdoptedSocket
         do throws(AdoptedSocket.Unfit) {
-            socket = try AdoptedSocket(number)
+            socket = try AdoptedSocket.look(at: number, of: exchange.peer.account)
         } catch {
             throw VarlinkFailure(ConnectionsAPI.InvalidDescriptor(name: parameters.name, reason: error.reason))
         }

@@ -16,54 +16,55 @@ extension Flow {
 
     /// Whether the remote has acknowledged everything that was sent (`SIOCOUTQ`).
     var isDrained: Bool {
-        guard let number, !hasUnsentBytes else { return false }
-        var count: CInt = 0
-        return ioctl(number, UInt(TIOCOUTQ), &count) == 0 && count == 0
+        guard !hasUnsentBytes else { return false }
+        return ask(false) { number in
+            var count: CInt = 0
+            return ioctl(number, UInt(TIOCOUTQ), &count) == 0 && count == 0
+        }
     }
 
     /// Sends bytes, whole or not at all. Meant for a few, on a flow that ``isDrained``: they find room.
     func send(_ bytes: [UInt8]) -> Bool {
         guard let number else { return false }
         if let security { return security.send(bytes, over: number) }
-        let count = bytes.withUnsafeBytes {
-            Glibc.send(number, $0.baseAddress, $0.count, CInt(MSG_DONTWAIT) | CInt(MSG_NOSIGNAL))
+        return write(bytes[...]) == bytes.count
+    }
+
+    private func write(_ bytes: ArraySlice<UInt8>) -> Int {
+        ask(0) { number in
+            bytes.withUnsafeBytes {
+                max(Glibc.send(number, $0.baseAddress, $0.count, CInt(MSG_DONTWAIT) | CInt(MSG_NOSIGNAL)), 0)
+            }
         }
-        return count == bytes.count
     }
 
     /// Sends as many of these bytes as there is room for; says how many.
     func sendPart(_ bytes: ArraySlice<UInt8>) -> Int {
         // TLS takes all, or nothing while something of its own waits.
         if security != nil { return send(Array(bytes)) ? bytes.count : 0 }
-        guard let number else { return 0 }
-        let count = bytes.withUnsafeBytes {
-            Glibc.send(number, $0.baseAddress, $0.count, CInt(MSG_DONTWAIT) | CInt(MSG_NOSIGNAL))
-        }
-        return max(count, 0)
+        return write(bytes)
     }
 
     /// The first unread bytes, which stay unread: an answer to a keepalive, or so many.
     func peek(_ longest: Int = longestLook) -> [UInt8] {
-        [UInt8](unsafeUninitializedCapacity: longest) { buffer, count in
-            count = look(UnsafeMutableRawBufferPointer(buffer))
+        if let security {
+            return [UInt8](unsafeUninitializedCapacity: longest) { buffer, count in
+                count = security.peek(into: UnsafeMutableRawBufferPointer(buffer))
+            }
         }
-    }
-
-    private func look(_ buffer: UnsafeMutableRawBufferPointer) -> Int {
-        if let security { return security.peek(into: buffer) }
-        guard let number else { return 0 }
-        return max(recv(number, buffer.baseAddress, buffer.count, CInt(MSG_PEEK) | CInt(MSG_DONTWAIT)), 0)
+        return ask([]) { Self.read($0, longest, CInt(MSG_PEEK)) }
     }
 
     /// Reads so many unread bytes, which were found to be an answer, and drops them.
     func discard(_ count: Int) {
+        guard let security else { return _ = ask([]) { Self.read($0, count, 0) } }
         var scratch = [UInt8](repeating: 0, count: count)
-        scratch.withUnsafeMutableBytes { buffer in
-            if let security {
-                _ = security.read(into: buffer)
-            } else if let number {
-                recv(number, buffer.baseAddress, buffer.count, CInt(MSG_DONTWAIT))
-            }
+        _ = scratch.withUnsafeMutableBytes { security.read(into: $0) }
+    }
+
+    private nonisolated static func read(_ number: CInt, _ longest: Int, _ flags: CInt) -> [UInt8] {
+        [UInt8](unsafeUninitializedCapacity: longest) { buffer, count in
+            count = max(recv(number, buffer.baseAddress, longest, flags | CInt(MSG_DONTWAIT)), 0)
         }
     }
 
@@ -112,8 +113,9 @@ extension Flow {
     }
 
     private func set(_ option: CInt, at level: CInt, to value: CInt) {
-        guard let number else { return }
-        var value = value
-        setsockopt(number, level, option, &value, socklen_t(MemoryLayout<CInt>.size))
+        ask(()) { number in
+            var value = value
+            setsockopt(number, level, option, &value, socklen_t(MemoryLayout<CInt>.size))
+        }
     }
 }

@@ -43,7 +43,7 @@ final class Flow {
     private(set) var registration: Poller.Registration?
     /// What came of a flow with TLS that waits for its turn, and whether it does.
     var (heard, isInLine): (Poller.Readiness, Bool) = ([], false)
-    private var isConnected = false
+    private(set) var isConnected = false
     /// The socket's own end, once it is connected.
     private var local: Endpoint?
     /// Whether a client has ever had the socket; it may still hold a descriptor of it.
@@ -58,11 +58,11 @@ final class Flow {
     /// How far the stream was in both directions when the client got it.
     private var handedAt: Progress?
     /// What the client of a flow with TLS reads and writes, from when one first took it.
-    private var relay: Relay?
+    private(set) var relay: Relay?
     /// What it is secured with, from its connect on.
     private(set) var security: SecuredStream?
     private(set) var secure: Securing?
-    private(set) var options: SocketOptions
+    var options: SocketOptions
     /// Where a copy of the socket is kept for a later process, and under which number.
     private var stored: (store: any FlowStore, number: UInt64)?
     /// Told that there is something to read, while somebody awaits it.
@@ -238,30 +238,26 @@ final class Flow {
         guard let descriptor = descriptor.take() else { return }
         if owed { relay?.cut() } else { relay?.close() }
         relay = nil
-        // Who still holds a descriptor reads what came before, and then the end.
-        if wasHandedOver, security == nil {
-            shutdown(descriptor.number, CInt(SHUT_RDWR))
-            // A client may have asked for a close that resets.
-            Self.setLinger(of: descriptor.number, false)
-        }
-        if aborting {
-            Self.setLinger(of: descriptor.number, true)
-        } else if local != nil, !wasHandedOver || security != nil {
-            security?.close(over: descriptor.number)
+        let number = descriptor.number
+        if let user = descriptor.user {
+            UserThreads.begin(for: user) {
+                // Who still holds a descriptor reads what came before, and then the end.
+                shutdown(number, CInt(SHUT_RDWR))
+                // A client may have asked for the opposite.
+                Self.setLinger(of: number, aborting)
+            }
+        } else if aborting {
+            Self.setLinger(of: number, true)
+        } else if local != nil {
+            security?.close(over: number)
             // Closing over bytes that nobody read sends a reset (RFC 1122, 4.2.2.13). Discarded without a copy
-            // (tcp(7)).
-            recv(descriptor.number, nil, Int(CInt.max), CInt(MSG_TRUNC | MSG_DONTWAIT))
+            // (tcp(7)), as far as they have come by now.
+            recv(number, nil, Self.queued(number), CInt(MSG_TRUNC | MSG_DONTWAIT))
             // The remote is to hear of the end now, not when the store has closed its copy.
-            if stored != nil { shutdown(descriptor.number, CInt(SHUT_RDWR)) }
+            if stored != nil { shutdown(number, CInt(SHUT_RDWR)) }
         }
         descriptor.close()
         if let stored = stored.take() { stored.store.discard(stored.number) }
-    }
-
-    /// Whether a close resets (with zero seconds to linger, socket(7)); otherwise it says the end and does not wait.
-    private static func setLinger(of number: CInt, _ resets: Bool) {
-        var linger = linger(l_onoff: resets ? 1 : 0, l_linger: 0)
-        setsockopt(number, SOL_SOCKET, SO_LINGER, &linger, socklen_t(MemoryLayout.size(ofValue: linger)))
     }
 
     // MARK: - Beyond this process
@@ -308,49 +304,18 @@ final class Flow {
 
     // MARK: - What can be asked
 
-    /// Changes what of the socket may change: the keepalive, the user timeout, how its packets are marked.
-    func configure(_ options: SocketOptions) throws(SystemError) {
-        self.options = options
-        switch descriptor {
-        case .some(let descriptor): try options.apply(to: descriptor, of: remote.address.family)
-        case .none: break
-        }
-    }
-
-    /// How many bytes wait for the client (`SIOCINQ`, or what TLS has decrypted); 0 for a flow that is closed.
-    var unreadBytes: Int {
-        if let security { return security.unreadBytes + (relay?.unreadBytes ?? 0) }
-        return number.map(Self.queued) ?? 0
-    }
-
-    /// When the remote last acknowledged something, a keepalive's probe included, on ``BootClock``; `nil` where that
-    /// cannot be told: each segment acknowledges, also one with data that left the remote before it heard anything.
-    ///
-    /// The kernel counts its age without the time asleep, so right after a resume the instant is too late by the sleep.
-    var lastAcknowledgement: Duration? { lastAcknowledgement(withData: false) }
-
-    /// The same, where `withData` is true also of a segment with data.
-    func lastAcknowledgement(withData: Bool) -> Duration? {
-        guard let information else { return nil }
-        let age = Duration.milliseconds(Int64(information.tcpi_last_ack_recv))
-        let sinceData = Duration.milliseconds(Int64(information.tcpi_last_data_recv))
-        if !withData, sinceData <= age + Self.acknowledgementGranularity { return nil }
-        return BootClock.now() - age
-    }
-
-    /// What the kernel says of a flow that is connected.
-    var information: tcp_info? {
-        guard isConnected, let number = number else { return nil }
-        var information = tcp_info()
-        var length = socklen_t(MemoryLayout<tcp_info>.size)
-        guard getsockopt(number, CInt(IPPROTO_TCP), TCP_INFO, &information, &length) == 0 else { return nil }
-        return information
-    }
-
     /// The socket's descriptor; `nil` for a flow that is closed.
     var number: CInt? {
         switch descriptor {
         case .some(let descriptor): descriptor.number
+        case .none: nil
+        }
+    }
+
+    /// The user whose clients have, or had, the socket.
+    var sharer: UInt32? {
+        switch descriptor {
+        case .some(let descriptor): descriptor.user
         case .none: nil
         }
     }
@@ -399,7 +364,7 @@ final class Flow {
 
     /// What a user has had and makes wait to be closed stays open here: there is to be no end of it.
     private static func checkClosing(for user: UInt32) throws(SystemError) {
-        if ClosingThreads.isFull(for: user) { throw SystemError("closing what this user had before", code: EBUSY) }
+        if UserThreads.isFull(for: user) { throw SystemError("closing what this user had before", code: EBUSY) }
     }
 
     private func noteHandover() {
@@ -410,15 +375,6 @@ final class Flow {
 
     /// Whether the client that has the flow is known to have neither read nor written yet.
     var isUntouched: Bool { handedAt.map { $0 == progress } ?? false }
-
-    /// How far the stream is in both directions; `nil` where nobody counts.
-    private var progress: Progress? {
-        if security != nil { return relay?.progress ?? Progress(read: 0, written: 0) }
-        // Where nothing more comes, what is left says it all.
-        if hasEnded { return Progress(read: 0 &- UInt64(unreadBytes), written: 0) }
-        guard let number else { return nil }
-        return Progress(ofTCP: number)
-    }
 
     // MARK: - After its end
 
@@ -431,7 +387,8 @@ final class Flow {
         registration = nil
         guard let number else { return }
         security?.close(over: number)
-        shutdown(number, CInt(SHUT_RDWR))
+        guard let sharer else { return _ = shutdown(number, CInt(SHUT_RDWR)) }
+        UserThreads.begin(for: sharer) { shutdown(number, CInt(SHUT_RDWR)) }
     }
 
     /// Whether a client has the other end of the pair and is still to get some of what came. Without TLS it has the
@@ -457,12 +414,11 @@ final class Flow {
     func passOn() {
         guard let security, let relay, let number, !isParked else { return }
         relay.deliver(security)
-        while relay.hasRoom, hasInput(for: security) {
+        if relay.hasRoom, hasInput(for: security) {
             let before = Self.queued(number)
             security.carry(over: number, reading: true)
-            // What is left cannot be read.
-            if Self.queued(number) == before { break }
-            relay.deliver(security)
+            // The rest in a turn of its own; unless it cannot be read.
+            if Self.queued(number) != before { return standInLine() }
         }
         if relay.hasRoom { relay.close() }
         delivered?(relay.hasRoom || relay.isDeserted)
@@ -472,11 +428,6 @@ final class Flow {
     private func hasInput(for security: SecuredStream) -> Bool {
         guard let number, security.state == .open else { return false }
         return Self.queued(number) > 0
-    }
-
-    private static func queued(_ number: CInt) -> Int {
-        var count: CInt = 0
-        return ioctl(number, UInt(FIONREAD), &count) == 0 ? Int(count) : 0
     }
 
     /// Bytes of the client's that wait to be encrypted.

@@ -26,8 +26,8 @@ extension FlowRequest {
     private func preparedSocket() throws(FlowFailure) -> OwnedDescriptor {
         do throws(SystemError) {
             let descriptor = try makeSocket()
-            try options.apply(to: descriptor, of: remote.address.family)
-            try options.applyIdentity(to: descriptor)
+            try options.apply(to: descriptor.number, of: remote.address.family)
+            try options.applyIdentity(to: descriptor.number)
             return descriptor
         } catch {
             // Not sorted by number: a permission that lacks here is not a firewall that forbids.
@@ -47,7 +47,7 @@ extension FlowRequest {
         guard let source else { return }
         // The port is then chosen by connect, which may share one among different remotes; bind would have to find one
         // that is free for all, and a busy gateway runs out of those.
-        try descriptor.set(IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1, "leaving the choice of the port to connect")
+        try descriptor.number.set(IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1, "leaving the choice of the port to connect")
         let number = descriptor.number
         let local = SocketAddress(source, port: 0, interfaceIndex: interfaceIndex ?? 0)
         let result = local.withPointer { Glibc.bind(number, $0, $1) }
@@ -67,56 +67,56 @@ extension FlowRequest {
 
 extension SocketOptions {
     /// Sets what may change while a flow stands: the keepalive, the user timeout and how its packets are marked.
-    func apply(to descriptor: borrowing OwnedDescriptor, of family: IPAddress.Family) throws(SystemError) {
+    func apply(to socket: CInt, of family: IPAddress.Family) throws(SystemError) {
         if let keepalive {
             let tcp = CInt(IPPROTO_TCP)
-            try descriptor.set(tcp, TCP_KEEPIDLE, keepalive.idle.wholeSeconds, "setting the keepalive's idle time")
-            try descriptor.set(tcp, TCP_KEEPINTVL, keepalive.interval.wholeSeconds, "setting the keepalive's interval")
-            try descriptor.set(tcp, TCP_KEEPCNT, CInt(keepalive.count), "setting the keepalive's count")
+            try socket.set(tcp, TCP_KEEPIDLE, keepalive.idle.wholeSeconds, "setting the keepalive's idle time")
+            try socket.set(tcp, TCP_KEEPINTVL, keepalive.interval.wholeSeconds, "setting the keepalive's interval")
+            try socket.set(tcp, TCP_KEEPCNT, CInt(keepalive.count), "setting the keepalive's count")
         }
-        try descriptor.set(SOL_SOCKET, SO_KEEPALIVE, keepalive == nil ? 0 : 1, "switching the keepalive")
+        try socket.set(SOL_SOCKET, SO_KEEPALIVE, keepalive == nil ? 0 : 1, "switching the keepalive")
         let timeout = CInt(clamping: userTimeout.milliseconds)
-        try descriptor.set(CInt(IPPROTO_TCP), TCP_USER_TIMEOUT, timeout, "setting the user timeout")
-        try applyTrafficClass(to: descriptor, of: family)
+        try socket.set(CInt(IPPROTO_TCP), TCP_USER_TIMEOUT, timeout, "setting the user timeout")
+        try applyTrafficClass(to: socket, of: family)
     }
 
     private func applyTrafficClass(
-        to descriptor: borrowing OwnedDescriptor, of family: IPAddress.Family
+        to socket: CInt, of family: IPAddress.Family
     ) throws(SystemError) {
         let byte = CInt(trafficClass.byte)
         switch family {
-        case .v4: try descriptor.set(IPPROTO_IP, IP_TOS, byte, "setting the traffic class")
-        case .v6: try descriptor.set(IPPROTO_IPV6, IPV6_TCLASS, byte, "setting the traffic class")
+        case .v4: try socket.set(IPPROTO_IP, IP_TOS, byte, "setting the traffic class")
+        case .v6: try socket.set(IPPROTO_IPV6, IPV6_TCLASS, byte, "setting the traffic class")
         }
         // After the class, from which the kernel derives a priority of its own (`rt_tos2priority`).
-        try descriptor.set(SOL_SOCKET, SO_PRIORITY, CInt(priority), "setting the priority")
+        try socket.set(SOL_SOCKET, SO_PRIORITY, CInt(priority), "setting the priority")
     }
 
     /// Sets what is fixed for a flow's life: whose its packets are, and that they leave without waiting for more.
-    fileprivate func applyIdentity(to descriptor: borrowing OwnedDescriptor) throws(SystemError) {
+    fileprivate func applyIdentity(to socket: CInt) throws(SystemError) {
         // Signaling is small messages that somebody waits for; Nagle's algorithm would hold the second one back.
-        try descriptor.set(CInt(IPPROTO_TCP), TCP_NODELAY, 1, "switching Nagle's algorithm off")
+        try socket.set(CInt(IPPROTO_TCP), TCP_NODELAY, 1, "switching Nagle's algorithm off")
         if let mark {
-            try descriptor.set(SOL_SOCKET, SO_MARK, CInt(bitPattern: mark), "setting the firewall mark \(mark)")
+            try socket.set(SOL_SOCKET, SO_MARK, CInt(bitPattern: mark), "setting the firewall mark \(mark)")
         }
         // The owner of a socket's inode is the user that routing rules by uid look at (sk_uid, Linux 4.10).
-        if let user, user != geteuid(), fchown(descriptor.number, user, gid_t.max) != 0 {
+        if let user, user != geteuid(), fchown(socket, user, gid_t.max) != 0 {
             throw .last("giving the socket to user \(user)")
         }
     }
 }
 
-extension OwnedDescriptor {
-    fileprivate borrowing func set(
+extension CInt {
+    fileprivate func set(
         _ level: CInt, _ option: CInt, _ value: CInt, _ operation: @autoclosure () -> String
     ) throws(SystemError) {
         var value = value
-        if setsockopt(number, level, option, &value, socklen_t(MemoryLayout<CInt>.size)) != 0 {
+        if setsockopt(self, level, option, &value, socklen_t(MemoryLayout<CInt>.size)) != 0 {
             throw .last(operation())
         }
     }
 
-    fileprivate borrowing func set(
+    fileprivate func set(
         _ level: Int, _ option: CInt, _ value: CInt, _ operation: @autoclosure () -> String
     ) throws(SystemError) {
         try set(CInt(level), option, value, operation())

@@ -65,7 +65,8 @@ public final class VarlinkServer {
     /// Something that a client or the kernel did and that an operator may want to know of.
     public enum Incident: Hashable, Sendable {
         /// A client was turned away: its user has ``Limits/connectionsPerUser`` already, or all are taken and nobody
-        /// has more; or it came as one of too many in a second; or one was ended for the client of a user who has fewer.
+        /// has more; or it came as one of too many in a second; or one was ended for the client of a user who has
+        /// fewer.
         case tooManyConnectionsOfUser(VarlinkPeer)
         /// Descriptors came that no method asked for, and were closed. Told once for a connection.
         case unaskedDescriptors(VarlinkPeer)
@@ -202,7 +203,7 @@ public final class VarlinkServer {
     /// most.
     private func makeSlot(for user: UInt32) -> Bool {
         if limits.privileged.contains(user) { return privilegedSlots < limits.privilegedConnections }
-        if ClosingThreads.isFull(for: user) { return false }
+        if UserThreads.isFull(for: user) { return false }
         guard let greediest = slots.whoGivesWay(to: user) else { return true }
         let theirs = connections.filter { $0.value.peer.account == greediest }
         guard greediest != user, let last = theirs.max(by: { $0.key < $1.key })?.value else { return false }

@@ -276,6 +276,8 @@ final class ServerConnection: TurnTaker {
         activity = .idle
         if !isOneway {
             do { try channel.send(message, descriptors) } catch { return closeLater(error) }
+            // Now: this connection's next turn comes after those of all others of its user, which may hold as much.
+            countBytes()
         }
         // An answer from inside the loop over the calls is followed by the next turn of that loop.
         if !isAnswering { standInLine() }

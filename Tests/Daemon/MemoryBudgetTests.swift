@@ -94,7 +94,8 @@ struct MemoryGroupTests {
 
     @Test func `what the kernel could take back does not count as used, but for the program itself`() {
         let unified =
-            "anon 100\nfile 70\nshmem 10\nfile_mapped 25\ninactive_file 40\nactive_file 20\nslab_reclaimable 5\nslab 9\n"
+            "anon 100\nfile 70\nshmem 10\nfile_mapped 25\ninactive_file 40\nactive_file 20\n"
+            + "slab_reclaimable 5\nslab 9\n"
         #expect(MemoryGroup.reclaimable(in: unified) == 40)
         let first =
             "mapped_file 1\ninactive_file 1\nactive_file 2\ntotal_mapped_file 11\ntotal_inactive_file 40\n"

@@ -49,6 +49,15 @@ import Varlink
         #expect([100_000, 165_536, 0, 1000].map(users.owner) == ["anna", "1001", nil, nil])
     }
 
+    @Test func aNumberOfAnAccountIsNobodysSubordinate() {
+        // The first line is of LXD's guides.
+        let users = SubordinateUsers("root:1000:1\nroot:100000:65536\nmia:1001:1\nmia:99990:20\n")
+        let accounts: [UInt32] = [0, 1000, 1001, 99_995, 100_010, 165_000]
+        #expect(accounts.map(users.account) == accounts)
+        #expect(accounts.map(users.owner).allSatisfy { $0 == nil })
+        #expect(users.account(of: 100_009) == 100_000 && users.owner(of: 100_009) == "mia")
+    }
+
     @Test func rootIsNoExceptionAndNumbersAndNamesAreRead() throws {
         let bench = try ConfigurationBench([
             "dialtone.toml": "[clients]\nother_namespaces = [\"0\", \"kiosk\", \"1002\"]\n"

@@ -7,6 +7,8 @@
 //   lab-neighbour SOCKET hold CONNECTIONS                  opens so many and keeps them until its input ends
 //   lab-neighbour SOCKET unread CONNECTIONS                likewise, with answers on each of them that it does not read
 //   lab-neighbour SOCKET linger                            sends what takes long to close, and stays until its input ends
+//   lab-neighbour SOCKET lock CONNECTION DIRECTORY         takes the connection and keeps its socket locked until its input
+//                                                          ends, then for a second's worth of calls about it
 //
 // ATTACK is one of: explain, deep, keys, list, churn, none. The greedy user is 65533 and the other one 65532 where this
 // is started as root; otherwise both are the one that starts it. It ends by itself within two minutes.

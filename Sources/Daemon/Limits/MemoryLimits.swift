@@ -68,8 +68,8 @@ struct MemoryGroup {
 
     /// What counts as used and is the kernel's to take back: pages of files, and what it remembers of them.
     private nonisolated static let reclaimable = ["inactive_file", "active_file", "slab_reclaimable"]
-    /// Of these, what a process would read again at once: its program, as far as it ran lately. A group that has no room
-    /// for it spends its time on reading, minutes for one call.
+    /// Of these, what a process would read again at once: its program, as far as it ran lately. A group that has no
+    /// room for it spends its time on reading, minutes for one call.
     private nonisolated static let mapped = ["file_mapped", "mapped_file"]
 
     /// Above it the kernel only slows a group down.

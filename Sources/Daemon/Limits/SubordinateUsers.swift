@@ -4,20 +4,24 @@
 /// (subuid(5)). The owner of a range can become each user in it (newuidmap(1)), 65,536 on a stock Debian, so they count
 /// as one.
 struct SubordinateUsers: Sendable {
+    /// Where subordinate numbers begin (`SUB_UID_MIN` of login.defs(5)). Below, a number is that of an account, which a
+    /// range may hold as well: LXD's guides have root get user 1000.
+    private static let lowest: UInt32 = 100_000
+
     private var ranges: [(users: Range<UInt32>, of: String)] = []
 
     /// None.
     init() {}
 
-    /// Those of a file's text: lines of "user:first:count". Lines of another form are left out, as shadow(3) does.
+    /// Those of a file's text: lines of "user:first:count". Lines of another form are left out, as shadow(3) does; and
+    /// root's, who can become every user.
     init(_ text: String) {
         ranges = text.split(separator: "\n").compactMap { line in
             let fields = line.split(separator: ":", omittingEmptySubsequences: false)
-            guard fields.count == 3, let first = UInt32(fields[1]), let count = UInt32(fields[2]), first > 0 else {
-                return nil
-            }
+            guard fields.count == 3, let first = UInt32(fields[1]), let count = UInt32(fields[2]) else { return nil }
             let (end, isTooMuch) = first.addingReportingOverflow(count)
-            return (first..<(isTooMuch ? .max : end), String(fields[0]))
+            let users = max(first, Self.lowest)..<max(isTooMuch ? .max : end, first, Self.lowest)
+            return users.isEmpty || ["root", "0"].contains(fields[0]) ? nil : (users, String(fields[0]))
         }
     }
 

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Dispatch
 import Glibc
+import Synchronization
 import TestSupport
 import Testing
 
 @testable import Platform
 
-/// What is shared with a user is closed on a thread of that user's.
-@Suite(.timeLimit(.minutes(1))) struct ClosingThreadsTests {
+/// What is shared with a user is closed, and asked, on a thread of that user's.
+@Suite(.timeLimit(.minutes(1))) struct UserThreadsTests {
     /// How a descriptor may be let go of.
     enum Way: CaseIterable {
         case close, endOfScope, completion, duplicate, endOfConnection, received
@@ -43,15 +45,53 @@ import Testing
     @Test func whatWaitsCountsAsItsUsersAndHoldsUpNoOther() async throws {
         let (lingering, other) = (try LingeringSocket(), try WatchedDescriptor())
         OwnedDescriptor(lingering.inAnotherSocket(), sharedWith: 5100).close()
-        for _ in 1..<ClosingThreads.mostOfUser {
+        for _ in 1..<UserThreads.mostOfUser {
             OwnedDescriptor(-1, sharedWith: 5100).close()
         }
-        print("\(ClosingThreads.waiting(for: 5100)) wait")
-        #expect(ClosingThreads.isFull(for: 5100) && !ClosingThreads.isFull(for: 5101))
+        print("\(UserThreads.waiting(for: 5100)) wait")
+        #expect(UserThreads.isFull(for: 5100) && !UserThreads.isFull(for: 5101))
         OwnedDescriptor(other.number, sharedWith: 5101).close()
         #expect(other.isClosed)
         lingering.hangUp()
-        try await eventually("all closed") { ClosingThreads.waiting(for: 5100) == 0 }
+        try await eventually("all closed") { UserThreads.waiting(for: 5100) == 0 }
+    }
+
+    @Test func anAnswerIsWaitedForABitAndOnce() async throws {
+        let open = DispatchSemaphore(value: 0)
+        let asked = Mutex(0)
+        UserThreads.begin(for: 5300) { open.wait() }
+        let answers = await onQueue {
+            (0..<100).map { _ in
+                UserThreads.answer(for: 5300, otherwise: -1) {
+                    asked.withLock { $0 += 1 }; return 7
+                }
+            }
+        }
+        #expect(answers.allSatisfy { $0 == -1 })
+        #expect(await onQueue { UserThreads.answer(for: 5301, otherwise: -1) { 7 } } == 7, "another user's")
+        open.signal()
+        try await eventually("all done") { UserThreads.waiting(for: 5300) == 0 }
+        #expect(asked.withLock { $0 } == 1, "what was not waited for is not begun either")
+    }
+
+    @Test func whatIsBegunIsDoneBeforeTheCloseThatFollows() async throws {
+        let (socket, open) = (try WatchedDescriptor(), DispatchSemaphore(value: 0))
+        let number = socket.number
+        let isOpen = Mutex(false)
+        UserThreads.begin(for: 5400) {
+            open.wait()
+            isOpen.withLock { $0 = fcntl(number, F_GETFD) >= 0 }
+        }
+        OwnedDescriptor(number, sharedWith: 5400).close()
+        open.signal()
+        try await eventually("all done") { UserThreads.waiting(for: 5400) == 0 }
+        #expect(isOpen.withLock { $0 } && socket.isClosed)
+    }
+
+    @Test func moreUsersThanThreadsAreServedOneAfterTheOther() async throws {
+        let done = Mutex(0)
+        for user in 0..<1000 { UserThreads.begin(for: UInt32(7000 + user)) { done.withLock { $0 += 1 } } }
+        try await eventually("each was served") { done.withLock { $0 } == 1000 }
     }
 
     @Test func aResetStaysOne() async throws {
@@ -61,6 +101,6 @@ import Testing
         OwnedDescriptor(socket.number, sharedWith: 5200).close()
         OwnedDescriptor(other.number, sharedWith: 5200).close()
         // Neither waits: of the other one, lingering is ended first.
-        try await eventually("closed") { ClosingThreads.waiting(for: 5200) == 0 }
+        try await eventually("closed") { UserThreads.waiting(for: 5200) == 0 }
     }
 }
