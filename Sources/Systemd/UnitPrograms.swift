@@ -110,7 +110,7 @@ public final class UnitPrograms {
     }
 
     private func send(_ program: Running) {
-        bus.call("StartTransientUnit", filling: program.write) { [weak self] message in
+        bus.callForJob("StartTransientUnit", filling: program.write) { [weak self] message in
             guard let self else { return }
             if let text = message.errorText { return fail(program, text) }
             guard let job = message.string() else { return fail(program, "the service manager named no job") }

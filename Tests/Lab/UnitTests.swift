@@ -45,6 +45,18 @@ struct UnitTests {
         try await bench.restart()
         #expect(await bench.start("good.service") == "done")
     }
+
+    @Test func `a manager that comes anew on the same bus is heard of its jobs`() async throws {
+        let bench = try await UnitBench()
+        async let slow = bench.start("slow.service")
+        _ = try await bench.systemd.line(containing: "start slow.service")
+        _ = try await bench.systemd.killNow()
+        try await bench.restartSystemd()
+        #expect(await bench.start("good.service") == "done")
+        // Its first job, as the other's was.
+        try await bench.systemd.send("finish\n")
+        #expect(await slow == "done")
+    }
 }
 
 /// A bus, what stands for systemd on it, and the manager that asks.
@@ -66,8 +78,10 @@ private final class UnitBench {
 
     func restart() async throws {
         daemon = try await bus.start(on: machine)
-        systemd = try await bus.systemd(on: machine)
+        try await restartSystemd()
     }
+
+    func restartSystemd() async throws { systemd = try await bus.systemd(on: machine) }
 
     func start(_ unit: String) async -> String { await ask { self.units.start(unit, $0) } }
 
