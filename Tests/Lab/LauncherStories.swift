@@ -81,7 +81,7 @@ struct LauncherStories {
         if obstacle == .systemdRefuses {
             systemd = try await machine.startSystemd()
             try systemd?.send("refuse\n")
-            _ = try await systemd?.line(containing: "refusing")
+            _ = try await systemd?.line(containing: "refuse")
         }
         let recorder = try await machine.home.recorder()
         try server.send("ring\n")
@@ -102,7 +102,7 @@ struct LauncherStories {
         if obstacle == .noBus { try await machine.startBus() }
         if let systemd {
             try systemd.send("accept\n")
-            _ = try await systemd.line(containing: "accepting")
+            _ = try await systemd.line(containing: "accept")
         } else {
             systemd = try await machine.startSystemd()
         }

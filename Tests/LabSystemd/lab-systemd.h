@@ -18,8 +18,9 @@ int answer_with_job(sd_bus_message *call);
 // The last job, which was one of this unit, has ended.
 void job_ended(const char *unit, const char *result);
 
-// From now on no transient unit is started.
-void refuse_transient_units(int refuses);
+// What is said of the transient units that come: "refuse", "ignore" or "accept", at the end of a line. 0 where it is one
+// of these.
+int take_order(const char *line);
 
 // Below this control group each transient unit has one of its own.
 void make_groups_below(const char *directory);

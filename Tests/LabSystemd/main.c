@@ -12,7 +12,7 @@
 //   transient UNIT MODE    followed by a line NAME=VALUE for each property, and "read" or "refused"
 //   gone UNIT              nothing is left of a transient unit
 //
-// It reads "refuse" or "accept", which concern transient units from then on, and says "refusing" or "accepting".
+// It reads "refuse", "ignore" or "accept", which concern transient units from then on, and says it again.
 //
 // A unit's name says what comes of its start: "good" starts; "eager" is started before the answer is out; "broken"
 // fails; "missing" is not there; "slow" starts when "finish" is read; "mute" gets no answer. The program of a transient
@@ -107,10 +107,8 @@ static int input(sd_event_source *source, int descriptor, uint32_t events, void 
     ssize_t got = read(descriptor, line, sizeof line - 1);
     if (got <= 0) exit(0);
     line[got] = 0;
-    int refuses = strcmp(line, "refuse\n") == 0;
-    if (refuses || strcmp(line, "accept\n") == 0) {
-        refuse_transient_units(refuses);
-        puts(refuses ? "refusing" : "accepting");
+    if (take_order(line) == 0) {
+        fputs(line, stdout);
         fflush(stdout);
         return 0;
     }

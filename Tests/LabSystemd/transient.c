@@ -52,7 +52,7 @@ struct program {
 };
 
 static struct unit units[MOST];
-static int refuses;
+static enum { ACCEPT, REFUSE, IGNORE } order;
 static const char *groups;
 
 static const sd_bus_vtable unit_table[] = {
@@ -64,7 +64,15 @@ static const sd_bus_vtable unit_table[] = {
     SD_BUS_VTABLE_END,
 };
 
-void refuse_transient_units(int value) { refuses = value; }
+int take_order(const char *line) {
+    static const char *const lines[] = {"accept\n", "refuse\n", "ignore\n"};
+    for (int index = 0; index < 3; index++) {
+        if (strcmp(line, lines[index]) != 0) continue;
+        order = index;
+        return 0;
+    }
+    return -1;
+}
 
 void make_groups_below(const char *directory) { groups = directory; }
 
@@ -315,10 +323,11 @@ int start_transient_unit(sd_bus_message *call, void *data, sd_bus_error *error) 
     check(sd_bus_message_read(call, "ss", &name, &mode), "reading");
     printf("transient %s %s\n", name, mode);
     int result = read_properties(call, &program, error);
-    puts(refuses ? "refused" : "read");
+    puts(order == ACCEPT && result >= 0 ? "read" : "refused");
     fflush(stdout);
     if (result < 0) return result;
-    if (refuses)
+    if (order == IGNORE) return 1;
+    if (order == REFUSE)
         return sd_bus_error_set_const(error, SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED,
                                       "Interactive authentication required.");
     if (find(name)) return sd_bus_error_setf(error, SERVICE ".UnitExists", "Unit %s was already loaded.", name);
