@@ -7,11 +7,11 @@ import LabSupport
 import TestSupport
 import Testing
 
-/// A machine on which an agent of another user's asks root's launcher to wake clients, which finds a systemd there: on a
-/// bus of its own, what `Tests/LabSystemd` is.
+/// A machine on which an agent of another user's asks root's launcher to wake clients. The launcher finds a systemd on
+/// the machine's own bus, which is what `Tests/LabSystemd` makes.
 ///
-/// The agent and the launcher see a /run that is the machine's alone. So several of these can be there at a time, and no
-/// other test finds a launcher, or takes its machine for one that systemd runs.
+/// The agent and the launcher see a /run that is the machine's alone. So several of these can be there at a time, and
+/// no other test finds a launcher, or takes its machine for one that systemd runs.
 final class LauncherMachine: Sendable {
     /// The owner of the connection, and of its client.
     static let owner = "daemon"

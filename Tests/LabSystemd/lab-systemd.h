@@ -18,8 +18,8 @@ int answer_with_job(sd_bus_message *call);
 // The last job, which was one of this unit, has ended.
 void job_ended(const char *unit, const char *result);
 
-// What is said of the transient units that come: "refuse", "ignore" or "accept", at the end of a line. 0 where it is one
-// of these.
+// What is said of the transient units that come: "refuse", "ignore" or "accept", and the end of a line. 0 where it is
+// one of these.
 int take_order(const char *line);
 
 // Below this control group each transient unit has one of its own.
