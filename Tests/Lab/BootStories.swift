@@ -105,7 +105,7 @@ struct BootStories {
         let machine = try await BootedMachine.boot(
             configuration: """
                 [[connection]]
-                name = "letter"
+                name = "letter@home:1.0_x-y"
                 remote = "tcp://127.0.0.1:7001"
                 owner = "nobody"
                 wake = { stdio = true, exec = [
