@@ -136,6 +136,40 @@ struct BootStories {
         try await machine.turnOff()
     }
 
+    @Test func `a program keeps its flow when the bus ends, and the next is launched over the new bus`() async throws {
+        let machine = try await BootedMachine.boot(
+            configuration: """
+                [[connection]]
+                name = "office"
+                remote = "tcp://127.0.0.1:7001"
+                owner = "nobody"
+                wake = { stdio = true, exec = ["/bin/sh", "-c", "while read line; do echo $$ $line; done"] }
+
+                [[connection]]
+                name = "van"
+                remote = "tcp://127.0.0.1:7002"
+                owner = "nobody"
+                wake = { attempts = 20, pause = "200ms", longest_pause = "1s", stdio = true, exec = [
+                    "/bin/sh", "-c", "read line; echo van $line",
+                ] }
+                """)
+        let network = machine.network
+        let listeners = try await network.run { (try TCPSocket.listening(on: 7001), try TCPSocket.listening(on: 7002)) }
+        #expect(try await machine.client.connections().count == 2)
+        let (office, van) = try await network.run { (try listeners.0.accept(), try listeners.1.accept()) }
+        try office.send("one\n")
+        let answer = try await network.run { try office.receive() }
+        let program = try #require(answer.wholeMatch(of: /(\d+) one\n/)).1
+        try await machine.run("systemctl", "kill", "--signal=KILL", "dbus.service")
+        try van.send("two\n")
+        #expect(try await network.run { try van.receive() } == "van two\n")
+        let flow = try #require(try await machine.client.connections().first { $0.name == "office" })
+        #expect(flow.holder == .client && flow.epoch == 1)
+        try office.send("three\n")
+        #expect(try await network.run { try office.receive() } == "\(program) three\n")
+        try await machine.turnOff()
+    }
+
     @Test func `a user for whom it crashes again and again is refused, with a line for each crash, and nobody else is`()
         async throws
     {
