@@ -169,10 +169,10 @@ let package = Package(
         tests(
             "Lab",
             [
-                "CNetlink", "CPlatform", "Dialer", "DialtoneAPI", "DialtoneClient", "LabSupport", "Netlink",
-                "NetworkPath", "Platform", "Reachability", "Resolver", "Supervisor", "Systemd", "TLSTestSupport",
-                "TestSupport", "Varlink", "dialtone", "dialtoned", "lab-fuzzer", "lab-launch", "lab-logind",
-                "lab-neighbour", "lab-network-manager", "lab-systemd",
+                "Activation", "CNetlink", "CPlatform", "Dialer", "DialtoneAPI", "DialtoneClient", "LabSupport",
+                "Netlink", "NetworkPath", "Platform", "Reachability", "Resolver", "Supervisor", "Systemd",
+                "TLSTestSupport", "TestSupport", "Varlink", "dialtone", "dialtoned", "lab-fuzzer", "lab-launch",
+                "lab-logind", "lab-neighbour", "lab-network-manager", "lab-systemd",
             ],
             resources: [.copy("agent.py"), .copy("mqtt_sleeper.py")]),
         tests(

@@ -28,16 +28,32 @@ final class UnitLauncher {
         // Its reads wait, in this process as well: the flag is the socket's.
         if let socket, flags >= 0 { _ = fcntl(socket, F_SETFL, flags & ~O_NONBLOCK) }
         let program = program(request, hasSocket: socket != nil)
+        var process: ProcessHandle?
         programs.start(program, socket: socket) { result in
             switch result {
-            case .success(let start): completion(Self.outcome(start, program.name))
+            case .success(let start):
+                let outcome = Self.outcome(start, program.name)
+                if case .launched(let launched) = outcome { process = launched }
+                completion(outcome)
             case .failure(let failure):
                 // Still the caller's, who keeps it.
                 if let socket, flags >= 0 { _ = fcntl(socket, F_SETFL, flags) }
                 completion(.failed("running \(request.command.first ?? ""): \(failure.text)"))
             }
         } ended: { end in
-            ended(ProgramEnd(end))
+            guard end == .unseen, let process else { return ended(ProgramEnd(end)) }
+            // The bus has gone, and the program may go on.
+            Self.await(process) { ended(.unseen) }
+        }
+    }
+
+    /// Calls `ended` when a process has ended, and holds on to it until then.
+    private static func await(_ process: ProcessHandle, _ ended: @escaping @AgentQueue () -> Void) {
+        do throws(SystemError) {
+            try process.onEnd { withExtendedLifetime(process, ended) }
+        } catch {
+            // No watch is left: it counts as one that has ended.
+            ended()
         }
     }
 

@@ -39,8 +39,6 @@ final class ManagerBus {
             guard let self else { return }
             isConnected = true
             followJobs()
-            // Without this the manager tells nobody of jobs.
-            call("Subscribe") { _ in }
             client?.busConnected()
         } lost: { [weak self] in
             self?.lost("the bus is gone")
@@ -73,6 +71,16 @@ final class ManagerBus {
         _ handler: @escaping @AgentQueue (BusMessage) -> Void
     ) {
         bus?.call(Self.service, Self.root, Self.manager, method, arguments, filling: fill, handler)
+    }
+
+    /// Calls a method that begins a job, of whose end the client is told.
+    func callForJob(
+        _ method: String, _ arguments: [String] = [], filling fill: @AgentQueue (BusArguments) -> Void = { _ in },
+        _ handler: @escaping @AgentQueue (BusMessage) -> Void
+    ) {
+        // Without this the manager tells nobody of jobs. Said anew each time, since it may have come after the bus.
+        call("Subscribe") { _ in }
+        call(method, arguments, filling: fill, handler)
     }
 
     /// Asks for the properties of an object's interface.

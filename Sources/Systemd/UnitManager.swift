@@ -106,10 +106,14 @@ public final class UnitManager {
         _ method: String, _ arguments: [String], _ request: Pending,
         _ body: @escaping @AgentQueue (UnitManager, BusMessage) -> Void
     ) {
-        bus.call(method, arguments) { [weak self] message in
+        let handler: @AgentQueue (BusMessage) -> Void = { [weak self] message in
             guard let self else { return }
             if let text = message.errorText { return finish(request, .failure(Failure(text: text))) }
             body(self, message)
+        }
+        switch request.request {
+        case .start: bus.callForJob(method, arguments, handler)
+        case .thaw: bus.call(method, arguments, handler)
         }
     }
 

@@ -58,13 +58,18 @@ public struct UnitProgram: Sendable {
             arguments.array(of: "(sasb)") {
                 arguments.structure("sasb") {
                     arguments.string(command.first ?? "")
-                    arguments.strings(command)
+                    // systemd puts variables into the arguments, and not into the path (systemd.service(5), "Command
+                    // lines").
+                    arguments.strings(command.map(Self.escaped))
                     arguments.boolean(false)
                 }
             }
         }
         arguments.property("User", "s") { arguments.string("\(user)") }
-        arguments.property("WorkingDirectory", "s") { arguments.string("-\(directory)") }
+        arguments.property("WorkingDirectory", "s") {
+            // A user's entry may name a home that is no absolute path, which systemd refuses.
+            arguments.string("-\(directory.hasPrefix("/") ? directory : "/")")
+        }
         arguments.property("Environment", "as") { arguments.strings(environment) }
         arguments.property("TimeoutStartUSec", "t") {
             // The launcher's own figure: some seconds.
@@ -81,6 +86,12 @@ public struct UnitProgram: Sendable {
         // How it ended is known for as long as somebody holds on to it, and nothing is left of it after that.
         arguments.property("AddRef", "b") { arguments.boolean(true) }
         arguments.property("CollectMode", "s") { arguments.string("inactive-or-failed") }
+    }
+
+    /// What systemd makes `argument` of: two dollar signs stand for one.
+    static func escaped(_ argument: String) -> String {
+        // By the scalar: a dollar sign makes one character with a mark that follows it.
+        String(String.UnicodeScalarView(argument.unicodeScalars.flatMap { $0 == "$" ? [$0, $0] : [$0] }))
     }
 
     private func writeStreams(_ arguments: BusArguments, _ socket: CInt?) {

@@ -30,6 +30,8 @@ public final class UnitPrograms {
         var job = ManagerJob()
         var follows: SystemBus.Subscription?
         var timer: Timers.Timer?
+        /// Whether the manager was asked to begin it.
+        var isRequested = false
 
         var unit: String { "\(program.name).service" }
 
@@ -73,6 +75,8 @@ public final class UnitPrograms {
 
     private let bus: ManagerBus
     private var running: [Running] = []
+    /// The units that were given up when the bus went, before the manager's answer: their programs may run.
+    private var unanswered: [String] = []
 
     /// - Parameter address: where the bus is, in D-Bus's form; `nil` for the system's.
     public init(address: String? = nil) {
@@ -110,7 +114,8 @@ public final class UnitPrograms {
     }
 
     private func send(_ program: Running) {
-        bus.call("StartTransientUnit", filling: program.write) { [weak self] message in
+        program.isRequested = true
+        bus.callForJob("StartTransientUnit", filling: program.write) { [weak self] message in
             guard let self else { return }
             if let text = message.errorText { return fail(program, text) }
             guard let job = message.string() else { return fail(program, "the service manager named no job") }
@@ -206,10 +211,16 @@ public final class UnitPrograms {
 extension UnitPrograms: ManagerClient {
     var isWaiting: Bool { !running.isEmpty }
 
-    func busConnected() { for program in running { send(program) } }
+    func busConnected() {
+        // None of them is to run beside the next.
+        for unit in unanswered { bus.call("StopUnit", [unit, "replace"]) { _ in } }
+        unanswered = []
+        for program in running { send(program) }
+    }
 
     func busLost(_ reason: String) {
         for program in running {
+            if program.isRequested, program.began != nil { unanswered.append(program.unit) }
             fail(program, reason)
             end(program, .unseen)
         }

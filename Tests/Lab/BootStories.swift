@@ -95,6 +95,81 @@ struct BootStories {
         try await machine.turnOff()
     }
 
+    @Test func `a program that is a unit gets its arguments to the letter, and no right beside its owner's`()
+        async throws
+    {
+        // systemd would put variables in the place of the first four, and what it knows of the unit in the fifth's.
+        let words = ["$USER", "${USER}", "a$$b", "$", "%n 100%", "two words", "", "\\x41"]
+        // Of what is ignored, only the signals that the C library does not keep to itself.
+        let status = #"s/^SigIgn:.*(.{7})$/SigIgn: \1/p; /^(Uid|Gid|Groups|NoNewPrivs|Cap...|SigBlk):/p"#
+        let machine = try await BootedMachine.boot(
+            configuration: """
+                [[connection]]
+                name = "letter@home:1.0_x-y"
+                remote = "tcp://127.0.0.1:7001"
+                owner = "nobody"
+                wake = { stdio = true, exec = [
+                    "/bin/sh", "-c", '''read line; printf '<%s>' "$@"; echo " ${line}"''', "sh",
+                    \(words.map { "'\($0)'" }.joined(separator: ", ")),
+                ] }
+
+                [[connection]]
+                name = "rights"
+                remote = "tcp://127.0.0.1:7002"
+                owner = "nobody"
+                wake = { stdio = true, exec = [
+                    "/bin/sh", "-c",
+                    '''read line; set -- $(sed -nE '\(status)' /proc/self/status); echo "$@" umask $(umask)''',
+                ] }
+                """)
+        let bells = (try await machine.bell(7001), try await machine.bell(7002))
+        #expect(try await machine.client.connections().count == 2)
+        let letter = try await bells.0.line("its answer") { $0.text != "ready" }.text
+        #expect(letter == words.map { "<\($0)>" }.joined() + " ring")
+        let rights = try await bells.1.line("its answer") { $0.text != "ready" }.text
+        let (user, none) = ("65534 65534 65534 65534", "0000000000000000")
+        #expect(
+            rights == """
+                Uid: \(user) Gid: \(user) Groups: 65534 SigBlk: \(none) SigIgn: 0000000 CapInh: \(none) \
+                CapPrm: \(none) CapEff: \(none) CapBnd: \(none) CapAmb: \(none) NoNewPrivs: 1 umask 0022
+                """)
+        try await machine.turnOff()
+    }
+
+    @Test func `a program keeps its flow when the bus ends, and the next is launched over the new bus`() async throws {
+        let machine = try await BootedMachine.boot(
+            configuration: """
+                [[connection]]
+                name = "office"
+                remote = "tcp://127.0.0.1:7001"
+                owner = "nobody"
+                wake = { stdio = true, exec = ["/bin/sh", "-c", "while read line; do echo $$ $line; done"] }
+
+                [[connection]]
+                name = "van"
+                remote = "tcp://127.0.0.1:7002"
+                owner = "nobody"
+                wake = { attempts = 20, pause = "200ms", longest_pause = "1s", stdio = true, exec = [
+                    "/bin/sh", "-c", "read line; echo van $line",
+                ] }
+                """)
+        let network = machine.network
+        let listeners = try await network.run { (try TCPSocket.listening(on: 7001), try TCPSocket.listening(on: 7002)) }
+        #expect(try await machine.client.connections().count == 2)
+        let (office, van) = try await network.run { (try listeners.0.accept(), try listeners.1.accept()) }
+        try office.send("one\n")
+        let answer = try await network.run { try office.receive() }
+        let program = try #require(answer.wholeMatch(of: /(\d+) one\n/)).1
+        try await machine.run("systemctl", "kill", "--signal=KILL", "dbus.service")
+        try van.send("two\n")
+        #expect(try await network.run { try van.receive() } == "van two\n")
+        let flow = try #require(try await machine.client.connections().first { $0.name == "office" })
+        #expect(flow.holder == .client && flow.epoch == 1)
+        try office.send("three\n")
+        #expect(try await network.run { try office.receive() } == "\(program) three\n")
+        try await machine.turnOff()
+    }
+
     @Test func `a user for whom it crashes again and again is refused, with a line for each crash, and nobody else is`()
         async throws
     {

@@ -56,8 +56,11 @@ final class Bus: Sendable {
     }
 
     /// Starts what stands for systemd. See `Tests/LabSystemd`.
-    func systemd(on machine: Namespace) async throws -> LabProcess {
-        let process = try await machine.spawn([LabAgent.program("lab-systemd")], environment: environment)
+    ///
+    /// - Parameter group: below which the units that it makes have control groups.
+    func systemd(on machine: Namespace, group: String? = nil) async throws -> LabProcess {
+        let process = try await machine.spawn(
+            [LabAgent.program("lab-systemd")] + [group].compactMap(\.self), environment: environment)
         _ = try await process.line(containing: "ready")
         return process
     }

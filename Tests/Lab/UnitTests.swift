@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Glibc
 import LabSupport
 import Platform
 import Systemd
@@ -45,6 +46,36 @@ struct UnitTests {
         try await bench.restart()
         #expect(await bench.start("good.service") == "done")
     }
+
+    @Test func `a manager that comes anew on the same bus is heard of its jobs`() async throws {
+        let bench = try await UnitBench()
+        async let slow = bench.start("slow.service")
+        _ = try await bench.systemd.line(containing: "start slow.service")
+        _ = try await bench.systemd.killNow()
+        try await bench.restartSystemd()
+        #expect(await bench.start("good.service") == "done")
+        // Its first job, as the other's was.
+        try await bench.systemd.send("finish\n")
+        #expect(await slow == "done")
+    }
+
+    @Test func `what may have begun when the bus went is stopped before the next begins`() async throws {
+        let bench = try await UnitBench()
+        try await bench.systemd.send("ignore\n")
+        _ = try await bench.systemd.line(containing: "ignore")
+        async let first = bench.run("first")
+        _ = try await bench.systemd.line(containing: "transient first.service fail")
+        _ = try await bench.daemon.killNow()
+        #expect(await first == "the bus is gone")
+        // Of this one nothing was asked.
+        #expect(await bench.run("never").contains("there is no bus"))
+        try await bench.restart()
+        #expect(await bench.run("second") == "began")
+        let systemd = await bench.systemd
+        let stop = try await systemd.line(containing: "stop first.service replace")
+        _ = try await systemd.line(after: stop, containing: "transient second.service fail")
+        #expect(!systemd.lines.contains { $0.text.contains("never") })
+    }
 }
 
 /// A bus, what stands for systemd on it, and the manager that asks.
@@ -55,21 +86,41 @@ private final class UnitBench {
     private(set) var daemon: LabProcess
     private(set) var systemd: LabProcess
     private let units: UnitManager
+    private let programs: UnitPrograms
 
     init() async throws {
         machine = try await Namespace.island()
         bus = try Bus()
         daemon = try await bus.start(on: machine)
         systemd = try await bus.systemd(on: machine)
-        units = UnitManager(address: bus.environment["DBUS_SYSTEM_BUS_ADDRESS"])
+        let address = bus.environment["DBUS_SYSTEM_BUS_ADDRESS"]
+        (units, programs) = (UnitManager(address: address), UnitPrograms(address: address))
     }
 
     func restart() async throws {
         daemon = try await bus.start(on: machine)
-        systemd = try await bus.systemd(on: machine)
+        try await restartSystemd()
     }
 
+    func restartSystemd() async throws { systemd = try await bus.systemd(on: machine) }
+
     func start(_ unit: String) async -> String { await ask { self.units.start(unit, $0) } }
+
+    /// What came of the start of a program that does nothing.
+    func run(_ name: String) async -> String {
+        let program = UnitProgram(
+            name: name, description: "A test's", command: ["/bin/true"], user: geteuid(), directory: "/",
+            environment: [], identifier: name, writesToSocket: false, startLimit: .seconds(10))
+        return await withCheckedContinuation { continuation in
+            programs.start(program, socket: nil) { result in
+                switch result {
+                case .success: continuation.resume(returning: "began")
+                case .failure(let failure): continuation.resume(returning: failure.text)
+                }
+            } ended: { _ in
+            }
+        }
+    }
 
     func thaw(_ unit: String) async -> String { await ask { self.units.thaw(unit, $0) } }
 
