@@ -130,6 +130,24 @@ struct HostileNeighbourStories {
         _ = try await neighbour.exit()
     }
 
+    @Test(
+        .enabled(
+            if: LabSandbox.isInside && access("/dev/fuse", R_OK | W_OK) == 0,
+            "no file system in user space can be mounted here"))
+    func `a socket that its client keeps locked holds up nobody but its user`() async throws {
+        let bench = try await Bench.start()
+        let directory = "\(bench.home.file).files"
+        try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: false)
+        let neighbour = try await bench.neighbour("lock", directory)
+        _ = try await neighbour.line(containing: "locked")
+        let stay = try await bench.attack("none", connections: 0, calls: 50)
+        #expect(stay.calls > 0 && stay.served == stay.calls, "\(stay)")
+        _ = try await neighbour.line(containing: "closed")
+        #expect(try await bench.home.client.connections().isEmpty)
+        neighbour.closeInput()
+        #expect(try await neighbour.exit() == .status(0), "\(neighbour.text(of: .error))")
+    }
+
     @Test func `what takes long to close holds up nobody but its user`() async throws {
         let bench = try await Bench.start()
         let neighbour = try await bench.neighbour("linger")

@@ -7,8 +7,8 @@
 //   lab-neighbour SOCKET hold CONNECTIONS                  opens so many and keeps them until its input ends
 //   lab-neighbour SOCKET unread CONNECTIONS                likewise, with answers on each of them that it does not read
 //   lab-neighbour SOCKET linger                            sends what takes long to close, and stays until its input ends
-//   lab-neighbour SOCKET lock CONNECTION DIRECTORY         takes the connection and keeps its socket locked until its input
-//                                                          ends, then for a second's worth of calls about it
+//   lab-neighbour SOCKET lock DIRECTORY                    takes a connection, keeps its socket locked and has it closed;
+//                                                          until its input ends
 //
 // ATTACK is one of: explain, deep, keys, list, churn, none. The greedy user is 65533 and the other one 65532 where this
 // is started as root; otherwise both are the one that starts it. It ends by itself within two minutes.
@@ -16,7 +16,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fuse.h>
 #include <netinet/in.h>
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -25,8 +28,10 @@
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -378,6 +383,133 @@ static void leave_unread(int connections) {
     while (read(0, &byte, 1) > 0) {}
 }
 
+// Answers all that the kernel asks of a file system with one file, but for the file's content: of that it tells `asked`.
+static void serve_files(int device, int asked) {
+    static char request[FUSE_MIN_READ_BUFFER + 4096];
+    for (;;) {
+        ssize_t count = read(device, request, sizeof request);
+        if (count < 0 && errno == ENODEV) _exit(0);
+        if (count < (ssize_t)sizeof(struct fuse_in_header)) continue;
+        const struct fuse_in_header *in = (const void *)request;
+        struct {
+            struct fuse_out_header header;
+            union {
+                struct fuse_init_out init;
+                struct fuse_entry_out entry;
+                struct fuse_attr_out attributes;
+                struct fuse_open_out open;
+            };
+        } out = {.header = {.len = sizeof out.header, .unique = in->unique}};
+        int is_file = in->opcode == FUSE_LOOKUP || in->nodeid == 2;
+        struct fuse_attr attributes = {.ino = is_file ? 2 : 1,
+                                       .size = is_file ? 65536 : 0,
+                                       .mode = is_file ? S_IFREG | 0444 : S_IFDIR | 0755,
+                                       .nlink = 1,
+                                       .blksize = 4096};
+        switch (in->opcode) {
+        case FUSE_INIT:
+            out.init = (struct fuse_init_out){.major = FUSE_KERNEL_VERSION, .minor = FUSE_KERNEL_MINOR_VERSION, .max_write = 4096};
+            out.header.len += sizeof out.init;
+            break;
+        case FUSE_LOOKUP:
+            out.entry = (struct fuse_entry_out){.nodeid = 2, .entry_valid = 1000, .attr_valid = 1000, .attr = attributes};
+            out.header.len += sizeof out.entry;
+            break;
+        case FUSE_GETATTR:
+            out.attributes = (struct fuse_attr_out){.attr_valid = 1000, .attr = attributes};
+            out.header.len += sizeof out.attributes;
+            break;
+        case FUSE_OPEN: out.header.len += sizeof out.open; break;
+        case FUSE_READ: if (write(asked, "r", 1) != 1) _exit(71); continue;
+        case FUSE_FLUSH:
+        case FUSE_RELEASE: break;
+        case FUSE_FORGET:
+        case FUSE_INTERRUPT: continue;
+        default: out.header.error = -ENOSYS;
+        }
+        if (write(device, &out, out.header.len) < 0 && errno == ENODEV) _exit(0);
+    }
+}
+
+// A call, its answer in `room`, and the descriptor that came with it, or -1.
+static int call_for(int number, const char *text, char *room, size_t size) {
+    if (send(number, text, strlen(text) + 1, MSG_NOSIGNAL) < 0) fail("calling");
+    int passed = -1;
+    for (size_t length = 0; length == 0 || room[length - 1] != 0;) {
+        char control[CMSG_SPACE(sizeof passed)];
+        struct iovec vector = {.iov_base = room + length, .iov_len = size - length};
+        struct msghdr header = {
+            .msg_iov = &vector, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+        ssize_t count = recvmsg(number, &header, MSG_CMSG_CLOEXEC);
+        if (count <= 0) fail("waiting for an answer");
+        struct cmsghdr *message = CMSG_FIRSTHDR(&header);
+        if (message != NULL && message->cmsg_type == SCM_RIGHTS) memcpy(&passed, CMSG_DATA(message), sizeof passed);
+        length += (size_t)count;
+    }
+    return passed;
+}
+
+static int taken;
+static void *page;
+
+// The kernel copies the page with the socket locked, and waits for it.
+static void *send_nothing(void *unused) {
+    (void)unused;
+    send(taken, page, 4096, MSG_NOSIGNAL);
+    return NULL;
+}
+
+// Keeps the socket of a connection locked by a send of a page that never comes.
+static void lock_socket(const char *directory) {
+    char text[512], room[65536], byte;
+    int device = open("/dev/fuse", O_RDWR | O_CLOEXEC), asked[2];
+    snprintf(text, sizeof text, "fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other", device);
+    if (device < 0 || pipe(asked) != 0 || unshare(CLONE_NEWNS) != 0 ||
+        mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 || mount("lab", directory, "fuse", 0, text) != 0)
+        fail("mounting a file system");
+    pid_t server = fork();
+    if (server < 0) fail("forking");
+    if (server == 0) {
+        alarm(120);
+        // Who started it is to end it.
+        become(GREEDY);
+        serve_files(device, asked[1]);
+    }
+    // Its end, with the last descriptor of the device, ends the file system and whatever waits for it.
+    close(device);
+    become(GREEDY);
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t length = sizeof address;
+    if (bind(listener, (struct sockaddr *)&address, length) != 0 || listen(listener, 8) != 0 ||
+        getsockname(listener, (struct sockaddr *)&address, &length) != 0)
+        fail("listening");
+    int number = make_connection(0);
+    if (number < 0) fail("connecting");
+    snprintf(text, sizeof text,
+             "{\"method\":\"org.dialtone.Connections.Open\",\"parameters\":{\"remote\":\"tcp://127.0.0.1:%d\",\"name\":\"x\"}}",
+             ntohs(address.sin_port));
+    call_for(number, text, room, sizeof room);
+    if (accept(listener, NULL, NULL) < 0) fail("accepting");
+    for (taken = -1; taken < 0; usleep(10000))
+        taken = call_for(number, "{\"method\":\"org.dialtone.Connections.Take\",\"parameters\":{\"name\":\"x\"}}", room, sizeof room);
+    snprintf(text, sizeof text, "%s/nothing", directory);
+    int at_nothing = open(text, O_RDONLY | O_CLOEXEC);
+    page = mmap(NULL, 4096, PROT_READ, MAP_SHARED, at_nothing, 0);
+    pthread_t thread;
+    if (at_nothing < 0 || page == MAP_FAILED || pthread_create(&thread, NULL, send_nothing, NULL) != 0) fail("sending");
+    if (read(asked[0], &byte, 1) != 1) fail("waiting for the send");
+    printf("locked\n");
+    fflush(stdout);
+    call_for(number, "{\"method\":\"org.dialtone.Connections.Close\",\"parameters\":{\"name\":\"x\"}}", room, sizeof room);
+    printf("closed %s\n", room);
+    fflush(stdout);
+    while (read(0, &byte, 1) > 0) {}
+    if (kill(server, SIGKILL) != 0) fail("ending the file system");
+    waitpid(server, NULL, 0);
+    pthread_join(thread, NULL);
+}
+
 static void hold(int connections) {
     become(GREEDY);
     int made = 0;
@@ -411,11 +543,13 @@ int main(int count, char *arguments[]) {
         hold(atoi(arguments[3]));
     } else if (count == 4 && strcmp(arguments[2], "unread") == 0) {
         leave_unread(atoi(arguments[3]));
+    } else if (count == 4 && strcmp(arguments[2], "lock") == 0) {
+        lock_socket(arguments[3]);
     } else if (count == 3 && strcmp(arguments[2], "linger") == 0) {
         linger();
     } else {
         fputs("usage: lab-neighbour SOCKET beside ATTACK CONNECTIONS CALLS | garbage CONNECTIONS | "
-              "hold CONNECTIONS | unread CONNECTIONS | linger\n",
+              "hold CONNECTIONS | unread CONNECTIONS | linger | lock DIRECTORY\n",
               stderr);
         return 64;
     }

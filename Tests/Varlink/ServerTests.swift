@@ -307,6 +307,23 @@ import Testing
         #expect(try #require(place) < greedy.count, "\(place ?? -1) calls went before")
     }
 
+    /// Not in the connection's next turn, before which a thousand others of the same user's make such an answer.
+    @Test func anAnswerThatTheSocketDoesNotTakeCountsAsHeldAtOnce() async throws {
+        let test = await LuggageService()
+        let (ours, theirs) = socketPair()
+        defer { close(theirs) }
+        try await onQueue { try test.server.serve(OwnedDescriptor(ours), for: VarlinkPeer(uid: 1, gid: 1, pid: 1)) }
+        let call = #"{"method":"org.example.Luggage.Keep"}"# + "\0"
+        #expect(write(theirs, call, call.utf8.count) == call.utf8.count)
+        try await eventually("kept") { test.kept.count == 1 }
+        let held = await onQueue {
+            let reply = LuggageService.Weigh.Reply(text: String(repeating: "x", count: 1_000_000))
+            test.kept[0].reply(.reply(reply, continues: false))
+            return test.server.heldBytes(for: 1)
+        }
+        #expect(held > 500_000)
+    }
+
     /// A user whose clients hold more than the share loses the greediest of them; nobody else notices.
     @Test func whatIsHeldIsBoundedForAUser() async throws {
         var limits = VarlinkServer.Limits()
