@@ -159,10 +159,9 @@ public enum UserThreads {
         if isTrusted(user) { return work() }
         guard state.withLock({ $0.distrusted[user] ?? .zero }) <= BootClock.now() else { return otherwise }
         let answer = Answer<T>()
-        add(.call { answer.come(work()) }, for: user)
-        for _ in 0..<patience.times where answer.isThere.wait(timeout: .now() + patience.each) == .success {
-            return answer.value ?? otherwise
-        }
+        add(.call { answer.come(of: work) }, for: user)
+        for _ in 0..<patience.times where answer.isThere.wait(timeout: .now() + patience.each) == .success { break }
+        if let value = answer.take() { return value }
         let now = BootClock.now()
         state.withLock { state in
             state.distrusted = state.distrusted.filter { $0.value > now }
@@ -174,12 +173,21 @@ public enum UserThreads {
     /// An answer on its way from one thread to another.
     private final class Answer<T: Sendable>: Sendable {
         let isThere = DispatchSemaphore(value: 0)
-        private let place = Mutex<T?>(nil)
+        private let place = Mutex<(value: T?, isAwaited: Bool)>((nil, true))
 
-        var value: T? { place.withLock { $0 } }
+        /// What came, if it has; it is awaited no longer.
+        func take() -> T? {
+            place.withLock { place in
+                place.isAwaited = false
+                return place.value
+            }
+        }
 
-        func come(_ value: T) {
-            place.withLock { $0 = value }
+        /// Lets it come, unless nobody awaits it any more: what is asked may change the socket as well.
+        func come(of work: () -> T) {
+            guard place.withLock({ $0.isAwaited }) else { return }
+            let value = work()
+            place.withLock { $0.value = value }
             isThere.signal()
         }
     }
