@@ -15,6 +15,8 @@ FIRST = 1
 # How long `make fuzz` searches with each of its targets, and which (`Fuzz/Seeds` has their names); without a name all.
 SECONDS = 60
 TARGET =
+# How many times `make steady` runs the suite.
+N = 20
 # Which rows of the table `make bench` measures; without a name all of them.
 ROWS =
 # What `make run` and `make demo` build. Debug, because after a change it is there in seconds; `make install` and
@@ -27,12 +29,13 @@ BUILT = .build/$(CONFIGURATION)
 RELEASE = --configuration release --static-swift-stdlib
 SWIFT_SOURCES = $(wildcard Sources Tests Demo Examples Benchmarks/Sources Benchmarks/Package.swift Fuzz/Sources Fuzz/Package.swift) Package.swift
 
-.PHONY: help build run check test soak sim fuzz demo install bench lint deps deps-test
+.PHONY: help build run check test steady soak sim fuzz demo install bench lint deps deps-test
 
 help:
 	@echo 'make run [OPEN=tcp://host:port]  build the agent and run it here, in the foreground'
 	@echo 'make check                       build, and run the tests that need no kernel and no server'
 	@echo 'make test                        build and run every test, and each fuzzer for some seconds'
+	@echo 'make steady [N=20]               run the suite so often, every second time on a busy machine'
 	@echo 'make soak [SEED=] [STEPS=20000]  churn a network at random and hold every verdict against the kernel'
 	@echo 'make sim [SEQUENCES=] [FIRST=]   run a million faulty networks in virtual time, and hold every rule at every step'
 	@echo 'make fuzz [TARGET=] [SECONDS=60] throw mutated bytes at every reader of foreign bytes, sanitizers on'
@@ -71,6 +74,13 @@ test: deps-test
 	swift build --disable-build-manifest-caching --package-path Examples --scratch-path .build
 	@scripts/python-varlink >/dev/null || echo 'Without PyPI, the tests with foreign Varlink clients are skipped.'
 	@result=0; scripts/run-tests || result=1; scripts/fuzz 2 readers || result=1; exit $$result
+
+steady: deps-test
+	@scripts/install-dependencies steady
+	swift build --build-tests
+	swift build --disable-build-manifest-caching --package-path Examples --scratch-path .build
+	@scripts/python-varlink >/dev/null || echo 'Without PyPI, the tests with foreign Varlink clients are skipped.'
+	@scripts/steady '$(N)'
 
 soak: deps-test
 	swift build --build-tests
