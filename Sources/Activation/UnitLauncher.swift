@@ -24,9 +24,13 @@ final class UnitLauncher {
         _ request: ProgramRequest, socket: CInt?, ended: @escaping @AgentQueue (ProgramEnd) -> Void,
         _ completion: @escaping @AgentQueue (Activator.Outcome) -> Void
     ) {
-        let flags = socket.map { fcntl($0, F_GETFL) } ?? -1
+        let user = request.identity.user
         // Its reads wait, in this process as well: the flag is the socket's.
-        if let socket, flags >= 0 { _ = fcntl(socket, F_SETFL, flags & ~O_NONBLOCK) }
+        let flags = UserThreads.answer(for: user, otherwise: CInt(-1)) {
+            let flags = socket.map { fcntl($0, F_GETFL) } ?? -1
+            if let socket, flags >= 0 { _ = fcntl(socket, F_SETFL, flags & ~O_NONBLOCK) }
+            return flags
+        }
         let program = program(request, hasSocket: socket != nil)
         var process: ProcessHandle?
         programs.start(program, socket: socket) { result in
@@ -37,7 +41,9 @@ final class UnitLauncher {
                 completion(outcome)
             case .failure(let failure):
                 // Still the caller's, who keeps it.
-                if let socket, flags >= 0 { _ = fcntl(socket, F_SETFL, flags) }
+                if let socket, flags >= 0 {
+                    _ = UserThreads.answer(for: user, otherwise: CInt(-1)) { fcntl(socket, F_SETFL, flags) }
+                }
                 completion(.failed("running \(request.command.first ?? ""): \(failure.text)"))
             }
         } ended: { end in

@@ -221,6 +221,8 @@ final class Agent {
         intervals.save()
         let finish: @AgentQueue () -> Void = { [server] in
             server.close()
+            // Among it the ends of flows that clients have.
+            UserThreads.awaitAll()
             completion()
         }
         guard connections.isBehind else { return finish() }

@@ -324,7 +324,7 @@ public final class ConnectionDriver {
             )
         case .pathLost, .pathMoved, .localAddressRemoved, .dialFailed, .timedOut, .outrun, .unanswered, .replaced,
             .overslept, .remoteClosed, .failed, .superseded, .abandoned:
-            if flow.isParked, flow.unreadBytes > 0 {
+            if flow.isParked, flow.mayHaveUnread {
                 remnants.keep(flow)
             } else {
                 remnants.letGo(flow, aborting: reason == .localAddressRemoved)

@@ -17,9 +17,16 @@ extension Flow {
     }
 
     /// How many bytes wait for the client (`SIOCINQ`, or what TLS has decrypted); 0 for a flow that is closed.
-    var unreadBytes: Int {
+    var unreadBytes: Int { knownUnread ?? 0 }
+
+    /// Whether something may wait for the client: also where the socket says nothing. What is there must not be lost
+    /// for that.
+    var mayHaveUnread: Bool { knownUnread != 0 }
+
+    private var knownUnread: Int? {
         if let security { return security.unreadBytes + (relay?.unreadBytes ?? 0) }
-        return ask(0) { Self.queued($0) }
+        guard number != nil else { return 0 }
+        return ask(nil) { Self.queued($0) }
     }
 
     /// When the remote last acknowledged something, a keepalive's probe included, on ``BootClock``; `nil` where that

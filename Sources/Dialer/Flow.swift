@@ -330,16 +330,19 @@ final class Flow {
         guard let number else { throw SystemError("handing over the flow", code: EBADF) }
         try Self.checkClosing(for: owner.user)
         guard let security else {
-            // From here on a client may have it.
-            if let own = descriptor.take() { descriptor = own.shared(with: owner.user) }
-            let copy: OwnedDescriptor
+            let own: OwnedDescriptor
             switch descriptor {
-            case .some(let descriptor): copy = try descriptor.duplicate()
+            case .some(let descriptor): own = try descriptor.duplicate()
             case .none: throw SystemError("handing over the flow", code: EBADF)
             }
+            // From here on a client may have it.
+            let copy = own.shared(with: owner.user)
+            if let own = descriptor.take() { descriptor = own.shared(with: owner.user) }
             // Of the open file description, which both share: this process says for each call that it does not wait.
-            let flags = fcntl(copy.number, F_GETFL)
-            if flags & O_NONBLOCK != 0 { _ = fcntl(copy.number, F_SETFL, flags & ~O_NONBLOCK) }
+            ask(()) { number in
+                let flags = fcntl(number, F_GETFL)
+                if flags & O_NONBLOCK != 0 { _ = fcntl(number, F_SETFL, flags & ~O_NONBLOCK) }
+            }
             noteHandover()
             return copy
         }
@@ -375,6 +378,9 @@ final class Flow {
 
     /// Whether the client that has the flow is known to have neither read nor written yet.
     var isUntouched: Bool { handedAt.map { $0 == progress } ?? false }
+
+    /// Whether that client may have neither read nor written yet: also where the socket says nothing.
+    var mayBeUntouched: Bool { handedAt.map { $0 == progress ?? $0 } ?? false }
 
     // MARK: - After its end
 

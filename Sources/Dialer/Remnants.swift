@@ -35,7 +35,7 @@ final class Remnants {
     var flows: [Flow] { remnants.map(\.flow) }
 
     /// Whether there is nothing that a client has not read.
-    var isEmpty: Bool { deliveries.isEmpty && remnants.allSatisfy { $0.flow.unreadBytes == 0 } }
+    var isEmpty: Bool { deliveries.isEmpty && remnants.allSatisfy { !$0.flow.mayHaveUnread } }
 
     /// Whether one waits to be taken.
     var isWaiting: Bool { remnants.contains { $0.taker == nil } }
@@ -100,7 +100,7 @@ final class Remnants {
         while index < remnants.count {
             let (flow, previous) = (remnants[index].flow, remnants[index].taker)
             let isAgain = previous == taker || previous == .unknown
-            if flow.unreadBytes == 0 || (isAgain && (remnants[index].wasRepeated || !flow.isUntouched)) {
+            if !flow.mayHaveUnread || (isAgain && (remnants[index].wasRepeated || !flow.mayBeUntouched)) {
                 drop(at: index)
             } else if previous == nil || isAgain {
                 let descriptor = try flow.handOver()
@@ -148,7 +148,7 @@ final class Remnants {
     func abandon(_ epoch: UInt64, keepsRest: Bool) -> Bool {
         guard let index = index(of: epoch) else { return false }
         let flow = remnants[index].flow
-        if flow.unreadBytes > 0, keepsRest || flow.isUntouched {
+        if flow.mayHaveUnread, keepsRest || flow.mayBeUntouched {
             wait(index)
             return true
         }

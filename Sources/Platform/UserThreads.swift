@@ -18,9 +18,9 @@ public enum UserThreads {
     /// How many there are at most: 256 users who hold one each for hours cost a few megabytes. What others have to be
     /// closed then stays open until one of these goes on.
     private static let most = 256
-    /// How many calls of one user wait at most before there are to be no more sockets (``isFull(for:)``): twice what a
-    /// user's connections have, which may all be closed at once.
-    static let mostOfUser = 2048
+    /// How many calls for one user wait at most before there are to be no more sockets (``isFull(for:)``): a thousand
+    /// connections may all end at once, with two calls each, and so may a thousand clients.
+    static let mostOfUser = 4096
     /// A system call, and no more.
     private static let stackSize = 128 * 1024
     /// How long a thread waits for its user's next call: to start another one takes longer than most calls do.
@@ -168,6 +168,14 @@ public enum UserThreads {
             state.distrusted[user] = now + distrust
         }
         return otherwise
+    }
+
+    /// Waits until all that was asked for is done, but no longer than for an answer.
+    @AgentQueue
+    public static func awaitAll() {
+        for _ in 0..<patience.times where !state.withLock({ $0.waiting.isEmpty }) {
+            _ = DispatchSemaphore(value: 0).wait(timeout: .now() + patience.each)
+        }
     }
 
     /// An answer on its way from one thread to another.

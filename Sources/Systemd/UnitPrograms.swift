@@ -102,7 +102,7 @@ public final class UnitPrograms {
                 let text = "\(SystemError.last("passing the socket"))"
                 return AgentQueue.async { began(.failure(.init(text: text))) }
             }
-            copy = OwnedDescriptor(number, sharedWith: OwnedDescriptor.somebody)
+            copy = OwnedDescriptor(number, sharedWith: program.user)
         }
         let new = Running(program, copy, began: began, ended: ended)
         running.append(new)

@@ -13,9 +13,12 @@ import Testing
 struct NeighbourTests {
     /// Opens connections whose clients are to keep them alive, and are being woken for it.
     private func standingWakes(_ count: Int, of user: UInt32, in bench: ServiceBench) throws -> [RegisteredConnection] {
+        // Nothing is tried again, nor looked at for that, while the test lasts.
+        var wake = WakeSettings()
+        wake.answerTime = .seconds(3600)
         for number in 1...count {
             let policy = ConnectionPolicy(remote: try Remote("tcp://192.0.2.7:\(number)"))
-            _ = try bench.registry.open("c\(number)", policy, owner: user, origin: .client)
+            _ = try bench.registry.open("c\(number)", policy, wake: wake, owner: user, origin: .client)
         }
         let connections = bench.registry.visible(to: user)
         for connection in connections { connection.callClient() }

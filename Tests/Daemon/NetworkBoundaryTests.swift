@@ -51,7 +51,7 @@ import Varlink
 
     @Test func aNumberOfAnAccountIsNobodysSubordinate() {
         // The first line is of LXD's guides.
-        let users = SubordinateUsers("root:1000:1\nroot:100000:65536\nmia:1001:1\nmia:99990:20\n")
+        let users = SubordinateUsers("root:1000:1\nmia:1001:1\nmia:99990:20\n")
         let accounts: [UInt32] = [0, 1000, 1001, 99_995, 100_010, 165_000]
         #expect(accounts.map(users.account) == accounts)
         #expect(accounts.map(users.owner).allSatisfy { $0 == nil })

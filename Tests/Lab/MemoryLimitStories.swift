@@ -10,8 +10,8 @@ import Varlink
 /// A daemon in a control group that has no more memory than a small device gives it.
 @Suite("Under a limit of memory", .lab)
 struct MemoryLimitStories {
-    /// What the group may have, in MiB: twice what a daemon with all of its program read takes at rest.
-    private static let limit = 40
+    /// What the group may have, in MiB: what a daemon with all of its program read takes at rest, half as much again.
+    private static let limit = 32
     /// More connections than fit into the group: at three kilobytes each and more they take sixty megabytes.
     private static let most = 20_000
 
@@ -59,7 +59,7 @@ struct MemoryLimitStories {
     )
     func `answers that nobody reads do not have the kernel kill the daemon`() async throws {
         let (machine, home) = (try await Namespace.island(), try DaemonHome())
-        let group = try LimitedGroup(bytes: Self.limit << 20)
+        let group = try LimitedGroup(bytes: 48 << 20)
         let daemon = try await home.launch(
             on: machine, by: group.launcher,
             arguments: ["--socket", home.socket, "--config", home.file, "--log-level", "info"])

@@ -13,15 +13,14 @@ struct SubordinateUsers: Sendable {
     /// None.
     init() {}
 
-    /// Those of a file's text: lines of "user:first:count". Lines of another form are left out, as shadow(3) does; and
-    /// root's, who can become every user.
+    /// Those of a file's text: lines of "user:first:count". Lines of another form are left out, as shadow(3) does.
     init(_ text: String) {
         ranges = text.split(separator: "\n").compactMap { line in
             let fields = line.split(separator: ":", omittingEmptySubsequences: false)
             guard fields.count == 3, let first = UInt32(fields[1]), let count = UInt32(fields[2]) else { return nil }
             let (end, isTooMuch) = first.addingReportingOverflow(count)
             let users = max(first, Self.lowest)..<max(isTooMuch ? .max : end, first, Self.lowest)
-            return users.isEmpty || ["root", "0"].contains(fields[0]) ? nil : (users, String(fields[0]))
+            return users.isEmpty ? nil : (users, String(fields[0]))
         }
     }
 

@@ -88,7 +88,7 @@ final class DescriptorStore {
     func closeUnclaimed() -> Int {
         defer { left = [:] }
         for (number, descriptor) in left {
-            shutdown(descriptor, CInt(SHUT_RDWR))
+            UserThreads.begin(for: OwnedDescriptor.somebody) { shutdown(descriptor, CInt(SHUT_RDWR)) }
             OwnedDescriptor(descriptor, sharedWith: OwnedDescriptor.somebody).close()
             discard(number, of: nil)
         }
