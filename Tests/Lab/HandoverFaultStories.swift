@@ -126,6 +126,8 @@ struct HandoverFaultStories {
         try await machine.command(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", home.state])
         let daemon = try await home.start(on: machine)
         _ = try await home.client.open(.init(remote: "tcp://192.0.2.1:1", name: "before"))
+        // Whoever reads the history has what is to be written of it written.
+        #expect(try await home.dialtone("history", on: machine).output.contains("before"))
         let ballast = "\(home.state)/ballast"
         try await machine.command(["sh", "-c", "dd if=/dev/zero of=\(ballast) bs=4096 2>&1 || true"])
         // What is left of the last page takes some lines.

@@ -24,10 +24,12 @@ struct MemoryLimitStories {
         let (machine, home) = (try await Namespace.island(), try DaemonHome())
         let group = try LimitedGroup(bytes: Self.limit << 20)
         let listener = try await machine.run { try TCPSocket.listening(on: 7000) }
-        let daemon = try await home.start(on: machine, by: group.launcher)
-        let events = try await home.recorder()
+        // Not at the level of the other stories: each step of thousands of connections would be a line to be read.
+        let daemon = try await home.launch(
+            on: machine, by: group.launcher,
+            arguments: ["--socket", home.socket, "--config", home.file, "--log-level", "info"])
+        _ = try await daemon.line(containing: "listening")
         _ = try await home.client.open(.init(remote: "tcp://127.0.0.1:7000", name: "office"))
-        _ = try await events.state(.ready, of: "office", after: 0)
 
         let (opened, reason, text) = try await fill(home.client)
         #expect(opened > 100)
@@ -37,6 +39,7 @@ struct MemoryLimitStories {
         let connections = try await home.client.connections()
         #expect(connections.count == opened + 1)
         #expect(connections.first { $0.name == "office" }?.state == .ready)
+        let events = try await home.recorder()
         let before = events.events.count
         try await home.client.redial("office")
         let again = try await events.state(.ready, of: "office", after: before)
