@@ -10,7 +10,7 @@ import Varlink
 @testable import Daemon
 
 /// Sockets that clients bring, of whatever kind.
-@Suite("Sockets that are brought", .timeLimit(.minutes(2))) @AgentQueue
+@Suite("Sockets that are brought", .timeLimit(.minutes(5))) @AgentQueue
 struct AdoptionTests {
     let bench = ServiceBench()
     let client: VarlinkConnection

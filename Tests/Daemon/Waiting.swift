@@ -18,7 +18,7 @@ func answer<T: Sendable>(
             waiting?.resume(with: result)
             waiting = nil
         }
-        let limit = Timers.shared.schedule(after: .seconds(20)) {
+        let limit = Timers.shared.schedule(after: .seconds(60)) {
             finish(.failure(NothingCame(description: "waited in vain for \(awaited)")))
         }
         begin {

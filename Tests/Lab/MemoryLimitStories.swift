@@ -29,7 +29,9 @@ struct MemoryLimitStories {
             on: machine, by: group.launcher,
             arguments: ["--socket", home.socket, "--config", home.file, "--log-level", "info"])
         _ = try await daemon.line(containing: "listening")
+        let events = try await home.recorder()
         _ = try await home.client.open(.init(remote: "tcp://127.0.0.1:7000", name: "office"))
+        _ = try await events.state(.ready, of: "office", after: 0)
 
         let (opened, reason, text) = try await fill(home.client)
         #expect(opened > 100)
@@ -39,7 +41,6 @@ struct MemoryLimitStories {
         let connections = try await home.client.connections()
         #expect(connections.count == opened + 1)
         #expect(connections.first { $0.name == "office" }?.state == .ready)
-        let events = try await home.recorder()
         let before = events.events.count
         try await home.client.redial("office")
         let again = try await events.state(.ready, of: "office", after: before)
