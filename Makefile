@@ -29,7 +29,7 @@ BUILT = .build/$(CONFIGURATION)
 RELEASE = --configuration release --static-swift-stdlib
 SWIFT_SOURCES = $(wildcard Sources Tests Demo Examples Benchmarks/Sources Benchmarks/Package.swift Fuzz/Sources Fuzz/Package.swift) Package.swift
 
-.PHONY: help build run check test steady soak sim fuzz demo install bench lint deps deps-test
+.PHONY: help build run check suite test steady soak sim fuzz demo install bench lint deps deps-test
 
 help:
 	@echo 'make run [OPEN=tcp://host:port]  build the agent and run it here, in the foreground'
@@ -69,17 +69,17 @@ check: deps
 # Built outside, since the sandbox has no network to fetch packages from; run inside, away from this machine's network.
 # The examples are a package of their own, built where the library is built already: that makes it seconds. A manifest of
 # the build that `make run` left there would be taken for theirs, and nothing be built.
-test: deps-test
+# What the whole suite runs.
+suite: deps-test
 	swift build --build-tests
 	swift build --disable-build-manifest-caching --package-path Examples --scratch-path .build
 	@scripts/python-varlink >/dev/null || echo 'Without PyPI, the tests with foreign Varlink clients are skipped.'
+
+test: suite
 	@result=0; scripts/run-tests || result=1; scripts/fuzz 2 readers || result=1; exit $$result
 
-steady: deps-test
+steady: suite
 	@scripts/install-dependencies steady
-	swift build --build-tests
-	swift build --disable-build-manifest-caching --package-path Examples --scratch-path .build
-	@scripts/python-varlink >/dev/null || echo 'Without PyPI, the tests with foreign Varlink clients are skipped.'
 	@scripts/steady '$(N)'
 
 soak: deps-test

@@ -59,7 +59,8 @@ final class Agent {
         }
         let wakes = WakeContext()
         self.wakes = wakes
-        let memory = MemoryGuard(ofProcess: logger)
+        let memoryLimits = MemoryLimits()
+        let memory = MemoryGuard(of: memoryLimits, logger)
         registry = ConnectionRegistry(
             context, wakes, connectionsPerUser: configuration.limits.connectionsPerUser, continuity: continuity,
             memory: memory)
@@ -79,7 +80,7 @@ final class Agent {
         var limits = VarlinkServer.Limits()
         // A user's own daemon is for that user.
         limits.privileged = [0, geteuid()]
-        if let least = MemoryLimits().least { limits.fit(into: least) }
+        if let least = memoryLimits.least { limits.fit(into: least) }
         server = VarlinkServer(service, limits: limits)
         server.account = { [boundary] in boundary.subordinates.account(of: $0) }
         server.admission = { peer throws(VarlinkFailure) in try memory.admitOrFail(.client, for: peer.account) }

@@ -106,9 +106,10 @@ enum HandoverService {
         let user = exchange.peer.uid
         let number = try exchange.descriptor(parameters.fileDescriptor, parameter: "fileDescriptor")
         // What is refused is to be closed as well, and that the user may make wait.
-        if UserThreads.isFull(for: exchange.peer.account) {
-            throw VarlinkFailure(
-                .system(SystemError("closing what this user had before", code: EBUSY)), about: parameters.name)
+        do throws(SystemError) {
+            try UserThreads.checkRoom(for: exchange.peer.account)
+        } catch {
+            throw VarlinkFailure(.system(error), about: parameters.name)
         }
         let socket: AdoptedSocket
         do throws(AdoptedSocket.Unfit) {

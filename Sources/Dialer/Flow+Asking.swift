@@ -59,7 +59,7 @@ extension Flow {
     var progress: Progress? {
         if security != nil { return relay?.progress ?? Progress(read: 0, written: 0) }
         // Where nothing more comes, what is left says it all.
-        if hasEnded { return Progress(read: 0 &- UInt64(unreadBytes), written: 0) }
+        if hasEnded { return knownUnread.map { Progress(read: 0 &- UInt64($0), written: 0) } }
         return ask(nil) { Progress(ofTCP: $0) }
     }
 

@@ -42,7 +42,8 @@ final class Flow {
     private var descriptor: OwnedDescriptor?
     private(set) var registration: Poller.Registration?
     /// What came of a flow with TLS that waits for its turn, and whether it does.
-    var (heard, isInLine): (Poller.Readiness, Bool) = ([], false)
+    var heard: Poller.Readiness = []
+    var isInLine = false
     private(set) var isConnected = false
     /// The socket's own end, once it is connected.
     private var local: Endpoint?
@@ -111,7 +112,7 @@ final class Flow {
         wasHandedOver = true
         let number = descriptor.number
         self.descriptor = descriptor.shared(with: owner.user)
-        try Self.checkClosing(for: owner.user)
+        try UserThreads.checkRoom(for: owner.user)
         registration = try Poller.shared.register(number, [.peerClosed, .edgeTriggered]) { self.hear($0) }
     }
 
@@ -328,7 +329,7 @@ final class Flow {
     /// - Throws: `EMFILE` or `ENFILE` when descriptors have run out.
     func handOver() throws(SystemError) -> OwnedDescriptor {
         guard let number else { throw SystemError("handing over the flow", code: EBADF) }
-        try Self.checkClosing(for: owner.user)
+        try UserThreads.checkRoom(for: owner.user)
         guard let security else {
             let own: OwnedDescriptor
             switch descriptor {
@@ -363,11 +364,6 @@ final class Flow {
             registration?.update(security.interest)
         }
         return copy
-    }
-
-    /// What a user has had and makes wait to be closed stays open here: there is to be no end of it.
-    private static func checkClosing(for user: UInt32) throws(SystemError) {
-        if UserThreads.isFull(for: user) { throw SystemError("closing what this user had before", code: EBUSY) }
     }
 
     private func noteHandover() {

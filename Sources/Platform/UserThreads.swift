@@ -10,10 +10,10 @@ internal import Synchronization
 /// there are any.
 ///
 /// Who has a file can make its close wait (``OwnedDescriptor``). Who has a TCP socket can make every call on it wait,
-/// even for ever and whoever is killed: by a send of a page of a file whose file system is the user's own and does not
-/// answer, since the kernel keeps the socket locked meanwhile (`lock_sock` in net/core/sock.c). A user who does that
-/// holds up the calls for the same user. Not Dispatch's threads, which are few, and of which the agent's queue needs
-/// one.
+/// even for ever: the user sends a page of a file, and the user's own file system does not deliver the page. Meanwhile
+/// the kernel keeps the socket locked (`lock_sock` in net/core/sock.c), and SIGKILL does not end the wait. A user who
+/// does that holds up the calls for the same user. Not Dispatch's threads, which are few, and of which the agent's
+/// queue needs one.
 public enum UserThreads {
     /// How many there are at most: 256 users who hold one each for hours cost a few megabytes. What others have to be
     /// closed then stays open until one of these goes on.
@@ -134,6 +134,13 @@ public enum UserThreads {
 
     /// Whether so many calls for `user` wait that the user is to be given no more to cause them with.
     public static func isFull(for user: UInt32) -> Bool { waiting(for: user) >= mostOfUser }
+
+    /// What a user has had and makes wait to be closed stays open here: there is to be no end of it.
+    ///
+    /// - Throws: `EBUSY` where ``isFull(for:)``.
+    public static func checkRoom(for user: UInt32) throws(SystemError) {
+        if isFull(for: user) { throw SystemError("closing what this user had before", code: EBUSY) }
+    }
 
     /// Closes a descriptor, and calls `completion` when it is closed, however long that takes.
     static func close(

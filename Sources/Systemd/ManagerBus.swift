@@ -32,7 +32,7 @@ final class ManagerBus {
     /// - Parameter address: where the bus is, in D-Bus's form; `nil` for the system's.
     init(address: String?) { self.address = address ?? SystemBus.address }
 
-    /// Connects, unless it did already. The client is told what came of it.
+    /// Connects, unless it is connected or about to be. The client is told when it is, or why it cannot be.
     func connect() {
         guard bus == nil else { return }
         bus = SystemBus(address: address) { [weak self] in
@@ -78,7 +78,7 @@ final class ManagerBus {
         _ method: String, _ arguments: [String] = [], filling fill: @AgentQueue (BusArguments) -> Void = { _ in },
         _ handler: @escaping @AgentQueue (BusMessage) -> Void
     ) {
-        // Without this the manager tells nobody of jobs. Said anew each time, since it may have come after the bus.
+        // Without this the manager tells nobody of jobs. It may have started after the bus: so each time.
         call("Subscribe") { _ in }
         call(method, arguments, filling: fill, handler)
     }

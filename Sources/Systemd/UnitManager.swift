@@ -144,7 +144,7 @@ extension UnitManager: ManagerClient {
     func busConnected() { for request in pending { send(request) } }
 
     func busLost(_ reason: String) {
-        // What was asked may have been done, or not: who asked decides anew.
+        // The manager may have done what it was asked or not; the caller decides whether to ask again.
         for request in pending { finish(request, .failure(Failure(text: reason))) }
     }
 

@@ -51,9 +51,8 @@ final class MemoryGuard {
         self.read = read
     }
 
-    /// The guard of this process.
-    convenience init(ofProcess logger: Logger) {
-        let limits = MemoryLimits()
+    /// The guard of this process, by its limits.
+    convenience init(of limits: MemoryLimits, _ logger: Logger) {
         self.init(logger) { limits.nearest(leaving: $0, needed: $1) }
         let source = MemoryPressure.source(group: limits.ownGroup) { getenv($0).map { String(cString: $0) } }
         guard let source else { return }
