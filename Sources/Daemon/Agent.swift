@@ -61,9 +61,14 @@ final class Agent {
         self.wakes = wakes
         let memoryLimits = MemoryLimits()
         let memory = MemoryGuard(of: memoryLimits, logger)
+        var (limits, events) = (VarlinkServer.Limits(), EventJournal<KeptEvent>.Room())
+        if let memory = memoryLimits.beside {
+            limits.fit(into: memory)
+            events.fit(into: memory)
+        }
         registry = ConnectionRegistry(
             context, wakes, connectionsPerUser: configuration.limits.connectionsPerUser, continuity: continuity,
-            memory: memory)
+            memory: memory, events: events)
         decisions = DecisionLog(engine, registry, logger)
         let subscriptions = configuration.limits.subscriptionsPerUser
         network = NetworkService(engine, subscriptionsPerUser: subscriptions, memory: memory)
@@ -77,10 +82,8 @@ final class Agent {
         network.register(in: service)
         connections.register(in: service)
         past.register(in: service)
-        var limits = VarlinkServer.Limits()
         // A user's own daemon is for that user.
         limits.privileged = [0, geteuid()]
-        if let least = memoryLimits.least { limits.fit(into: least) }
         server = VarlinkServer(service, limits: limits)
         server.account = { [boundary] in boundary.subordinates.account(of: $0) }
         server.admission = { peer throws(VarlinkFailure) in try memory.admitOrFail(.client, for: peer.account) }

@@ -131,7 +131,7 @@ final class ConnectionRegistry {
     ///   one.
     init(
         _ context: DialerContext, _ wakes: WakeContext = WakeContext(), connectionsPerUser: Int,
-        continuity: Continuity? = nil, memory: MemoryGuard? = nil
+        continuity: Continuity? = nil, memory: MemoryGuard? = nil, events: EventJournal<KeptEvent>.Room = .init()
     ) {
         self.memory = memory
         self.context = context
@@ -143,7 +143,7 @@ final class ConnectionRegistry {
         // Where nothing is known, above every number of a daemon that ran before on this boot; see docs/decisions/0005.
         // The clock of this boot, which has no negative times and no million years.
         let latest = state.latest > 0 ? state.latest : UInt64(BootClock.now() / .microseconds(1))
-        journal = state.journal(upTo: latest)
+        journal = state.journal(upTo: latest, events)
         continuity?.write([.latest(journal.latest), .lost(journal.losses)])
         continuity?.snapshot = { [unowned self] in snapshot }
     }
@@ -196,7 +196,8 @@ final class ConnectionRegistry {
         guard connections[key] == nil else { throw .nameTaken }
         if origin == .client, let memory {
             do throws(ResourceShortage) {
-                try memory.admit(.connection(isSecured: policy.remote.scheme.needsTLS), for: owner)
+                let isSecured = policy.remote.scheme.needsTLS
+                try memory.admit(.connection(isSecured: isSecured, given: parameters.count), for: owner)
             } catch {
                 throw .outOfResources(error)
             }
@@ -228,6 +229,7 @@ final class ConnectionRegistry {
         connections[connection.key] = connection
         connectionsByOwner[owner, default: OrderedTable()][name] = connection
         journal.connectionCame(of: owner)
+        memory?.connectionCame(given: parameters.count)
         return connection
     }
 
@@ -309,6 +311,13 @@ final class ConnectionRegistry {
         _ which: ConnectionReference, _ epoch: UInt64, leaving opening: LeftOpening? = nil, for user: UInt32
     ) throws(RegistryError) {
         let connection = try find(which, for: user)
+        if let opening, let memory {
+            do throws(ResourceShortage) {
+                try memory.admit(.text(bytes: opening.given.count), for: user)
+            } catch {
+                throw .outOfResources(error)
+            }
+        }
         defer { connection.mayBeOver() }
         try connection.park(epoch, leaving: opening)
         writeDown(connection)
@@ -422,6 +431,7 @@ final class ConnectionRegistry {
         continuity?.write([.removed(connection.key)])
         if connection.origin == .client { quota.giveBack(for: connection.owner) }
         journal.connectionWent(of: connection.owner)
+        memory?.connectionWent(given: connection.parameters.count)
     }
 
     private func record(_ recorded: RecordedEvent) {
@@ -439,7 +449,7 @@ final class ConnectionRegistry {
             continuity.write(entries)
             connections[recorded.key]?.changesAreWritten()
         }
-        _ = journal.append(event, of: event.owner)
+        _ = journal.append(event, of: event.owner, bytes: event.bytes.count)
         for observer in observers { observer(recorded) }
         guard recorded.event.status.state == .closed, let connection = connections[recorded.key] else { return }
         // Not within its own event.

@@ -46,7 +46,9 @@ final class ConnectionsService {
     func register(in service: VarlinkService) {
         service.add(interface: ConnectionsAPI.name, description: ConnectionsAPI.description)
         service.handleLater(ConnectionsAPI.List.self) { [unowned self] _, exchange in
-            list(ConnectionListing(registry.visible(to: exchange.peer.uid)), exchange)
+            let user = exchange.peer.uid
+            let empty = ConnectionsAPI.List.Reply(connections: [])
+            list(listing(registry.visible(to: user), in: empty, for: user), exchange)
         }
         service.handleStream(ConnectionsAPI.Monitor.self) {
             [unowned self] parameters, stream throws(VarlinkFailure) in
@@ -80,7 +82,7 @@ final class ConnectionsService {
     var isBehind: Bool { subscribers.values.contains { $0.values.contains(where: \.isBehind) } }
 
     private func list(_ listing: ConnectionListing, _ exchange: VarlinkExchange<ConnectionsAPI.List>) {
-        if listing.step() { return exchange.reply(listing.message(ConnectionsAPI.List.Reply(connections: []))) }
+        if let message = listing.step() { return exchange.reply(message) }
         exchange.inTurn(isGoingOn: true) { [unowned self] in list(listing, exchange) }
     }
 
@@ -138,10 +140,17 @@ final class ConnectionsService {
 
     /// Everything that `user` may see, and the number of the last event that is in it.
     fileprivate func state(
-        for user: UInt32, _ filter: ConnectionFilter
+        _ kind: ConnectionsAPI.Monitor.Reply.Kind, for user: UInt32, _ filter: ConnectionFilter
     ) -> (sequence: UInt64, listing: ConnectionListing) {
         let connections = registry.visible(to: user).filter { filter.matches($0.name, of: $0.owner) }
-        return (registry.journal.latest, ConnectionListing(connections))
+        let reply = ConnectionsAPI.Monitor.Reply(sequence: Int(clamping: latest), kind: kind, connections: [])
+        return (latest, listing(connections, in: reply, continues: true, for: user))
+    }
+
+    private func listing(
+        _ connections: [RegisteredConnection], in reply: some Encodable, continues: Bool = false, for user: UInt32
+    ) -> ConnectionListing {
+        ConnectionListing(connections, in: reply, continues: continues, for: user, memory)
     }
 
     fileprivate func continuation(
@@ -169,7 +178,7 @@ private final class ConnectionSubscription: VarlinkSubscription {
     /// The number of the event told last; `nil` while the snapshot is still to be told.
     private var cursor: UInt64?
     /// What is told of all connections, while it is made.
-    private var state: (kind: ConnectionsAPI.Monitor.Reply.Kind, sequence: UInt64, listing: ConnectionListing)?
+    private var state: (sequence: UInt64, listing: ConnectionListing)?
     /// Whether everything was told that it may see. Then it hears of nothing before the next event that it may see.
     private var isUpToDate = false
 
@@ -214,22 +223,20 @@ private final class ConnectionSubscription: VarlinkSubscription {
     }
 
     private func tell(_ kind: ConnectionsAPI.Monitor.Reply.Kind) -> VarlinkMessage? {
-        let (sequence, listing) = service.state(for: stream.peer.uid, filter)
-        state = (kind, sequence, listing)
+        state = service.state(kind, for: stream.peer.uid, filter)
         return tellState()
     }
 
     /// What happens to a connection meanwhile is an event after the number told, whether it is in the state or not.
     private func tellState() -> VarlinkMessage? {
-        guard state?.listing.step() == true, let (kind, sequence, listing) = state else {
+        guard let (sequence, listing) = state else { return nil }
+        guard let message = listing.step() else {
             stream.wakeInTurn(isGoingOn: true)
             return nil
         }
         state = nil
         cursor = sequence
-        return listing.message(
-            ConnectionsAPI.Monitor.Reply(sequence: Int(clamping: sequence), kind: kind, connections: []),
-            continues: true)
+        return message
     }
 
     func may(be process: ProcessHandle?, of connection: RegisteredConnection) -> Bool {

@@ -13,6 +13,16 @@ struct EventJournal<Event> {
         let sequence: UInt64
         let owner: UInt32
         let event: Event
+        /// How many places it takes: one for each ``Room/place`` bytes of it.
+        let places: Int
+
+        init(sequence: UInt64, owner: UInt32, event: Event, bytes: Int = 0) {
+            self.sequence = sequence
+            self.owner = owner
+            self.event = event
+            // Not below zero: the count of an array.
+            places = 1 + bytes / Room.place
+        }
     }
 
     /// What follows a given number.
@@ -41,32 +51,54 @@ struct EventJournal<Event> {
         }
     }
 
-    /// The limits.
+    /// The limits, in places: an event takes one, and one more for each ``place`` bytes.
     struct Room {
-        /// The fewest events kept for a user. A subscriber that reconnects after a second of a busy network resumes
-        /// without a gap.
+        /// How long an event is in one place. One of a connection with a name and a host takes some 300 bytes, one with
+        /// a long token in its URL thousands.
+        static var place: Int { 512 }
+
+        /// The fewest places for a user. A subscriber that reconnects after a second of a busy network resumes without
+        /// a gap.
         var fewest = 1024
-        /// Events kept for each of a user's connections. When the network goes and returns, each makes four within one
-        /// turn of the queue (waiting, resolving, connecting, ready), and a subscriber that reads at its own pace must
-        /// find them all.
+        /// Places for each of a user's connections. When the network goes and returns, each makes four events within
+        /// one turn of the queue (waiting, resolving, connecting, ready), and a subscriber that reads at its own pace
+        /// must find them all.
         var perConnection = 8
         /// Users whose events are kept though they have no connection any more: more than use a machine in a day.
         var mostOwners = 256
-        /// Events of all users together that are kept at least, some fifteen megabytes; then ``perConnection`` counts.
+        /// Places of all users together, sixteen megabytes; beyond them ``perConnection`` counts.
         var most = 32_768
+        /// Places of all users together, however many connections there are.
+        var ceiling = Int.max
+
+        /// Lowers them for a process that may have no more than so many bytes: a sixteenth of it for events. They lie
+        /// in the state as well, twice while that is written anew.
+        mutating func fit(into memory: UInt64) {
+            ceiling = max(Int(clamping: memory / 16) / Self.place, fewest)
+        }
     }
 
     private struct Ring {
-        var entries: Deque<Entry> = []
+        private(set) var entries: Deque<Entry> = []
+        /// What the entries take.
+        private(set) var places = 0
         var connections = 0
         /// How many connections an earlier process had, which come back one after the other.
         var expected = 0
 
-        /// Drops so many, and gives the number of the last of them.
+        mutating func append(_ entry: Entry) {
+            entries.append(entry)
+            places += entry.places
+        }
+
+        /// Drops the oldest, until so many places are free, and gives the number of the last of them.
         mutating func drop(_ excess: Int) -> UInt64? {
-            guard excess > 0, excess <= entries.count else { return nil }
-            let last = entries[excess - 1].sequence
-            entries.removeFirst(excess)
+            var (freed, last) = (0, UInt64?.none)
+            while freed < excess, let oldest = entries.popFirst() {
+                freed += oldest.places
+                last = oldest.sequence
+            }
+            places -= freed
             return last
         }
 
@@ -83,7 +115,8 @@ struct EventJournal<Event> {
 
     private let room: Room
     private var rings: [UInt32: Ring] = [:]
-    private var count = 0
+    /// What the entries of all users take.
+    private var places = 0
     private var connections = 0
     private let expected: Int
     private var newest: Entry?
@@ -138,10 +171,10 @@ struct EventJournal<Event> {
         if let excess = excess(of: owner) { drop(excess, of: owner) }
     }
 
-    /// Adds an event and returns its number.
-    mutating func append(_ event: Event, of owner: UInt32) -> UInt64 {
+    /// Adds an event that takes so many bytes, and returns its number.
+    mutating func append(_ event: Event, of owner: UInt32, bytes: Int = 0) -> UInt64 {
         latest += 1
-        let entry = Entry(sequence: latest, owner: owner, event: event)
+        let entry = Entry(sequence: latest, owner: owner, event: event, bytes: bytes)
         add(entry)
         newest = entry
         return latest
@@ -169,25 +202,27 @@ struct EventJournal<Event> {
 
     private mutating func add(_ entry: Entry) {
         enter(entry.owner)
-        rings[entry.owner]?.entries.append(entry)
-        count += 1
+        rings[entry.owner]?.append(entry)
+        places += entry.places
         if let excess = excess(of: entry.owner) { drop(excess, of: entry.owner) }
-        guard count > max(room.most, room.perConnection * max(connections, expected)) else { return }
+        let most = min(max(room.most, room.perConnection * max(connections, expected)), room.ceiling)
+        guard places > most else { return }
         // Who has the most has it by events of their own. An eighth at a time, so that looking for them is seldom.
-        let largest = rings.mapValues(\.entries.count).max { $0.value < $1.value }
-        if let (owner, count) = largest { drop(count / 8 + 1, of: owner) }
+        let largest = rings.mapValues(\.places).max { $0.value < $1.value }
+        if let (owner, places) = largest { drop(places / 8 + 1, of: owner) }
     }
 
     private func excess(of owner: UInt32) -> Int? {
         guard let ring = rings[owner] else { return nil }
-        let excess = ring.entries.count - max(room.fewest, room.perConnection * max(ring.connections, ring.expected))
+        let excess = ring.places - max(room.fewest, room.perConnection * max(ring.connections, ring.expected))
         return excess > 0 ? excess : nil
     }
 
     private mutating func drop(_ excess: Int, of owner: UInt32) {
+        let before = rings[owner]?.places ?? 0
         // In its place: with a second reference to the ring, each event would copy all that is in it.
         guard let last = rings[owner]?.drop(excess) else { return }
-        count -= excess
+        places -= before - (rings[owner]?.places ?? 0)
         losses.byOwner[owner] = last
     }
 
@@ -203,7 +238,7 @@ struct EventJournal<Event> {
         let quiet = rings.filter { $0.value.connections == 0 }
         func newest(_ ring: Ring) -> UInt64 { ring.entries.last?.sequence ?? 0 }
         guard let (owner, ring) = quiet.min(by: { newest($0.value) < newest($1.value) }) else { return }
-        count -= ring.entries.count
+        places -= ring.places
         rings[owner] = nil
         losses.ofOthers = max(losses.ofOthers, newest(ring), losses.byOwner.removeValue(forKey: owner) ?? 0)
     }

@@ -31,23 +31,9 @@ public struct VarlinkMessage: Hashable, Sendable {
         VarlinkMessage(ReplyEnvelope(parameters: parameters, continues: continues, error: nil), continues: continues)
     }
 
-    /// A reply whose array `member` is empty so far, with these elements in it.
-    public static func reply(
-        _ parameters: some Encodable, continues: Bool = false, _ member: String, _ elements: VarlinkElements
-    ) -> VarlinkMessage {
-        VarlinkMessage(.reply(parameters, continues: continues), filling: member, with: elements)
-    }
-
-    private init(_ message: VarlinkMessage, filling member: String, with elements: VarlinkElements) {
-        let place = Array("\"\(member)\":[".utf8)
-        guard let start = message.bytes.indices.first(where: { message.bytes[$0...].starts(with: place + [0x5D]) })
-        else {
-            // Of a reply that this process encoded, with that member and nothing in it.
-            preconditionFailure("a reply has no empty array \(member)")
-        }
-        let end = start + place.count
-        bytes = message.bytes[..<end] + elements.bytes + message.bytes[end...]
-        continues = message.continues
+    fileprivate init(_ bytes: [UInt8], continues: Bool) {
+        self.bytes = bytes
+        self.continues = continues
     }
 
     /// An error. It ends a stream.
@@ -56,17 +42,43 @@ public struct VarlinkMessage: Hashable, Sendable {
     }
 }
 
-/// The elements of a long array, encoded one after the other: so that an answer that takes long is made in turns.
-public struct VarlinkElements: Sendable {
-    fileprivate var bytes: [UInt8] = []
+/// A reply with a long array whose elements are encoded one after the other: so that an answer that takes long is made
+/// in turns.
+public struct VarlinkLongReply: Sendable {
+    private var bytes: [UInt8]
+    private let tail: [UInt8]
+    private let continues: Bool
+    private var isEmpty = true
 
-    /// None yet.
-    public init() {}
+    /// A reply whose array `member` is empty so far.
+    public init(_ parameters: some Encodable, continues: Bool = false, _ member: String) {
+        let message = VarlinkMessage.reply(parameters, continues: continues)
+        let place = Array("\"\(member)\":[".utf8)
+        guard let start = message.bytes.indices.first(where: { message.bytes[$0...].starts(with: place + [0x5D]) })
+        else {
+            // Of a reply that this process encoded, with that member and nothing in it.
+            preconditionFailure("a reply has no empty array \(member)")
+        }
+        let end = start + place.count
+        bytes = Array(message.bytes[..<end])
+        tail = Array(message.bytes[end...])
+        self.continues = continues
+    }
 
-    /// Adds one.
+    /// How many bytes it has so far.
+    public var count: Int { bytes.count }
+
+    /// Adds an element.
     public mutating func append(_ element: some Encodable) {
-        if !bytes.isEmpty { bytes.append(UInt8(ascii: ",")) }
+        if !isEmpty { bytes.append(UInt8(ascii: ",")) }
+        isEmpty = false
         bytes += JSON.encodeMessage(element).dropLast()
+    }
+
+    /// The whole reply.
+    public consuming func message() -> VarlinkMessage {
+        bytes += tail
+        return VarlinkMessage(bytes, continues: continues)
     }
 }
 

@@ -96,6 +96,30 @@ struct EventJournalTests {
         #expect(all(after: 104, in: journal, for: 1) == "efg")
     }
 
+    @Test func `a long event takes the places of several short ones`() {
+        var journal = journal("ab")
+        _ = journal.append("long", of: 1, bytes: Journal.Room.place)
+        #expect(all(after: 101, in: journal, for: 1) == "blong", "two places of three")
+        append("A", to: &journal)
+        _ = journal.append("longest", of: 1, bytes: 5 * Journal.Room.place)
+        #expect(all(after: 102, in: journal, for: 1) == "gap")
+        #expect(all(after: 102, in: journal, for: 2) == "A")
+        append("cde", to: &journal)
+        #expect(all(after: 105, in: journal, for: 1) == "cde")
+    }
+
+    @Test func `with a ceiling, connections make no more room than there is memory for`() {
+        var room = Journal.Room(fewest: 3, perConnection: 2, mostOwners: 9, most: 4)
+        room.fit(into: UInt64(16 * 6 * Journal.Room.place))
+        var journal = journal("", room)
+        for _ in 1...100 { journal.connectionCame(of: 1) }
+        append("abcdefghABC", to: &journal)
+        #expect(all(after: 108, in: journal, for: 2) == "ABC")
+        #expect(all(after: 105, in: journal, for: 1) == "fgh", "six of all, three of them another's")
+        room.fit(into: 1)
+        #expect(room.ceiling == 3, "and never less than one user's least")
+    }
+
     @Test func `of too many users the one is forgotten who was quiet for the longest`() {
         var journal = journal("aA1")
         #expect(all(after: 100, in: journal, for: 1) == "gap")

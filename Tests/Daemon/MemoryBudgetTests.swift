@@ -23,8 +23,37 @@ struct MemoryBudgetTests {
         return budget.admits(work, forRoot: forRoot, use, at: .zero)
     }
 
+    @Test func `what a client says of a connection counts`() {
+        let bytes = [0, 8192].map { MemoryBudget.Work.connection(isSecured: false, given: $0).bytes }
+        #expect(bytes == [12 << 10, 52 << 10])
+        #expect(MemoryBudget.Work.text(bytes: .max).bytes < .max / 8, "no length overflows the sum")
+        #expect(MemoryBudget.Work.answer(bytes: .max).bytes < .max / 8)
+    }
+
+    @Test func `connections count for what they come to, until what is in use has grown by that`() {
+        var budget = MemoryBudget()
+        let connection = MemoryBudget.Work.connection(isSecured: false, given: 0)
+        budget.hasRead(use(10, of: 32))
+        let late = Duration.seconds(60)
+        // Twelve megabytes; for others than root there are fourteen.
+        for _ in 0..<1024 { budget.connectionCame(given: 0) }
+        func admits(_ work: MemoryBudget.Work, _ used: UInt64) -> Bool {
+            var copy = budget
+            return copy.admits(work, forRoot: false, use(used, of: 32), at: late)
+        }
+        #expect(admits(connection, 10))
+        for _ in 0..<200 { budget.connectionCame(given: 0) }
+        #expect(!admits(connection, 10), "nothing of them is in use yet")
+        #expect(!admits(connection, 20), "ten megabytes are")
+        #expect(admits(.client, 20), "which stays for no longer than it asks")
+        for _ in 0..<200 { budget.connectionWent(given: 0) }
+        #expect(admits(connection, 10))
+        for _ in 0..<2000 { budget.connectionWent(given: 0) }
+        #expect(admits(connection, 23))
+    }
+
     @Test func `others are refused before root is, and connections before clients`() {
-        let connection = MemoryBudget.Work.connection(isSecured: false)
+        let connection = MemoryBudget.Work.connection(isSecured: false, given: 0)
         #expect(!admits(connection, forRoot: false, use(25, of: 32)))
         #expect(admits(connection, forRoot: true, use(25, of: 32)))
         #expect(!admits(connection, forRoot: true, use(29, of: 32)))
@@ -41,7 +70,7 @@ struct MemoryBudgetTests {
         var budget = MemoryBudget()
         func admitted(at now: Duration) -> Int {
             (0..<1000).first { _ in
-                !budget.admits(.connection(isSecured: true), forRoot: false, use(20, of: 32), at: now)
+                !budget.admits(.connection(isSecured: true, given: 0), forRoot: false, use(20, of: 32), at: now)
             }
                 ?? 1000
         }
@@ -96,12 +125,15 @@ struct MemoryGroupTests {
         let unified =
             "anon 100\nfile 70\nshmem 10\nfile_mapped 25\ninactive_file 40\nactive_file 20\n"
             + "slab_reclaimable 5\nslab 9\n"
-        #expect(MemoryGroup.reclaimable(in: unified) == 40)
+        #expect(MemoryGroup.taken(of: 200, unified, mapped: 0) == 160)
+        #expect(MemoryGroup.taken(of: 200, unified, mapped: 25) == 160)
+        #expect(MemoryGroup.taken(of: 200, unified, mapped: 28) == 163, "three of it another group has")
+        #expect(MemoryGroup.taken(of: 30, unified, mapped: 0) == 0)
         let first =
             "mapped_file 1\ninactive_file 1\nactive_file 2\ntotal_mapped_file 11\ntotal_inactive_file 40\n"
             + "total_active_file 20\n"
-        #expect(MemoryGroup.reclaimable(in: first) == 49)
-        #expect(MemoryGroup.reclaimable(in: "file_mapped 9\nactive_file 8\n") == 0)
-        #expect(MemoryGroup.reclaimable(in: "inactive_file x\nactive_file -1\n\n a b c") == 0)
+        #expect(MemoryGroup.taken(of: 200, first, mapped: 0) == 151)
+        #expect(MemoryGroup.taken(of: 200, "file_mapped 9\nactive_file 8\n", mapped: 0) == 200)
+        #expect(MemoryGroup.taken(of: 200, "inactive_file x\nactive_file -1\n\n a b c", mapped: 0) == 200)
     }
 }

@@ -33,7 +33,7 @@ final class MemoryBench {
     }
 
     /// Whether new work of a user is admitted.
-    func admits(_ user: UInt32 = 1000, _ work: MemoryBudget.Work = .connection(isSecured: false)) -> Bool {
+    func admits(_ user: UInt32 = 1000, _ work: MemoryBudget.Work = .connection(isSecured: false, given: 0)) -> Bool {
         do throws(ResourceShortage) {
             try memory.admit(work, for: user)
             return true
@@ -81,6 +81,23 @@ struct MemoryGuardTests {
         bench.rest()
         #expect(bench.admits())
         #expect(bench.readings == 2)
+    }
+
+    @Test func `what is taken at once is counted by the next reading, and what lands later by its estimate`() {
+        let bench = MemoryBench()
+        bench.used = 31 << 20
+        #expect(!bench.admits(0), "which gives the heap's free pages back, so that the next refusal does not")
+        bench.used = 24 << 20
+        bench.now += .milliseconds(20)
+        // Two megabytes of clients, which are gone again.
+        for _ in 0..<512 { #expect(bench.admits(0, .client)) }
+        bench.now += .milliseconds(20)
+        #expect(bench.admits(0, .client), "27 MiB would be in use with those")
+        #expect(bench.admits(0, .text(bytes: 300 << 10)))
+        for _ in 0..<20 { #expect(bench.admits(0, .connection(isSecured: true, given: 0))) }
+        bench.now += .milliseconds(20)
+        #expect(bench.admits(0, .text(bytes: 300 << 10)), "a reading shows the first")
+        #expect(!bench.admits(0, .text(bytes: 300 << 10)), "none shows what the connections will take")
     }
 
     @Test func `under pressure memory is given back and others than root are refused, for two spans of the kernel's`() {
@@ -177,5 +194,27 @@ struct MemoryGuardTests {
         memory.used = 1 << 20
         try await bench.open("other")
         #expect(bench.registry.count == 2)
+    }
+
+    @Test func `a long list is refused where there is no memory for it, and a short one told`() async throws {
+        let memory = MemoryBench()
+        let bench = ServiceBench(memory: memory.memory)
+        let client = try bench.client()
+        for number in 0..<40 {
+            let remote = "ws://192.0.2.7:1/" + String(repeating: "t", count: 3000)
+            _ = try await client.ask(ConnectionsAPI.Open.self, .init(remote: remote, name: "c\(number)"))
+            memory.rest()
+        }
+        memory.used = (30 << 20) - (128 << 10)
+        let refusal: ConnectionsAPI.OutOfResources = try await client.refusal(
+            of: ConnectionsAPI.List.self, .init())
+        #expect(refusal.reason.contains("29 of 32 MiB"), "\(refusal.reason)")
+        for number in 10..<40 {
+            _ = try await client.ask(ConnectionsAPI.Close.self, .init(name: "c\(number)"))
+        }
+        #expect(try await client.ask(ConnectionsAPI.List.self, .init()).connections.count == 10)
+        memory.rest()
+        memory.used = 1 << 20
+        #expect(try await client.ask(ConnectionsAPI.List.self, .init()).connections.count == 10)
     }
 }

@@ -187,7 +187,7 @@ import Testing
     }
 }
 
-@Suite struct ElementsTests {
+@Suite struct LongReplyTests {
     private struct Reply: Codable, Sendable {
         var list: [TestService.Ping.Reply] = []
         var kind = "\"list\":[]"
@@ -196,10 +196,10 @@ import Testing
     @Test(arguments: [0, 1, 3], [false, true])
     func elementsEncodedOneByOneMakeTheSameReply(count: Int, continues: Bool) {
         let all = (0..<count).map { TestService.Ping.Reply(text: "\($0)") }
-        var elements = VarlinkElements()
-        for one in all { elements.append(one) }
-        #expect(
-            VarlinkMessage.reply(Reply(), continues: continues, "list", elements)
-                == .reply(Reply(list: all), continues: continues))
+        var reply = VarlinkLongReply(Reply(), continues: continues, "list")
+        for one in all { reply.append(one) }
+        let message = VarlinkMessage.reply(Reply(list: all), continues: continues)
+        #expect(reply.count < message.bytes.count)
+        #expect(reply.message() == message)
     }
 }

@@ -54,6 +54,8 @@ final class MemoryGuard {
     /// The guard of this process, by its limits.
     convenience init(of limits: MemoryLimits, _ logger: Logger) {
         self.init(logger) { limits.nearest(leaving: $0, needed: $1) }
+        // What is in use before there is anything else.
+        _ = use(for: .client, false, at: now())
         let source = MemoryPressure.source(group: limits.ownGroup) { getenv($0).map { String(cString: $0) } }
         guard let source else { return }
         do throws(SystemError) {
@@ -62,6 +64,12 @@ final class MemoryGuard {
             logger.debug("the kernel does not tell of memory pressure here", metadata: ["error": "\(error)"])
         }
     }
+
+    /// There is a connection more, that a client described in so many bytes.
+    func connectionCame(given: Int) { budget.connectionCame(given: given) }
+
+    /// There is one less.
+    func connectionWent(given: Int) { budget.connectionWent(given: given) }
 
     /// The kernel says that memory is short: some is given back, and nothing new is begun for a while.
     func pressed() {
@@ -89,9 +97,9 @@ final class MemoryGuard {
             use = self.use(for: work, isRoot, at: instant) ?? use
             if budget.admits(work, forRoot: isRoot, use, at: instant) { return }
         }
-        let (used, limit) = (use.used + budget.pending(at: instant), use.limit >> 20)
+        let used = budget.used(use, against: work, at: instant)
         throw shortage(
-            "\(used >> 20) of \(limit) MiB of \(use.name) are in use or about to be, "
+            "\(used >> 20) of \(use.limit >> 20) MiB of \(use.name) are in use or about to be, "
                 + "and the rest is kept for what there is")
     }
 
@@ -106,14 +114,16 @@ final class MemoryGuard {
 
     private func use(for work: MemoryBudget.Work, _ isRoot: Bool, at instant: Duration) -> MemoryUse? {
         let parts = MemoryBudget.parts(work, forRoot: isRoot)
-        let needed = budget.needed(for: work, at: instant)
+        let needed = budget.enough(for: work, at: instant)
         if let latest = latest[parts], instant < latest.at + Self.freshness {
             // One that was read for less may count what can be taken back.
             let room = latest.use?.room(leaving: parts) ?? .max
             if room >= needed || room < latest.needed { return latest.use }
         }
         let use = read(parts, needed)
-        latest[parts] = (use, needed, instant)
+        // The others are of before what this one shows.
+        latest = [parts: (use, needed, instant)]
+        budget.hasRead(use)
         return use
     }
 

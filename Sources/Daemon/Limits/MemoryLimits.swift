@@ -23,10 +23,13 @@ final class MemoryLimits {
     var ownGroup: String? { groups.first?.directory }
 
     /// The lowest of those at which the process is killed or gets no more, in bytes; `nil` where there is none.
-    var least: UInt64? {
-        let uses = groups.flatMap { $0.uses(leaving: 1, needed: .min) } + processUses
+    private var least: UInt64? {
+        let uses = groups.flatMap { $0.uses(leaving: 1, needed: .min, mapped: 0) } + processUses
         return uses.filter { !$0.name.hasSuffix(MemoryGroup.slowing) }.map(\.limit).min()
     }
+
+    /// What the lowest of these leaves beside the program, in bytes; `nil` where there is none.
+    var beside: UInt64? { least.map { $0 - min($0, mappedBytes) } }
 
     /// The limit that is nearest, as it is now; `nil` where there is none.
     ///
@@ -34,8 +37,22 @@ final class MemoryLimits {
     ///   - parts: one part in so many of the reserve is left alone.
     ///   - needed: with this room left beside that, what could be taken back does not matter.
     func nearest(leaving parts: UInt64, needed: Int64) -> MemoryUse? {
-        (groups.flatMap { $0.uses(leaving: parts, needed: needed) } + processUses)
+        let mapped = mappedBytes
+        return (groups.flatMap { $0.uses(leaving: parts, needed: needed, mapped: mapped) } + processUses)
             .min { $0.room(leaving: parts) < $1.room(leaving: parts) }
+    }
+
+    /// The figures of proc_pid_statm(5), in bytes: all, resident, of files, text, 0, data.
+    private var statm: [UInt64] {
+        let page = UInt64(sysconf(CInt(_SC_PAGESIZE)))
+        return process?.text().split(separator: " ").map { (UInt64($0) ?? 0).multipliedReportingOverflow(by: page).0 }
+            ?? []
+    }
+
+    /// What this process has mapped of files: its program, as far as it ran lately.
+    private var mappedBytes: UInt64 {
+        let figures = statm
+        return figures.count > 2 ? figures[2] : 0
     }
 
     /// What the process uses of the limits that hold for it alone.
@@ -46,12 +63,10 @@ final class MemoryLimits {
             let isSet = getrlimit(__rlimit_resource_t(resource.rawValue), &limit) == 0 && limit.rlim_cur != .max
             return isSet ? (name, UInt64(limit.rlim_cur), field) : nil
         }
-        guard !limits.isEmpty, let process else { return [] }
-        // Pages of: all, resident, shared, text, 0, data (proc_pid_statm(5)).
-        let fields = process.text().split(separator: " ").map { UInt64($0) ?? 0 }
-        let page = UInt64(sysconf(CInt(_SC_PAGESIZE)))
+        if limits.isEmpty { return [] }
+        let figures = statm
         return limits.compactMap { name, limit, field in
-            fields.indices.contains(field) ? MemoryUse(name: name, limit: limit, used: fields[field] * page) : nil
+            figures.indices.contains(field) ? MemoryUse(name: name, limit: limit, used: figures[field]) : nil
         }
     }
 }
@@ -124,24 +139,30 @@ struct MemoryGroup {
     }
 
     /// What is used of each limit that is set.
-    func uses(leaving parts: UInt64, needed: Int64) -> [MemoryUse] {
+    ///
+    /// - Parameter mapped: what this process has mapped of files, as of ``taken(of:_:mapped:)``.
+    func uses(leaving parts: UInt64, needed: Int64, mapped: UInt64) -> [MemoryUse] {
         let set = limits.compactMap { name, file in file.number().map { (name, $0) } }
         guard !set.isEmpty, let used = use.number() else { return [] }
-        let plain = set.map { MemoryUse(name: "\(directory)/\($0)", limit: $1, used: used) }
+        let plain = set.map { MemoryUse(name: "\(directory)/\($0)", limit: $1, used: used &+ mapped) }
         if plain.allSatisfy({ $0.room(leaving: parts) >= needed }) { return plain }
-        let taken = used - min(used, Self.reclaimable(in: details.text()))
+        let taken = Self.taken(of: used, details.text(), mapped: mapped)
         return set.map { MemoryUse(name: "\(directory)/\($0)", limit: $1, used: taken) }
     }
 
-    /// How many bytes of a group's use the kernel could take back and nobody would miss, by its memory.stat. Version 1
+    /// What of a group's use the kernel could not take back, or somebody would miss, by its memory.stat. Version 1
     /// writes apart what the groups below have in it ("total_…").
-    nonisolated static func reclaimable(in details: String) -> UInt64 {
+    ///
+    /// - Parameter mapped: what this process has mapped of files. The kernel may count these pages against another
+    ///   group, which read them first; when that gives them up, this one reads them again and has them.
+    nonisolated static func taken(of used: UInt64, _ details: String, mapped: UInt64) -> UInt64 {
         let lines = details.split(separator: "\n").map { $0.split(separator: " ") }.filter { $0.count == 2 }
         let figures = Dictionary(lines.map { ($0[0], UInt64($0[1]) ?? 0) }) { first, _ in first }
         let prefix = figures["total_inactive_file"] == nil ? "" : "total_"
         func sum(_ names: [String]) -> UInt64 { names.reduce(0) { $0 &+ (figures["\(prefix)\($1)"] ?? 0) } }
-        let all = sum(reclaimable)
-        return all - min(all, sum(mapped))
+        let (cached, counted) = (sum(reclaimable), sum(Self.mapped))
+        let rest = used - min(used, cached - min(cached, counted))
+        return rest &+ (mapped - min(mapped, counted))
     }
 }
 

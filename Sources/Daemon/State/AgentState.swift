@@ -105,9 +105,13 @@ struct AgentState {
     /// The journal goes on with these events.
     ///
     /// - Parameter latest: the number after which the next event comes.
-    func journal(upTo latest: UInt64) -> EventJournal<KeptEvent> {
+    func journal(
+        upTo latest: UInt64, _ room: EventJournal<KeptEvent>.Room = .init()
+    ) -> EventJournal<KeptEvent> {
         var entries = events.map { numbered in
-            EventJournal.Entry(sequence: numbered.sequence, owner: numbered.event.owner, event: numbered.event)
+            EventJournal.Entry(
+                sequence: numbered.sequence, owner: numbered.event.owner, event: numbered.event,
+                bytes: numbered.event.bytes.count)
         }
         var losses = losses ?? .init(beginning: entries.first.map { $0.sequence - 1 } ?? latest)
         // Nobody knows what became of the newest.
@@ -116,7 +120,7 @@ struct AgentState {
         }
         return EventJournal(
             entries, without: losses, upTo: latest,
-            connections: connections.values.reduce(into: [:]) { $0[$1.owner, default: 0] += 1 })
+            connections: connections.values.reduce(into: [:]) { $0[$1.owner, default: 0] += 1 }, room: room)
     }
 
     private mutating func forgetEvents(upTo sequence: UInt64) {

@@ -136,7 +136,7 @@ final class Continuity {
         do throws(SystemError) {
             if file.isDueForCompaction, let snapshot {
                 let starts = Array(repeating: AgentState.Entry.started, count: unsettledStarts)
-                try file.compact(([starts] + snapshot()).map(AgentState.record))
+                try file.compact(([starts] + snapshot()).lazy.map(AgentState.record))
             }
             try file.append(AgentState.record(entries))
             hasFailed = false

@@ -16,6 +16,9 @@ final class StateFile {
     /// Ten thousand connections and their events take forty megabytes, and twice that before they are written anew.
     private static let largest = 1 << 29
 
+    /// Records are written anew so many bytes at a time: few calls of the kernel, and little memory.
+    private static let mostAtOnce = 64 * 1024
+
     private var active: OwnedDescriptor
     private var spare: OwnedDescriptor
     private var generation: UInt64
@@ -100,19 +103,31 @@ final class StateFile {
         size += bytes.count
     }
 
-    /// Puts `records`, which come to the whole state, in the place of all that was appended.
-    func compact(_ records: [[UInt8]]) throws(SystemError) {
+    /// Puts `records`, which come to the whole state, in the place of all that was appended. They are drawn and
+    /// written some at a time: all of them at once would take as much memory as the file.
+    func compact(_ records: some Sequence<[UInt8]>) throws(SystemError) {
         _ = ftruncate(spare.number, 0)
-        let content = records.flatMap(StateLog.frame)
-        try write(content, to: spare, at: StateLog.headerSize)
+        var (waiting, end) = ([UInt8](), StateLog.headerSize)
+        for record in records {
+            waiting += StateLog.frame(record)
+            if waiting.count >= Self.mostAtOnce { try writeNext(&waiting, to: spare, at: &end) }
+        }
+        try writeNext(&waiting, to: spare, at: &end)
         try write(StateLog.header(generation: generation + 1), to: spare, at: 0)
         generation += 1
         swap(&active, &spare)
-        size = StateLog.headerSize + content.count
-        compactSize = size
+        (size, compactSize) = (end, end)
         hasFailed = false
         // Its memory is given back.
         _ = ftruncate(spare.number, 0)
+    }
+
+    private func writeNext(
+        _ bytes: inout [UInt8], to file: borrowing OwnedDescriptor, at end: inout Int
+    ) throws(SystemError) {
+        try write(bytes, to: file, at: end)
+        end += bytes.count
+        bytes.removeAll(keepingCapacity: true)
     }
 
     private func write(_ bytes: [UInt8], to file: borrowing OwnedDescriptor, at offset: Int) throws(SystemError) {
