@@ -39,9 +39,10 @@ final class Agent {
     ///   - state: where what is learned over days is kept.
     ///   - continuity: where the connections themselves outlive the process; `nil` where they end with it.
     ///   - crashes: who is refused for what became of the processes before.
+    ///   - memoryLimits: looked at before the first of the parameters was made that takes much.
     init(
         _ configuration: Configuration, engine: NetworkState, state: KeptState, continuity: Continuity?,
-        crashes: CrashGuard, logger: Logger
+        crashes: CrashGuard, memory memoryLimits: MemoryLimits, logger: Logger
     ) {
         self.engine = engine
         self.crashes = crashes
@@ -59,7 +60,6 @@ final class Agent {
         }
         let wakes = WakeContext()
         self.wakes = wakes
-        let memoryLimits = MemoryLimits()
         let memory = MemoryGuard(of: memoryLimits, logger)
         var (limits, events) = (VarlinkServer.Limits(), EventJournal<KeptEvent>.Room())
         if let memory = memoryLimits.beside {
@@ -87,6 +87,7 @@ final class Agent {
         server = VarlinkServer(service, limits: limits)
         server.account = { [boundary] in boundary.subordinates.account(of: $0) }
         server.admission = { peer throws(VarlinkFailure) in try memory.admitOrFail(.client, for: peer.account) }
+        memory.countClients(sendBuffer: limits.sendBufferBytes) { [unowned server] in server.connectionCount }
         server.onIncident = { [logger] incident, leftOut in
             logger.warning(
                 "a client was turned away", metadata: ["incident": "\(incident)", "unreported before": "\(leftOut)"])

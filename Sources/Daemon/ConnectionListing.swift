@@ -9,14 +9,15 @@ internal import Varlink
 final class ConnectionListing {
     /// How long some are encoded in a turn: as long as a turn of calls takes (``ServerConnection``).
     private static let stepTime = Duration.microseconds(250)
-    /// So many bytes are made before it is asked whether there is memory for as many more: some hundred connections.
-    private static let portion = 64 * 1024
+    /// So many bytes of an answer nobody is asked for: some ten connections. Beyond them there is to be memory for
+    /// twice what is there, again and again.
+    static let least = 4 * 1024
 
     private var rest: ArraySlice<RegisteredConnection>
     private var reply: VarlinkLongReply
     private let user: UInt32
     private let memory: MemoryGuard?
-    private var admitted = portion
+    private var admitted = least
 
     /// `connections`, in the array `connections` of `reply`, for a user.
     init(
@@ -35,15 +36,18 @@ final class ConnectionListing {
         while let connection = rest.popFirst() {
             if let wire = connection.wire { reply.append(wire) }
             do throws(VarlinkFailure) {
-                if reply.count > admitted {
-                    try memory?.admitOrFail(.answer(bytes: Self.portion), for: user)
-                    admitted += Self.portion
-                }
+                if reply.count > admitted / 2 { try makeRoom() }
             } catch {
                 return error.message
             }
             if BootClock.now() >= end { break }
         }
-        return rest.isEmpty ? reply.message() : nil
+        return rest.isEmpty ? reply.finish() : nil
+    }
+
+    private func makeRoom() throws(VarlinkFailure) {
+        try memory?.admitOrFail(.answer(bytes: 2 * admitted), for: user)
+        admitted *= 2
+        reply.reserve(admitted)
     }
 }

@@ -37,6 +37,7 @@ extension ConnectionRegistry {
             }
             let connection = enterAgain(kept, wake: kept.isConfigured ? configured[kept.key]?.wake : nil)
             connection.resume(kept, policy, in: context)
+            textChanged(of: connection, from: 0)
             resumption.connections += 1
             if connection.hasFlow { resumption.flows += 1 }
         }

@@ -7,66 +7,6 @@ internal import NetworkPath
 internal import Platform
 internal import Supervisor
 
-/// An event of a connection, as the journal keeps it: without the path, which is most of an event and is not told.
-struct RecordedEvent {
-    /// Which connection's: all of its events share one.
-    final class Subject: Sendable {
-        let name: String
-        let owner: UInt32
-        let remote: Remote
-        let remoteText: String
-
-        init(name: String, owner: UInt32, remote: Remote) {
-            self.name = name
-            self.owner = owner
-            self.remote = remote
-            remoteText = remote.description
-        }
-    }
-
-    let clocks: ClockReading
-    let subject: Subject
-    let event: ConnectionEvent
-    /// The wake that stands, or that something happened to; out of line, since most events have none.
-    let wake: RecordedWake?
-    /// Whether the service manager's store has no place for the flow that stands.
-    let endsWithAgent: Bool
-
-    init(
-        clocks: ClockReading, subject: Subject, event: ConnectionEvent, wake: RecordedWake? = nil,
-        endsWithAgent: Bool = false
-    ) {
-        self.clocks = clocks
-        self.subject = subject
-        self.wake = wake
-        self.endsWithAgent = endsWithAgent
-        var event = event
-        event.status.path = nil
-        self.event = event
-    }
-
-    var name: String { subject.name }
-    var key: ConnectionKey { ConnectionKey(subject.name, of: subject.owner) }
-    var owner: UInt32 { subject.owner }
-    var remote: String { subject.remoteText }
-
-    /// The remote without what follows a question mark: a token there, of a WebSocket, is not for a log or a file.
-    var remoteWithoutQuery: String { remote.split(separator: "?", maxSplits: 1).first.map { "\($0)" } ?? remote }
-}
-
-/// What an event knows of the wakes of its connection's client.
-final class RecordedWake: Sendable {
-    /// The one that stands.
-    let standing: StandingWake?
-    /// What happened; `nil` for events of the connection itself.
-    let report: WakeReport?
-
-    init(standing: StandingWake?, _ report: WakeReport?) {
-        self.standing = standing
-        self.report = report
-    }
-}
-
 /// A connection that the configuration names.
 struct ConfiguredConnection: Hashable {
     let name: String
@@ -194,20 +134,24 @@ final class ConnectionRegistry {
         let key = ConnectionKey(name, of: owner)
         if let namesake = connections[key] { forgetIfOver(namesake) }
         guard connections[key] == nil else { throw .nameTaken }
-        if origin == .client, let memory {
-            do throws(ResourceShortage) {
-                let isSecured = policy.remote.scheme.needsTLS
-                try memory.admit(.connection(isSecured: isSecured, given: parameters.count), for: owner)
-            } catch {
-                throw .outOfResources(error)
-            }
-        }
         // What a file names is the administrator's word, and counts against nobody.
-        if origin == .client, !quota.take(for: owner) {
+        if origin == .client { try admit(policy, given: parameters.count, for: owner) }
+        return enter(name, wake: wake, owner: owner, origin: origin, given: parameters)
+    }
+
+    private func admit(_ policy: ConnectionPolicy, given: Int, for owner: UInt32) throws(RegistryError) {
+        if !quota.take(for: owner) {
             for connection in owned(by: owner) { forgetIfOver(connection) }
             if !quota.take(for: owner) { throw .quotaExceeded(limit: quota.limit) }
         }
-        return enter(name, wake: wake, owner: owner, origin: origin, given: parameters)
+        // After the quota: what that refuses is not to count as about to be used.
+        do throws(ResourceShortage) {
+            let isSecured = policy.remote.scheme.needsTLS
+            try memory?.admit(.connection(isSecured: isSecured, given: given), for: owner)
+        } catch {
+            quota.giveBack(for: owner)
+            throw .outOfResources(error)
+        }
     }
 
     private func enter(
@@ -311,16 +255,25 @@ final class ConnectionRegistry {
         _ which: ConnectionReference, _ epoch: UInt64, leaving opening: LeftOpening? = nil, for user: UInt32
     ) throws(RegistryError) {
         let connection = try find(which, for: user)
-        if let opening, let memory {
+        let before = connection.leftOpening?.given.count ?? 0
+        if let memory, let after = opening?.given.count, after > before {
             do throws(ResourceShortage) {
-                try memory.admit(.text(bytes: opening.given.count), for: user)
+                try memory.admit(.text(bytes: after - before), for: user)
             } catch {
                 throw .outOfResources(error)
             }
         }
-        defer { connection.mayBeOver() }
+        defer {
+            textChanged(of: connection, from: before)
+            connection.mayBeOver()
+        }
         try connection.park(epoch, leaving: opening)
         writeDown(connection)
+    }
+
+    /// What a client left with a connection had so many bytes before.
+    func textChanged(of connection: RegisteredConnection, from before: Int) {
+        memory?.textChanged(from: before, to: connection.leftOpening?.given.count ?? 0)
     }
 
     /// A client of `user` sees to what it was woken for.
@@ -399,10 +352,13 @@ final class ConnectionRegistry {
     }
 
     /// All that there is to be known, for the records to be written anew.
-    private var snapshot: [[AgentState.Entry]] {
-        [[.latest(journal.latest), .lost(journal.losses)]]
-            + connections.values.compactMap { $0.kept.map { [.connection($0)] } }
-            + journal.all.map { [.event(.init(sequence: $0.sequence, event: $0.event))] }
+    private var snapshot: some Sequence<[AgentState.Entry]> {
+        let connections = connections.values.lazy.compactMap { $0.kept.map { [AgentState.Entry.connection($0)] } }
+        let events = journal.all.lazy.map { [AgentState.Entry.event(.init(sequence: $0.sequence, event: $0.event))] }
+        return [
+            AnySequence([[.latest(journal.latest), .lost(journal.losses)]]), AnySequence(connections),
+            AnySequence(events),
+        ].joined()
     }
 
     private func find(_ which: ConnectionReference, for user: UInt32) throws(RegistryError) -> RegisteredConnection {
@@ -431,7 +387,8 @@ final class ConnectionRegistry {
         continuity?.write([.removed(connection.key)])
         if connection.origin == .client { quota.giveBack(for: connection.owner) }
         journal.connectionWent(of: connection.owner)
-        memory?.connectionWent(given: connection.parameters.count)
+        memory?.connectionWent(
+            given: connection.parameters.count, left: connection.leftOpening?.given.count ?? 0)
     }
 
     private func record(_ recorded: RecordedEvent) {

@@ -108,9 +108,14 @@ final class ConnectionsService {
         }
         let filter = try ConnectionFilter(names: parameters.names, owner: parameters.owner)
         let user = stream.peer.uid
-        try memory?.admitOrFail(.subscription, for: user)
         guard subscriptions.take(for: stream.peer.account) else {
             throw VarlinkFailure(ConnectionsAPI.QuotaExceeded(limit: subscriptions.limit))
+        }
+        do throws(VarlinkFailure) {
+            try memory?.admitOrFail(.subscription, for: user)
+        } catch {
+            subscriptions.giveBack(for: stream.peer.account)
+            throw error
         }
         let subscription = ConnectionSubscription(of: self, stream, filter, after: after)
         subscribers[user, default: [:]][ObjectIdentifier(subscription)] = subscription

@@ -166,9 +166,12 @@ private final class Running {
         self.logger = logger
         // The first snapshot of the network is in when the engine is made.
         engine = try Self.engine(recordingTo: options.recording, logger)
+        // Before what the process before left is read.
+        let memory = MemoryLimits()
         agent = Agent(
             configuration, engine: engine, state: KeptState(logger),
-            continuity: Self.continuity(inheritance, crashes, logger), crashes: crashes, logger: logger)
+            continuity: Self.continuity(inheritance, crashes, logger), crashes: crashes, memory: memory,
+            logger: logger)
         do throws(SystemError) {
             signalWatch = try SignalWatch(Launcher.signals) { [weak self] in self?.take($0) }
         } catch {

@@ -75,13 +75,14 @@ final class NetworkService {
     ) throws(VarlinkFailure) -> any VarlinkSubscription {
         let question = try question(about: target, for: stream.peer)
         let user = stream.peer.account
+        guard subscriptions.take(for: user) else {
+            throw VarlinkFailure(NetworkAPI.QuotaExceeded(limit: subscriptions.limit))
+        }
         do throws(ResourceShortage) {
             try memory?.admit(.subscription, for: user)
         } catch {
+            subscriptions.giveBack(for: user)
             throw VarlinkFailure(NetworkAPI.OutOfResources(reason: error.reason))
-        }
-        guard subscriptions.take(for: user) else {
-            throw VarlinkFailure(NetworkAPI.QuotaExceeded(limit: subscriptions.limit))
         }
         return PathMonitorSubscription(to: question, of: engine, stream) { [unowned self] in
             subscriptions.giveBack(for: user)

@@ -68,6 +68,9 @@ public struct VarlinkLongReply: Sendable {
     /// How many bytes it has so far.
     public var count: Int { bytes.count }
 
+    /// Makes room for so many bytes in all, tail included: what is there is copied once.
+    public mutating func reserve(_ count: Int) { bytes.reserveCapacity(count) }
+
     /// Adds an element.
     public mutating func append(_ element: some Encodable) {
         if !isEmpty { bytes.append(UInt8(ascii: ",")) }
@@ -75,9 +78,10 @@ public struct VarlinkLongReply: Sendable {
         bytes += JSON.encodeMessage(element).dropLast()
     }
 
-    /// The whole reply.
-    public consuming func message() -> VarlinkMessage {
+    /// The whole reply. Nothing is left of this one.
+    public mutating func finish() -> VarlinkMessage {
         bytes += tail
+        defer { bytes = [] }
         return VarlinkMessage(bytes, continues: continues)
     }
 }

@@ -51,13 +51,16 @@ public final class VarlinkServer {
         public init() {}
 
         /// Lowers what all clients may take for a process that may have no more than so many bytes of memory, the
-        /// kernel's for its sockets included: half of it for answers that nobody reads, which lie in the kernel
-        /// (``sendBufferBytes``, doubled), and a quarter for what is held of calls and answers.
+        /// kernel's for its sockets included: a quarter of it for answers that nobody reads, which lie in the kernel
+        /// (``sendBufferBytes``, doubled), and a sixteenth for what is held of calls and answers. Buffers become
+        /// smaller before clients become fewer.
         public mutating func fit(into memory: UInt64) {
-            let memory = Int(clamping: memory)
-            connections = max(min(connections, memory / 2 / (2 * sendBufferBytes)), 16)
+            let quarter = Int(clamping: memory / 4)
+            // Twice the least that the kernel takes (socket(7)).
+            sendBufferBytes = max(min(sendBufferBytes, quarter / 2 / max(connections, 1)), 4096)
+            connections = max(min(connections, quarter / (2 * sendBufferBytes)), 16)
             connectionsPerUser = min(connectionsPerUser, connections)
-            heldBytes = max(min(heldBytes, memory / 4), messageBytes)
+            heldBytes = max(min(heldBytes, quarter / 4), messageBytes)
             heldBytesPerUser = min(heldBytesPerUser, heldBytes)
         }
     }

@@ -24,32 +24,39 @@ struct MemoryBudgetTests {
     }
 
     @Test func `what a client says of a connection counts`() {
-        let bytes = [0, 8192].map { MemoryBudget.Work.connection(isSecured: false, given: $0).bytes }
+        let budget = MemoryBudget()
+        let bytes = [0, 8192].map { budget.bytes(of: .connection(isSecured: false, given: $0)) }
         #expect(bytes == [12 << 10, 52 << 10])
-        #expect(MemoryBudget.Work.text(bytes: .max).bytes < .max / 8, "no length overflows the sum")
-        #expect(MemoryBudget.Work.answer(bytes: .max).bytes < .max / 8)
+        #expect(budget.bytes(of: .text(bytes: .max)) < .max / 8, "no length overflows the sum")
+        #expect(budget.bytes(of: .answer(bytes: .max)) < .max / 8)
     }
 
-    @Test func `connections count for what they come to, until what is in use has grown by that`() {
+    @Test func `connections count for what they come to, until the process has grown by that`() {
         var budget = MemoryBudget()
-        let connection = MemoryBudget.Work.connection(isSecured: false, given: 0)
-        budget.hasRead(use(10, of: 32))
-        let late = Duration.seconds(60)
-        // Twelve megabytes; for others than root there are fourteen.
+        // Twelve megabytes; beside ten in use there are fourteen for others than root.
         for _ in 0..<1024 { budget.connectionCame(given: 0) }
-        func admits(_ work: MemoryBudget.Work, _ used: UInt64) -> Bool {
-            var copy = budget
-            return copy.admits(work, forRoot: false, use(used, of: 32), at: late)
+        func admits(_ work: MemoryBudget.Work, _ used: UInt64, grown: UInt64) -> Bool {
+            var (copy, use) = (budget, use(used, of: 32))
+            use.growth = grown * mebibyte
+            return copy.admits(work, forRoot: false, use, at: .seconds(60))
         }
-        #expect(admits(connection, 10))
+        let connection = MemoryBudget.Work.connection(isSecured: false, given: 0)
+        #expect(admits(connection, 10, grown: 0))
         for _ in 0..<200 { budget.connectionCame(given: 0) }
-        #expect(!admits(connection, 10), "nothing of them is in use yet")
-        #expect(!admits(connection, 20), "ten megabytes are")
-        #expect(admits(.client, 20), "which stays for no longer than it asks")
+        #expect(!admits(connection, 10, grown: 0), "nothing of them is in use yet")
+        #expect(!admits(connection, 20, grown: 10))
+        #expect(admits(connection, 20, grown: 11))
+        #expect(admits(.client, 20, grown: 10), "which may take some of the reserve")
         for _ in 0..<200 { budget.connectionWent(given: 0) }
-        #expect(admits(connection, 10))
+        #expect(admits(connection, 10, grown: 0))
+        budget.textChanged(from: 0, to: 500 << 10)
+        #expect(!admits(connection, 10, grown: 0), "two megabytes with what clients left")
+        budget.textChanged(from: 500 << 10, to: 0)
+        (budget.clients, budget.client) = (100, 24 << 10)
+        #expect(!admits(connection, 10, grown: 0), "clients may leave answers unread")
+        budget.clients = 0
         for _ in 0..<2000 { budget.connectionWent(given: 0) }
-        #expect(admits(connection, 23))
+        #expect(admits(connection, 23, grown: 0))
     }
 
     @Test func `others are refused before root is, and connections before clients`() {
@@ -74,10 +81,10 @@ struct MemoryBudgetTests {
             }
                 ?? 1000
         }
-        // 4 MiB are free, and a connection with TLS takes up to 96 KiB.
-        #expect(admitted(at: .seconds(1)) == 42)
+        // 4 MiB are free, and a handshake takes up to 84 KiB.
+        #expect(admitted(at: .seconds(1)) == 48)
         #expect(admitted(at: .seconds(1) + MemoryBudget.landing) == 0)
-        #expect(admitted(at: .seconds(1) + MemoryBudget.landing * 2) == 42)
+        #expect(admitted(at: .seconds(1) + MemoryBudget.landing * 2) == 48)
     }
 }
 

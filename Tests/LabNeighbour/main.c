@@ -368,14 +368,17 @@ static void leave_unread(int connections) {
         send(number, more, sizeof more, MSG_NOSIGNAL);
         all[made++] = number;
     }
-    // Until each has what its socket takes, or was hung up on.
+    // Until each has what its socket takes, of which no more comes, or was hung up on.
     for (int i = 0; i < made; i++) {
         char byte;
-        int unread = 0;
+        int unread = 0, before = -1;
         while (recv(all[i], &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 0 && errno != ECONNRESET &&
-               ioctl(all[i], FIONREAD, &unread) == 0 && unread < 24000)
-            usleep(1000);
-        waiting += unread >= 24000;
+               ioctl(all[i], FIONREAD, &unread) == 0 && (unread == 0 || unread != before)) {
+            before = unread;
+            usleep(10000);
+        }
+        // What is turned away gets a refusal of some hundred bytes.
+        waiting += unread > 1024;
     }
     printf("asked=%d waiting=%d\n", made, waiting);
     fflush(stdout);

@@ -76,12 +76,16 @@ import Testing
     }
 
     @Test(arguments: [
-        (512, 4096, 1024, 128, 32), (48, 384, 384, 12, 12), (0, 16, 16, 0, 0), (1 << 40, 4096, 1024, 128, 32),
+        (512, 4096, 16, 1024, 32, 32), (48, 1536, 4, 1024, 3, 3), (16, 512, 4, 512, 1, 1), (0, 16, 4, 16, 0, 0),
+        (1 << 40, 4096, 32, 1024, 128, 32),
     ])
-    func whatClientsMayTakeFitsIntoTheMemory(mebibytes: Int, all: Int, ofUser: Int, held: Int, heldByUser: Int) {
+    func whatClientsMayTakeFitsIntoTheMemory(
+        mebibytes: Int, all: Int, buffer: Int, ofUser: Int, held: Int, heldByUser: Int
+    ) {
         var limits = VarlinkServer.Limits()
         limits.fit(into: UInt64(mebibytes) << 20)
         #expect(limits.connections == all)
+        #expect(limits.sendBufferBytes >> 10 == buffer)
         #expect(limits.connectionsPerUser == ofUser)
         #expect(limits.heldBytes >> 20 == held)
         #expect(limits.heldBytesPerUser >> 20 == heldByUser)

@@ -8,6 +8,8 @@ struct MemoryUse: Hashable {
     let limit: UInt64
     /// What counts against it and the kernel could not take back, in bytes.
     let used: UInt64
+    /// How much more this process takes than when it started, in bytes, where that was looked at.
+    var growth: UInt64 = 0
 
     /// What is kept for the connections that there are: a quarter, since connections that are dialled
     /// again at once after an outage take more than when they rest; never less than a hundred handshakes of TLS take,
@@ -25,10 +27,10 @@ struct MemoryUse: Hashable {
 
 /// Decides whether there is memory for new work. Pure: the time and what is in use are told.
 ///
-/// What was admitted counts as used, by what it takes at most, until a reading of the kernel's figures shows it. That
-/// is the next one for what is taken at once. A connection is dialled later, and takes its most in the handshake: it
-/// counts for ``landing`` at least. Its events come later still: it counts for what it comes to with them
-/// (``whole(given:)``), until what is in use has grown by that.
+/// What stays (connections, clients) is promised what it may come to, since much of it comes later: events, answers
+/// that are not read. As much of the promise counts as the process has not grown by. What passes counts until a reading
+/// of the kernel's figures shows it: an answer until the next one, the handshake of a connection, which is dialled
+/// later, for ``landing`` at least.
 struct MemoryBudget {
     /// What is to be admitted.
     enum Work {
@@ -38,121 +40,112 @@ struct MemoryBudget {
         case subscription
         /// A connection, with or without TLS, that a client described in so many bytes.
         case connection(isSecured: Bool, given: Int)
-        /// Something that a client leaves with a connection, of so many bytes.
+        /// So many bytes more that a client leaves with a connection that there is.
         case text(bytes: Int)
-        /// The next so many bytes of a long answer.
+        /// Room for so many bytes more of a long answer.
         case answer(bytes: Int)
 
-        /// What it takes at most, in bytes, as a kernel of 64 bits counts it: a socket and its place among the clients;
-        /// a stream that nobody reads (the kernel's doubled `SO_SNDBUF`); a connection with its socket, and with what
-        /// OpenSSL holds in a handshake.
-        var bytes: UInt64 {
-            switch self {
-            case .client: 4 << 10
-            case .subscription: 64 << 10
-            case .connection(isSecured: false, let given): MemoryBudget.whole(given: given)
-            case .connection(isSecured: true, let given): (96 << 10) + Self.kept(given)
-            case .text(let bytes): Self.kept(bytes)
-            // An array that grows is copied into one of twice its length.
-            case .answer(let bytes): 3 * UInt64(clamping: min(bytes, 1 << 30))
-            }
-        }
-
-        /// Whether it stays, so that what other work has not taken yet must be left to that.
-        var stays: Bool {
-            switch self {
-            case .client, .answer: false
-            case .subscription, .connection, .text: true
-            }
-        }
-
-        /// Whether it is in use as soon as it was admitted.
-        var isTakenAtOnce: Bool {
+        /// Whether it is part of what there is, or small and soon over: for it some of the reserve is there.
+        fileprivate var isForWhatThereIs: Bool {
             switch self {
             case .client, .text, .answer: true
             case .subscription, .connection: false
             }
         }
-
-        /// What a client said is kept as it was said and as it was read, in the state, and there twice while that is
-        /// written anew.
-        fileprivate static func kept(_ bytes: Int) -> UInt64 { 5 * UInt64(clamping: min(bytes, 1 << 30)) }
     }
 
     /// How much of the reserve new work leaves: one part in so many. Root may have more than others, and a client may
     /// come where no connection may be opened any more, to see what there is and close some.
     static func parts(_ work: Work, forRoot: Bool) -> UInt64 {
-        switch work {
-        case .client, .answer: forRoot ? 4 : 2
-        case .subscription, .connection, .text: forRoot ? 2 : 1
+        switch (work.isForWhatThereIs, forRoot) {
+        case (true, true): 4
+        case (true, false), (false, true): 2
+        case (false, false): 1
         }
     }
 
-    /// How long what was admitted counts as about to be used: a handshake over a slow network takes that.
+    /// How long a handshake counts as about to come: over a slow network it takes that.
     static let landing = Duration.milliseconds(500)
 
-    /// What was admitted in the present span of ``landing`` and in the one before it.
+    /// What a client may come to, in bytes, before it wants anything that is asked about by itself, as measured with a
+    /// thousand that read nothing: its place with what was read of a call and an answer of
+    /// ``ConnectionListing/least``, and what the kernel holds (``clientBytes(sendBuffer:)``).
+    var client = clientBytes(sendBuffer: 0)
+    /// How many clients there are.
+    var clients = 0
+    /// What the connections that there are may come to, in bytes.
+    private var connections: UInt64 = 0
+    /// What handshakes of the present span of ``landing`` and of the one before it may take.
     private var (current, previous): (UInt64, UInt64) = (0, 0)
     private var spanEnd = Duration.zero
     /// What was admitted since the last reading and is taken at once.
     private var unread: UInt64 = 0
 
-    /// What the connections that there are come to, in bytes.
-    private var promised: UInt64 = 0
-    /// The least that was in use of each limit.
-    private var least: [String: UInt64] = [:]
+    /// What a connection may come to with its socket and its newest events, in this process and in the state, in
+    /// bytes, where a client described it in so many and left nothing with it. Without a state it is two thirds of
+    /// that.
+    static func whole(given: Int) -> UInt64 { (12 << 10) + kept(given) }
 
-    /// What a connection comes to with its socket and its newest events, in this process and in the state, in bytes,
-    /// where a client described it in so many. Without a state it is two thirds of that.
-    static func whole(given: Int) -> UInt64 { (12 << 10) + Work.kept(given) }
+    /// What a client said is kept as it was said and as it was read, and in the state, which may have it twice and is
+    /// written anew beside that.
+    private static func kept(_ bytes: Int) -> UInt64 { 5 * UInt64(clamping: min(bytes, 1 << 30)) }
+
+    /// - Parameter sendBuffer: `SO_SNDBUF`, of which the kernel takes twice, and one message more.
+    static func clientBytes(sendBuffer: Int) -> UInt64 { (20 << 10) + 3 * UInt64(clamping: sendBuffer) }
+
+    /// What OpenSSL takes for a handshake more than the connection does at rest, in bytes.
+    private static let handshake: UInt64 = 84 << 10
 
     /// There is a connection more, or one less, that a client described in so many bytes.
-    mutating func connectionCame(given: Int) { promised += Self.whole(given: given) }
-    mutating func connectionWent(given: Int) { promised -= min(promised, Self.whole(given: given)) }
+    mutating func connectionCame(given: Int) { connections += Self.whole(given: given) }
+    mutating func connectionWent(given: Int) { connections -= min(connections, Self.whole(given: given)) }
+
+    /// What a client leaves with a connection has so many bytes, after so many.
+    mutating func textChanged(from old: Int, to new: Int) {
+        connections += Self.kept(new)
+        connections -= min(connections, Self.kept(old))
+    }
 
     /// The kernel's figures were read.
-    mutating func hasRead(_ use: MemoryUse?) {
-        unread = 0
-        if let use { least[use.name] = min(use.used, least[use.name] ?? .max) }
+    mutating func hasRead() { unread = 0 }
+
+    /// Whether there is room for more.
+    mutating func admits(_ work: Work, forRoot: Bool, _ use: MemoryUse, at now: Duration) -> Bool {
+        let needed = bytes(of: work) + about(use.growth, at: now)
+        guard use.room(leaving: Self.parts(work, forRoot: forRoot)) >= Int64(clamping: needed) else { return false }
+        switch work {
+        case .connection(isSecured: true, _): current += Self.handshake
+        case .subscription, .answer: unread += bytes(of: work)
+        // What these may come to is promised once they are there.
+        case .client, .connection, .text: break
+        }
+        return true
     }
 
-    /// What the connections that there are may still take, in bytes.
-    private func owed(_ use: MemoryUse) -> UInt64 {
-        // Not below the least, which is of this reading at most; of one that was not told of there is no growth.
-        let growth = use.used - min(use.used, least[use.name] ?? use.used)
-        return promised - min(promised, growth)
+    /// How much room is enough for more, whatever the process has grown by, as ``MemoryUse/room(leaving:)`` counts it.
+    mutating func enough(for work: Work, at now: Duration) -> Int64 {
+        Int64(clamping: bytes(of: work) + about(0, at: now))
     }
 
-    /// What is about to be used, in bytes.
-    mutating func pending(at now: Duration) -> UInt64 {
+    /// What is about to be used, in bytes, where the process has grown by so many since it started.
+    mutating func about(_ growth: UInt64, at now: Duration) -> UInt64 {
         if now >= spanEnd {
             previous = now < spanEnd + Self.landing ? current : 0
             (current, spanEnd) = (0, now + Self.landing)
         }
-        return current + previous + unread
+        let promised = connections + UInt64(clamping: clients) * client
+        return promised - min(promised, growth) + current + previous + unread
     }
 
-    /// Whether there is room for more.
-    mutating func admits(_ work: Work, forRoot: Bool, _ use: MemoryUse, at now: Duration) -> Bool {
-        let needed = about(work, owed(use), at: now) + work.bytes
-        guard use.room(leaving: Self.parts(work, forRoot: forRoot)) >= Int64(clamping: needed) else { return false }
-        if work.isTakenAtOnce { unread += work.bytes } else { current += work.bytes }
-        return true
-    }
-
-    /// How much room is enough for more, whatever is in use, as ``MemoryUse/room(leaving:)`` counts it.
-    mutating func enough(for work: Work, at now: Duration) -> Int64 {
-        Int64(clamping: about(work, promised, at: now) + work.bytes)
-    }
-
-    /// What is in use or about to be, in bytes, as it was counted against more work.
-    mutating func used(_ use: MemoryUse, against work: Work, at now: Duration) -> UInt64 {
-        use.used + about(work, owed(use), at: now)
-    }
-
-    /// What is about to be used, with what the connections are owed where the work stays. The newest of them are in
-    /// both.
-    private mutating func about(_ work: Work, _ owed: UInt64, at now: Duration) -> UInt64 {
-        work.stays ? max(pending(at: now), owed) : pending(at: now)
+    /// What work may come to, in bytes.
+    func bytes(of work: Work) -> UInt64 {
+        switch work {
+        case .client: client
+        case .subscription: 4 << 10
+        case .connection(let isSecured, let given): Self.whole(given: given) + (isSecured ? Self.handshake : 0)
+        case .text(let bytes): Self.kept(bytes)
+        // Beside what there is of it, from which it is copied.
+        case .answer(let bytes): UInt64(clamping: min(bytes, 1 << 30))
+        }
     }
 }

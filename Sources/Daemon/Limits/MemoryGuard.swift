@@ -37,6 +37,7 @@ final class MemoryGuard {
     private var pressure: MemoryPressure?
     private let trim: @AgentQueue () -> Void
     private let descriptors: DescriptorRoom
+    private var clients: @AgentQueue () -> Int = { 0 }
 
     /// A guard over figures of the test's.
     init(
@@ -54,8 +55,6 @@ final class MemoryGuard {
     /// The guard of this process, by its limits.
     convenience init(of limits: MemoryLimits, _ logger: Logger) {
         self.init(logger) { limits.nearest(leaving: $0, needed: $1) }
-        // What is in use before there is anything else.
-        _ = use(for: .client, false, at: now())
         let source = MemoryPressure.source(group: limits.ownGroup) { getenv($0).map { String(cString: $0) } }
         guard let source else { return }
         do throws(SystemError) {
@@ -68,8 +67,24 @@ final class MemoryGuard {
     /// There is a connection more, that a client described in so many bytes.
     func connectionCame(given: Int) { budget.connectionCame(given: given) }
 
-    /// There is one less.
-    func connectionWent(given: Int) { budget.connectionWent(given: given) }
+    /// There is one less, with which a client had left so many.
+    func connectionWent(given: Int, left: Int) {
+        budget.textChanged(from: left, to: 0)
+        budget.connectionWent(given: given)
+    }
+
+    /// What a client leaves with a connection has so many bytes, after so many.
+    func textChanged(from old: Int, to new: Int) { budget.textChanged(from: old, to: new) }
+
+    /// Has clients count for what they may come to.
+    ///
+    /// - Parameters:
+    ///   - sendBuffer: `SO_SNDBUF` of each.
+    ///   - count: how many there are.
+    func countClients(sendBuffer: Int, _ count: @escaping @AgentQueue () -> Int) {
+        budget.client = MemoryBudget.clientBytes(sendBuffer: sendBuffer)
+        clients = count
+    }
 
     /// The kernel says that memory is short: some is given back, and nothing new is begun for a while.
     func pressed() {
@@ -83,10 +98,14 @@ final class MemoryGuard {
     func admit(_ work: MemoryBudget.Work, for user: UInt32) throws(ResourceShortage) {
         let isRoot = user == 0 || user == geteuid()
         let instant = now()
-        if !isRoot, instant < pressureEnd {
-            throw shortage("the kernel says that memory is short")
+        budget.clients = clients()
+        switch work {
+        // Part of what goes on.
+        case .text, .answer: break
+        case .client, .subscription, .connection:
+            if !isRoot, instant < pressureEnd { throw shortage("the kernel says that memory is short") }
+            if let reason = descriptors.shortage(forRoot: isRoot) { throw shortage(reason) }
         }
-        if let reason = descriptors.shortage(forRoot: isRoot) { throw shortage(reason) }
         guard var use = use(for: work, isRoot, at: instant) else { return }
         if budget.admits(work, forRoot: isRoot, use, at: instant) { return }
         if instant >= nextTrim {
@@ -97,7 +116,7 @@ final class MemoryGuard {
             use = self.use(for: work, isRoot, at: instant) ?? use
             if budget.admits(work, forRoot: isRoot, use, at: instant) { return }
         }
-        let used = budget.used(use, against: work, at: instant)
+        let used = use.used + budget.about(use.growth, at: instant)
         throw shortage(
             "\(used >> 20) of \(use.limit >> 20) MiB of \(use.name) are in use or about to be, "
                 + "and the rest is kept for what there is")
@@ -123,7 +142,7 @@ final class MemoryGuard {
         let use = read(parts, needed)
         // The others are of before what this one shows.
         latest = [parts: (use, needed, instant)]
-        budget.hasRead(use)
+        budget.hasRead()
         return use
     }
 

@@ -5,18 +5,27 @@ internal import Platform
 
 /// The limits on this process's memory: those of its control group and of the groups above it, and of setrlimit(2).
 ///
-/// Nothing is read before somebody asks. Asked, it is a `pread` of three small files for each group; what the kernel
-/// could take back is looked at only where a limit seems near, since that makes the kernel add up what each processor
-/// counted.
+/// Asked, it is a `pread` of a few small files; what the kernel could take back is looked at only where a limit seems
+/// near, since that makes the kernel add up what each processor counted.
 @AgentQueue
 final class MemoryLimits {
     private let groups: [MemoryGroup]
     private let process = MemoryFile("/proc/self/statm")
+    /// What this process's own group took at the start.
+    private let atStart: UInt64
 
-    /// The limits of this process.
+    /// The limits of this process, which has not begun anything yet.
     init() {
         groups = MemoryGroup.all(
             names: MemoryFile.text(of: "/proc/self/cgroup"), mounts: MemoryFile.text(of: "/proc/self/mountinfo"))
+        atStart = groups.first?.held ?? 0
+    }
+
+    /// How much more the process's own group takes than at the start, in bytes. In the groups above others may have
+    /// grown.
+    private var growth: UInt64 {
+        let held = groups.first?.held ?? 0
+        return held - min(held, atStart)
     }
 
     /// Where the memory is counted of the group that this process is in; `nil` where none is known.
@@ -38,8 +47,10 @@ final class MemoryLimits {
     ///   - needed: with this room left beside that, what could be taken back does not matter.
     func nearest(leaving parts: UInt64, needed: Int64) -> MemoryUse? {
         let mapped = mappedBytes
-        return (groups.flatMap { $0.uses(leaving: parts, needed: needed, mapped: mapped) } + processUses)
+        var nearest = (groups.flatMap { $0.uses(leaving: parts, needed: needed, mapped: mapped) } + processUses)
             .min { $0.room(leaving: parts) < $1.room(leaving: parts) }
+        if let room = nearest?.room(leaving: parts), room < needed { nearest?.growth = growth }
+        return nearest
     }
 
     /// The figures of proc_pid_statm(5), in bytes: all, resident, of files, text, 0, data.
@@ -156,13 +167,23 @@ struct MemoryGroup {
     /// - Parameter mapped: what this process has mapped of files. The kernel may count these pages against another
     ///   group, which read them first; when that gives them up, this one reads them again and has them.
     nonisolated static func taken(of used: UInt64, _ details: String, mapped: UInt64) -> UInt64 {
+        let (cached, counted) = cachedAndMapped(in: details)
+        let rest = used - min(used, cached - min(cached, counted))
+        return rest &+ (mapped - min(mapped, counted))
+    }
+
+    /// What the group takes without the pages of files: of the processes' own and of the kernel's for them, in bytes.
+    var held: UInt64 {
+        let used = use.number() ?? 0
+        return used - min(used, Self.cachedAndMapped(in: details.text()).cached)
+    }
+
+    private nonisolated static func cachedAndMapped(in details: String) -> (cached: UInt64, mapped: UInt64) {
         let lines = details.split(separator: "\n").map { $0.split(separator: " ") }.filter { $0.count == 2 }
         let figures = Dictionary(lines.map { ($0[0], UInt64($0[1]) ?? 0) }) { first, _ in first }
         let prefix = figures["total_inactive_file"] == nil ? "" : "total_"
         func sum(_ names: [String]) -> UInt64 { names.reduce(0) { $0 &+ (figures["\(prefix)\($1)"] ?? 0) } }
-        let (cached, counted) = (sum(reclaimable), sum(Self.mapped))
-        let rest = used - min(used, cached - min(cached, counted))
-        return rest &+ (mapped - min(mapped, counted))
+        return (sum(reclaimable), sum(mapped))
     }
 }
 

@@ -55,8 +55,8 @@ final class Continuity {
 
     /// Where flows are kept.
     let store: DescriptorStore
-    /// What there is to be known in whole records, for when they are written anew.
-    var snapshot: (@AgentQueue () -> [[AgentState.Entry]])?
+    /// What there is to be known in whole records, for when they are written anew. Drawn one by one.
+    var snapshot: (@AgentQueue () -> any Sequence<[AgentState.Entry]>)?
 
     private let file: StateFile
     private let logger: Logger
@@ -136,13 +136,25 @@ final class Continuity {
         do throws(SystemError) {
             if file.isDueForCompaction, let snapshot {
                 let starts = Array(repeating: AgentState.Entry.started, count: unsettledStarts)
-                try file.compact(([starts] + snapshot()).lazy.map(AgentState.record))
+                try rewrite(starts, snapshot())
             }
             try file.append(AgentState.record(entries))
             hasFailed = false
         } catch {
             if !hasFailed { logger.warning("what is known is not kept for now", metadata: ["error": "\(error)"]) }
             hasFailed = true
+        }
+    }
+
+    /// Writes all records anew. Where there is no room for that, those that were appended stay.
+    private func rewrite(
+        _ first: [AgentState.Entry], _ rest: some Sequence<[AgentState.Entry]>
+    ) throws(SystemError) {
+        do throws(SystemError) {
+            let all = [AnySequence([first]), AnySequence(rest)].joined()
+            try file.compact(all.lazy.map(AgentState.record))
+        } catch {
+            if !file.isWhole { throw error }
         }
     }
 }

@@ -103,21 +103,31 @@ final class StateFile {
         size += bytes.count
     }
 
-    /// Puts `records`, which come to the whole state, in the place of all that was appended. They are drawn and
-    /// written some at a time: all of them at once would take as much memory as the file.
+    /// Whether what was appended is all in the file.
+    var isWhole: Bool { !hasFailed }
+
+    /// Puts `records`, which come to the whole state, in the place of all that was appended. They are drawn and written
+    /// some at a time: all of them at once would take as much memory as the file.
+    ///
+    /// - Throws: the kernel's refusal. What was appended stays, and that is not tried again before it has doubled.
     func compact(_ records: some Sequence<[UInt8]>) throws(SystemError) {
-        _ = ftruncate(spare.number, 0)
-        var (waiting, end) = ([UInt8](), StateLog.headerSize)
-        for record in records {
-            waiting += StateLog.frame(record)
-            if waiting.count >= Self.mostAtOnce { try writeNext(&waiting, to: spare, at: &end) }
+        do throws(SystemError) {
+            var (waiting, end) = ([UInt8](), StateLog.headerSize)
+            for record in records {
+                waiting += StateLog.frame(record)
+                if waiting.count >= Self.mostAtOnce { try writeNext(&waiting, to: spare, at: &end) }
+            }
+            try writeNext(&waiting, to: spare, at: &end)
+            try write(StateLog.header(generation: generation + 1), to: spare, at: 0)
+            generation += 1
+            swap(&active, &spare)
+            (size, compactSize) = (end, end)
+            hasFailed = false
+        } catch {
+            compactSize = size
+            _ = ftruncate(spare.number, 0)
+            throw error
         }
-        try writeNext(&waiting, to: spare, at: &end)
-        try write(StateLog.header(generation: generation + 1), to: spare, at: 0)
-        generation += 1
-        swap(&active, &spare)
-        (size, compactSize) = (end, end)
-        hasFailed = false
         // Its memory is given back.
         _ = ftruncate(spare.number, 0)
     }

@@ -19,7 +19,7 @@ extension FuzzTarget {
             guard parts.count == 2 else { return }
             _ = ControlGroup.directories(of: parts[0], mounts: parts[1])
             for name in parts[0].split(separator: "\n") { _ = MemoryGroup.directories(name: name, mounts: parts[1]) }
-        case 3: _ = MemoryGroup.reclaimable(in: text)
+        case 3: _ = MemoryGroup.taken(of: .max, text, mapped: UInt64(bytes.count))
         default:
             let users = SubordinateUsers(text)
             _ = (users.owner(of: 100_000), users.account(of: .max))
