@@ -12,7 +12,7 @@ struct ControlGroup: Hashable, Sendable {
     /// The group that `/proc/PID/cgroup` names, under the mount of this machine that shows it.
     init?(named name: String) {
         // A mount may be hidden by another one over it.
-        guard let mounts = readWhole("/proc/self/mountinfo"),
+        guard let mounts = FileContent.text(of: "/proc/self/mountinfo"),
             let found = Self.directories(of: name, mounts: mounts).first(where: {
                 access("\($0)/cgroup.procs", F_OK) == 0
             })
@@ -97,6 +97,6 @@ struct ControlGroup: Hashable, Sendable {
 
     private func text(of file: String) -> String? {
         guard let file = try? open(file, O_RDONLY) else { return nil }
-        return readWhole(file)
+        return String(decoding: FileContent.bytes(of: file), as: UTF8.self)
     }
 }

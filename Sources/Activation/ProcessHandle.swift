@@ -35,7 +35,8 @@ public final class ProcessHandle {
         let socket = connection.number
         descriptor = OwnedDescriptor(
             try retryingInterrupts("asking who is connected") { activation_peer_process(socket) })
-        guard let number = Self.number(in: readWhole("/proc/self/fdinfo/\(descriptor.number)") ?? ""), number >= 0
+        guard let number = Self.number(in: FileContent.text(of: "/proc/self/fdinfo/\(descriptor.number)") ?? ""),
+            number >= 0
         else { throw SystemError("watching a process by its connection", code: ESRCH) }
         self.number = number
         self.connection = consume connection
@@ -55,7 +56,7 @@ public final class ProcessHandle {
     ///
     /// - Throws: `EBADF` where it is none of a process; `ESRCH` where the process has been reaped.
     public init(_ descriptor: consuming OwnedDescriptor) throws(SystemError) {
-        guard let number = Self.number(in: readWhole("/proc/self/fdinfo/\(descriptor.number)") ?? "") else {
+        guard let number = Self.number(in: FileContent.text(of: "/proc/self/fdinfo/\(descriptor.number)") ?? "") else {
             throw SystemError("watching a process by its descriptor", code: EBADF)
         }
         guard number >= 0 else { throw SystemError("watching a process by its descriptor", code: ESRCH) }
@@ -180,7 +181,7 @@ public final class ProcessHandle {
 
     /// Whether a signal has stopped it.
     var isStopped: Bool {
-        readWhole("/proc/\(number)/stat").map { Self.isStopped(stat: $0) } ?? false
+        FileContent.text(of: "/proc/\(number)/stat").map { Self.isStopped(stat: $0) } ?? false
     }
 
     /// Whether a process is stopped, by its /proc/PID/stat.
@@ -193,7 +194,7 @@ public final class ProcessHandle {
 
     /// The control group that it is in, of version 2; `nil` where there is none to be seen.
     var group: ControlGroup? {
-        guard let text = readWhole("/proc/\(number)/cgroup"),
+        guard let text = FileContent.text(of: "/proc/\(number)/cgroup"),
             let line = text.split(separator: "\n").first(where: { $0.hasPrefix("0::") })
         else { return nil }
         // Only now is it certain whose file that was.
@@ -203,7 +204,8 @@ public final class ProcessHandle {
 
     /// The users that it acts as, real and saved: those whose signals reach it (kill(2)). `nil` where it has ended.
     var users: (real: UInt32, saved: UInt32)? {
-        guard let text = readWhole("/proc/\(number)/status"), let users = Self.users(status: text), isAlive else {
+        guard let text = FileContent.text(of: "/proc/\(number)/status"), let users = Self.users(status: text), isAlive
+        else {
             return nil
         }
         return users
@@ -214,26 +216,5 @@ public final class ProcessHandle {
         guard let line = text.split(separator: "\n").first(where: { $0.hasPrefix("Uid:") }) else { return nil }
         let numbers = line.dropFirst(4).split { $0 == "\t" || $0 == " " }.compactMap { UInt32($0) }
         return numbers.count == 4 ? (numbers[0], numbers[2]) : nil
-    }
-}
-
-/// The content of a small file of the kernel's; `nil` where it cannot be read.
-func readWhole(_ path: String) -> String? {
-    let number = open(path, O_RDONLY | O_CLOEXEC)
-    guard number >= 0 else { return nil }
-    return readWhole(OwnedDescriptor(number))
-}
-
-/// The content of a small file of the kernel's that is open.
-func readWhole(_ file: borrowing OwnedDescriptor) -> String {
-    let number = file.number
-    // As long as it comes: a machine with containers has a thousand mounts, in hundreds of kilobytes.
-    var bytes: [UInt8] = []
-    while true {
-        let before = bytes.count
-        bytes.append(contentsOf: repeatElement(0, count: 32_768))
-        let count = bytes.withUnsafeMutableBytes { read(number, $0.baseAddress.map { $0 + before }, 32_768) }
-        bytes.removeLast(32_768 - max(count, 0))
-        if count <= 0 { return String(decoding: bytes, as: UTF8.self) }
     }
 }

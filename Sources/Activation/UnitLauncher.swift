@@ -81,7 +81,8 @@ final class UnitLauncher {
         do throws(SystemError) {
             // That it is in the unit's group shows, once it is held by a descriptor, that the number was still its own.
             if !start.isOver, let process = try? ProcessHandle(start.process),
-                readWhole("/proc/\(start.process)/cgroup")?.contains("/\(unit).service") == true, process.isAlive
+                FileContent.text(of: "/proc/\(start.process)/cgroup")?.contains("/\(unit).service") == true,
+                process.isAlive
             {
                 return .launched(process)
             }

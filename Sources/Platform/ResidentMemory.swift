@@ -13,7 +13,7 @@ public enum ResidentMemory {
     /// is mapped again from the page cache, at a microsecond a page. Only executable mappings: the others hold
     /// relocated data.
     public static func release() {
-        for line in maps().split(separator: "\n") {
+        for line in (FileContent.text(of: "/proc/self/maps") ?? "").split(separator: "\n") {
             // "start-end perms offset device inode path", as in proc_pid_maps(5).
             let fields = line.split(separator: " ")
             guard fields.count >= 6, fields[1] == "r-xp", fields[5].hasPrefix("/") else { continue }
@@ -29,18 +29,5 @@ public enum ResidentMemory {
     /// hundred megabytes.
     public static func trim() {
         malloc_trim(0)
-    }
-
-    private static func maps() -> String {
-        let number = open("/proc/self/maps", O_RDONLY | O_CLOEXEC)
-        guard number >= 0 else { return "" }
-        let file = OwnedDescriptor(number)
-        var text: [UInt8] = []
-        var chunk = [UInt8](repeating: 0, count: 4096)
-        while true {
-            let count = read(file.number, &chunk, chunk.count)
-            guard count > 0 else { return String(decoding: text, as: UTF8.self) }
-            text += chunk[..<count]
-        }
     }
 }

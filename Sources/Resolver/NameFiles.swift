@@ -44,25 +44,7 @@ public struct NameFiles: Hashable, Sendable {
     func readHosts() -> HostsFile { HostsFile(Self.read(hosts, Self.hostsLimit)) }
 
     private static func read(_ path: String, _ limit: Int) -> [UInt8] {
-        // Not to wait for the writer of a pipe that somebody put there.
-        let number = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-        guard number >= 0 else { return [] }
-        let file = OwnedDescriptor(number)
-        var status = stat()
-        // A byte more than there is, so that one read finds the end as well; files of /proc have no size.
-        let expected = fstat(file.number, &status) == 0 ? min(Int(status.st_size), limit) + 1 : 0
-        var content: [UInt8] = []
-        while content.count < limit {
-            let room = min(max(expected - content.count, 4096), limit - content.count)
-            var count = 0
-            let piece = [UInt8](unsafeUninitializedCapacity: room) { buffer, initialized in
-                count = Glibc.read(file.number, buffer.baseAddress, room)
-                initialized = max(0, count)
-            }
-            guard count > 0 else { break }
-            if content.isEmpty { content = piece } else { content += piece }
-        }
-        return content
+        FileContent.bytes(of: path, limit: limit) ?? []
     }
 }
 

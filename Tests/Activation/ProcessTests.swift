@@ -113,15 +113,6 @@ import Testing
         #expect(await !handles[0].isSame(as: handles[2]))
     }
 
-    @Test func aLongListOfMountsIsReadToItsEnd() throws {
-        let path = NSTemporaryDirectory() + "mounts.\(UUID().uuidString)"
-        defer { try? FileManager.default.removeItem(atPath: path) }
-        let text = (0..<5000).map { "\($0) 24 0:26 / /mnt/\($0) rw - tmpfs tmpfs rw\n" }.joined()
-        try Data(text.utf8).write(to: URL(filePath: path))
-        #expect(readWhole(path) == text)
-        #expect(readWhole(path + "-") == nil)
-    }
-
     @Test func groupsAreFoundUnderTheMountThatShowsThem() {
         let mounts = """
             30 24 0:26 / /sys/fs/cgroup rw - tmpfs tmpfs rw,mode=755

@@ -13,7 +13,7 @@ import Testing
     @Test func noSequenceOfFaultsBreaksAnInvariant() async throws {
         let environment = ProcessInfo.processInfo.environment
         if let seed = environment["SIM_SEED"].flatMap(UInt64.init) { return try Self.replay(seed) }
-        let count = environment["SIM_SEQUENCES"].flatMap(UInt64.init) ?? 100_000
+        let count = environment["SIM_SEQUENCES"].flatMap(UInt64.init) ?? 20_000
 
         let first = environment["SIM_FIRST"].flatMap(UInt64.init) ?? Self.usualSeed
         let workers = UInt64(ProcessInfo.processInfo.activeProcessorCount)

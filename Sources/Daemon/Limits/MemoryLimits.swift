@@ -17,7 +17,8 @@ final class MemoryLimits {
     /// The limits of this process, which has not begun anything yet.
     init() {
         groups = MemoryGroup.all(
-            names: MemoryFile.text(of: "/proc/self/cgroup"), mounts: MemoryFile.text(of: "/proc/self/mountinfo"))
+            names: FileContent.text(of: "/proc/self/cgroup") ?? "",
+            mounts: FileContent.text(of: "/proc/self/mountinfo") ?? "")
         atStart = groups.first?.held ?? 0
     }
 
@@ -238,18 +239,5 @@ final class MemoryFile {
     func number() -> UInt64? {
         let value = UInt64(text().prefix { $0 != "\n" })
         return value.flatMap { $0 < 1 << 60 ? $0 : nil }
-    }
-
-    /// What a file says, once, as far as a mebibyte.
-    nonisolated static func text(of path: String) -> String {
-        // Not to be stopped by a named pipe that nobody writes to.
-        let number = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
-        guard number >= 0 else { return "" }
-        let file = OwnedDescriptor(number)
-        var (text, chunk) = ([UInt8](), [UInt8](repeating: 0, count: 4096))
-        while text.count < 1 << 20, case let count = read(file.number, &chunk, chunk.count), count > 0 {
-            text += chunk[..<count]
-        }
-        return String(decoding: text, as: UTF8.self)
     }
 }

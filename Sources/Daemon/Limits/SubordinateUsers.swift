@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Platform
+
 /// The users that are no people: the ranges of numbers that `/etc/subuid` gives to users for their containers
 /// (subuid(5)). The owner of a range can become each user in it (newuidmap(1)), 65,536 on a stock Debian, so they count
 /// as one.
@@ -25,7 +27,7 @@ struct SubordinateUsers: Sendable {
     }
 
     /// Those of this machine, as its file says now. It blocks on the file system.
-    static func ofMachine() -> SubordinateUsers { SubordinateUsers(MemoryFile.text(of: "/etc/subuid")) }
+    static func ofMachine() -> SubordinateUsers { SubordinateUsers(FileContent.text(of: "/etc/subuid") ?? "") }
 
     /// Whose subordinate a user is, as the file names him; `nil` for a user who is nobody's.
     func owner(of user: UInt32) -> String? { ranges.first { $0.users.contains(user) }?.of }

@@ -58,7 +58,7 @@ public struct Recording: Sendable {
         while true {
             let room = 1 << 20
             let start = bytes.count
-            bytes.append(contentsOf: repeatElement(0, count: room))
+            bytes.append(contentsOf: [UInt8](repeating: 0, count: room))
             let count = try retryingInterrupts("reading it") {
                 bytes.withUnsafeMutableBytes { Glibc.read(file.number, $0.baseAddress?.advanced(by: start), room) }
             }

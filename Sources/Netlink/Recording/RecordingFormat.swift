@@ -112,7 +112,7 @@ extension [UInt8] {
             block.put(length)
             block.put(direction.bigEndian)
             block.put(RecordingFormat.hardware.bigEndian)
-            block.append(contentsOf: repeatElement(0, count: 10))
+            block.append(contentsOf: [UInt8](repeating: 0, count: 10))
             block.put(family.bigEndian)
             block.append(contentsOf: bytes)
             block.pad()

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Glibc
+
+/// What a file says, all of it.
+public enum FileContent {
+    /// So much of a file of the kernel's is read: a machine with containers has a thousand mounts, in hundreds of
+    /// kilobytes.
+    public static let mostOfKernel = 4 << 20
+
+    /// The first bytes of the file of a path, as many as `limit`; `nil` where it cannot be opened. A named pipe that
+    /// nobody writes to is not waited for, and a terminal does not become this process's.
+    public static func bytes(of path: String, limit: Int = mostOfKernel) -> [UInt8]? {
+        let number = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
+        guard number >= 0 else { return nil }
+        return bytes(of: OwnedDescriptor(number), limit: limit)
+    }
+
+    /// The same of a file that is open, from where it stands.
+    public static func bytes(of file: borrowing OwnedDescriptor, limit: Int = mostOfKernel) -> [UInt8] {
+        let number = file.number
+        var status = stat()
+        // A byte more than there is, so that one read finds the end as well; files of /proc have no size.
+        let expected = fstat(number, &status) == 0 ? min(Int(clamping: status.st_size), limit - 1) + 1 : 0
+        var content: [UInt8] = []
+        while content.count < limit {
+            let room = min(max(expected - content.count, 16 * 1024), limit - content.count)
+            var count = 0
+            let piece = [UInt8](unsafeUninitializedCapacity: room) { buffer, initialized in
+                count = read(number, buffer.baseAddress, room)
+                initialized = max(0, count)
+            }
+            guard count > 0 else { break }
+            if content.isEmpty { content = piece } else { content += piece }
+        }
+        return content
+    }
+
+    /// What the file of a path says, as text; `nil` where it cannot be opened.
+    public static func text(of path: String, limit: Int = mostOfKernel) -> String? {
+        bytes(of: path, limit: limit).map { String(decoding: $0, as: UTF8.self) }
+    }
+}
