@@ -34,7 +34,7 @@ public struct Timestamp: Hashable, Comparable, Sendable, CustomStringConvertible
             hour < 24, minute < 60, second <= 60,
             let fraction = Self.milliseconds(ofFraction: bytes[19..<(bytes.count - 1)])
         else { return nil }
-        let days = Self.days(before: month, of: year) + Int64(day - 1)
+        let days = Self.days(to: Int64(year), Int64(month), Int64(day))
         milliseconds = ((days * 24 + Int64(hour)) * 60 + Int64(minute)) * 60_000 + Int64(second) * 1000 + fraction
     }
 
@@ -67,21 +67,26 @@ public struct Timestamp: Hashable, Comparable, Sendable, CustomStringConvertible
         [31, isLeap(year) ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][month - 1]
     }
 
-    /// Days from 1970-01-01 to the first of a month.
-    private static func days(before month: Int, of year: Int) -> Int64 {
-        let leapDays = { (year: Int) in year / 4 - year / 100 + year / 400 }
-        // Year 0 is a leap year of the proleptic calendar, so the count to the first of January starts one year before.
-        let toJanuary = year * 365 + leapDays(year - 1 + 400) - leapDays(1969 + 400) - 1970 * 365
-        return Int64((1..<month).reduce(toJanuary) { $0 + days(in: $1, of: year) })
+    // Counted in years that begin in March, so that the leap day is the last of its year and the months before it have
+    // the same lengths in each (Hinnant, "chrono-Compatible Low-Level Date Algorithms"). 400 years are 146,097 days;
+    // from the first of March of the year 0 to 1970-01-01 there are 719,468.
+
+    /// Days from 1970-01-01 to a date.
+    private static func days(to year: Int64, _ month: Int64, _ day: Int64) -> Int64 {
+        let (era, ofEra) = (month > 2 ? year : year - 1).quotientAndRemainderRoundedDown(by: 400)
+        let ofYear = (153 * ((month + 9) % 12) + 2) / 5 + day - 1
+        return era * 146_097 + ofEra * 365 + ofEra / 4 - ofEra / 100 + ofYear - 719_468
     }
 
     private static func date(ofDay day: Int64) -> (year: Int64, month: Int64, day: Int64) {
-        var year = 1970 + Int((day / 365))
-        while days(before: 1, of: year) > day { year -= 1 }
-        while days(before: 1, of: year + 1) <= day { year += 1 }
-        var month = 12
-        while days(before: month, of: year) > day { month -= 1 }
-        return (Int64(year), Int64(month), day - days(before: month, of: year) + 1)
+        let (era, ofEra) = (day + 719_468).quotientAndRemainderRoundedDown(by: 146_097)
+        let year = (ofEra - ofEra / 1460 + ofEra / 36_524 - ofEra / 146_096) / 365
+        let ofYear = ofEra - (365 * year + year / 4 - year / 100)
+        let month = (5 * ofYear + 2) / 153
+        return (
+            era * 400 + year + (month < 10 ? 0 : 1), month < 10 ? month + 3 : month - 9,
+            ofYear - (153 * month + 2) / 5 + 1
+        )
     }
 }
 

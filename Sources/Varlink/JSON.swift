@@ -25,15 +25,22 @@ enum JSON {
         try decoder.decode(type, from: Data(bytes))
     }
 
-    /// Encodes `value` and ends it with the NUL of a message. An `encode(to:)` that throws is a mistake in the program.
+    /// Encodes `value` and ends it with the NUL of a message.
     static func encodeMessage(_ value: some Encodable) -> [UInt8] {
+        var bytes: [UInt8] = []
+        append(value, to: &bytes, room: 1)
+        bytes.append(0)
+        return bytes
+    }
+
+    /// Encodes `value` behind what there is. An `encode(to:)` that throws is a mistake in the program.
+    ///
+    /// - Parameter room: so many bytes will follow.
+    static func append(_ value: some Encodable, to bytes: inout [UInt8], room: Int = 0) {
         do {
             let data = try encoder.encode(value)
-            var bytes: [UInt8] = []
-            bytes.reserveCapacity(data.count + 1)
+            if bytes.isEmpty { bytes.reserveCapacity(data.count + room) }
             bytes.append(contentsOf: data)
-            bytes.append(0)
-            return bytes
         } catch {
             // The encoder refuses numbers that are none, which are texts here; all else can be written.
             preconditionFailure("\(type(of: value)) cannot be encoded: \(error)")

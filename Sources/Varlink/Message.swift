@@ -75,7 +75,7 @@ public struct VarlinkLongReply: Sendable {
     public mutating func append(_ element: some Encodable) {
         if !isEmpty { bytes.append(UInt8(ascii: ",")) }
         isEmpty = false
-        bytes += JSON.encodeMessage(element).dropLast()
+        JSON.append(element, to: &bytes)
     }
 
     /// The whole reply. Nothing is left of this one.
