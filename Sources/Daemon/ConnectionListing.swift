@@ -11,13 +11,15 @@ final class ConnectionListing {
     private static let stepTime = Duration.microseconds(250)
     /// So many bytes of an answer nobody is asked for: some ten connections. Beyond them there is to be memory for
     /// twice what is there, again and again.
-    static let least = 4 * 1024
+    private static let least = 4 * 1024
+    /// The room in which the next connection is encoded: a long name, and the longest remote.
+    private static let most = 8 * 1024
 
     private var rest: ArraySlice<RegisteredConnection>
     private var reply: VarlinkLongReply
     private let user: UInt32
     private let memory: MemoryGuard?
-    private var admitted = least
+    private var admitted = 2 * least
 
     /// `connections`, in the array `connections` of `reply`, for a user.
     init(
@@ -36,7 +38,7 @@ final class ConnectionListing {
         while let connection = rest.popFirst() {
             if let wire = connection.wire { reply.append(wire) }
             do throws(VarlinkFailure) {
-                if reply.count > admitted / 2 { try makeRoom() }
+                if !rest.isEmpty, reply.count > max(admitted / 2, admitted - Self.most) { try makeRoom() }
             } catch {
                 return error.message
             }

@@ -50,17 +50,22 @@ public final class VarlinkServer {
         /// The defaults.
         public init() {}
 
+        /// What a client may come to, in bytes, as measured with a thousand that read nothing: its place, what was read
+        /// of a call, a small answer, and what the kernel holds of answers: twice ``sendBufferBytes``, and one message
+        /// more.
+        public var clientBytes: Int { 20 * 1024 + 3 * sendBufferBytes }
+
         /// Lowers what all clients may take for a process that may have no more than so many bytes of memory, the
-        /// kernel's for its sockets included: a quarter of it for answers that nobody reads, which lie in the kernel
-        /// (``sendBufferBytes``, doubled), and a sixteenth for what is held of calls and answers. Buffers become
-        /// smaller before clients become fewer.
+        /// kernel's for its sockets included: half of it for clients, whose buffers become smaller before they become
+        /// fewer, and a sixteenth for what is held of calls and answers.
         public mutating func fit(into memory: UInt64) {
-            let quarter = Int(clamping: memory / 4)
+            let memory = Int(clamping: memory)
+            let room = memory / 2 / max(connections, 1)
             // Twice the least that the kernel takes (socket(7)).
-            sendBufferBytes = max(min(sendBufferBytes, quarter / 2 / max(connections, 1)), 4096)
-            connections = max(min(connections, quarter / (2 * sendBufferBytes)), 16)
+            sendBufferBytes = max(min(sendBufferBytes, (room - 20 * 1024) / 3), 4096)
+            connections = max(min(connections, memory / 2 / clientBytes), 16)
             connectionsPerUser = min(connectionsPerUser, connections)
-            heldBytes = max(min(heldBytes, quarter / 4), messageBytes)
+            heldBytes = max(min(heldBytes, memory / 16), messageBytes)
             heldBytesPerUser = min(heldBytesPerUser, heldBytes)
         }
     }
@@ -104,7 +109,12 @@ public final class VarlinkServer {
     private let service: VarlinkService
     private let limits: Limits
     private var listeners: [Listener] = []
+    /// So many clients that were refused may wait for their first call.
+    private static let mostRefused = 16
+
     private var connections: [UInt64: ServerConnection] = [:]
+    /// The keys of the last of those that were refused.
+    private var refused: [UInt64] = []
     /// The key in `connections` of the one that was accepted last.
     private var newest: UInt64 = 0
     private var pace: ConnectPace
@@ -192,8 +202,9 @@ public final class VarlinkServer {
                 refusedDescriptors: { [weak self, peer] in self?.refused(descriptors: $0, of: peer, isFirst: $1) },
                 heldBytes: { [weak self] in self?.held($0, for: user) },
                 closed: { [weak self] in self?.closed(key, $0, $1) }))
-        do throws(VarlinkFailure) { try admission?(peer) } catch { connection.refusal = error }
+        do throws(VarlinkFailure) { try admit(peer) } catch { connection.refusal = error }
         connections[key] = connection
+        if connection.refusal != nil { endRefused(before: key) }
         descriptors.connections += 1
         self.descriptors[user] = descriptors
         takeSlot(1, for: user)
@@ -208,9 +219,30 @@ public final class VarlinkServer {
         if limits.privileged.contains(user) { return privilegedSlots < limits.privilegedConnections }
         if UserThreads.isFull(for: user) { return false }
         guard let greediest = slots.whoGivesWay(to: user) else { return true }
-        let theirs = connections.filter { $0.value.peer.account == greediest }
-        guard greediest != user, let last = theirs.max(by: { $0.key < $1.key })?.value else { return false }
-        report(.tooManyConnectionsOfUser(last.peer), of: greediest)
+        return greediest != user && endNewest(of: greediest)
+    }
+
+    /// Asks ``admission``; where it refuses, the newest client of the user who has most gives way to a user who has
+    /// fewer.
+    private func admit(_ peer: VarlinkPeer) throws(VarlinkFailure) {
+        do throws(VarlinkFailure) {
+            try admission?(peer)
+        } catch {
+            guard let greediest = slots.whoHasMore(than: peer.account), endNewest(of: greediest) else { throw error }
+            try admission?(peer)
+        }
+    }
+
+    /// Refused clients wait for their first call, to be told why; the oldest of too many is hung up on.
+    private func endRefused(before key: UInt64) {
+        refused.append(key)
+        if refused.count > Self.mostRefused { connections[refused.removeFirst()]?.close(nil) }
+    }
+
+    private func endNewest(of user: UInt32) -> Bool {
+        let theirs = connections.filter { $0.value.peer.account == user && $0.value.refusal == nil }
+        guard let last = theirs.max(by: { $0.key < $1.key })?.value else { return false }
+        report(.tooManyConnectionsOfUser(last.peer), of: user)
         last.close(nil)
         return true
     }

@@ -24,11 +24,14 @@ struct SharePool {
     /// Who is to give back some of what they have, for `user` to keep what they have and one more: the user who has
     /// most, who may be the same; `nil` where nobody has to.
     func whoGivesWay(to user: UInt32) -> UInt32? {
-        let held = held(by: user)
-        if held >= perUser { return user }
-        guard used >= total else { return nil }
-        let (greediest, most) = users.max { $0.value < $1.value } ?? (user, held)
-        return most > held + 1 ? greediest : user
+        if held(by: user) >= perUser { return user }
+        return used >= total ? whoHasMore(than: user) ?? user : nil
+    }
+
+    /// Who has most, and more than `user` would have with one more; `nil` where nobody has.
+    func whoHasMore(than user: UInt32) -> UInt32? {
+        guard let (greediest, most) = users.max(by: { $0.value < $1.value }) else { return nil }
+        return most > held(by: user) + 1 ? greediest : nil
     }
 
     /// Notes that `user` has so much more, or less; what that makes too much is for the caller to undo.

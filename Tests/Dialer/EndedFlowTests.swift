@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Dispatch
 import Glibc
 import Platform
 import TLSTestSupport
@@ -102,6 +103,30 @@ import Testing
         #expect(throws: ParkRefusal.self) { try connection.park(1) }
         #expect(!connection.hasRemnants)
         #expect(try take(connection).epoch == 2)
+        connection.close()
+    }
+
+    @Test func whatCannotBeAskedForItsRestIsKept() async throws {
+        let server = try LoopbackServer()
+        let user: UInt32 = 4242
+        let connection = try surroundings.connection(
+            to: "tcp://\(server.endpoint)", account: Account(user: user, isLimited: false))
+        let peer = try server.accept()
+        _ = await surroundings.entered(.ready)
+        _ = try take(connection)
+        try connection.park(1)
+        peer.send("BYE")
+        _ = await surroundings.events.next { $0.kind == .arrived }
+        // As by a socket that a client keeps locked: what is asked on the user's thread has no answer.
+        let gate = DispatchSemaphore(value: 0)
+        UserThreads.begin(for: user) { gate.wait() }
+        connection.redial()
+        _ = try server.accept()
+        _ = await surroundings.entered(.ready)
+        gate.signal()
+        let client = try take(connection)
+        #expect((client.epoch, client.isOver) == (1, true))
+        #expect(client.read(9) == "BYE")
         connection.close()
     }
 

@@ -372,6 +372,7 @@ static void leave_unread(int connections) {
     for (int i = 0; i < made; i++) {
         char byte;
         int unread = 0, before = -1;
+        errno = 0;
         while (recv(all[i], &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 0 && errno != ECONNRESET &&
                ioctl(all[i], FIONREAD, &unread) == 0 && (unread == 0 || unread != before)) {
             before = unread;

@@ -10,7 +10,7 @@ internal import Synchronization
 /// limit on a wait exists so that a failure ends; it is generous, since a busy machine is not a bug.
 public final class ChangeSignal: Sendable {
     /// How long a wait lasts unless told otherwise. Nothing in the Lab takes longer than a second on an idle machine.
-    public static let generousLimit: Duration = .seconds(30)
+    public static let generousLimit: Duration = .seconds(90)
 
     private struct State {
         var changes: UInt64 = 0

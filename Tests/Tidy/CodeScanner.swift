@@ -18,6 +18,7 @@ struct CodeScanner {
 
     /// The code of the next line; a string that was taken out leaves a blank.
     mutating func code(of line: String) -> String {
+        if state == .code, !["/", "#", "\""].contains(where: line.mentions) { return line }
         (self.line, position) = (Array(line.utf8), 0)
         var code: [UInt8] = []
         while position < self.line.count {
@@ -31,6 +32,9 @@ struct CodeScanner {
     }
 
     private mutating func takeCode(_ code: inout [UInt8]) {
+        let start = position
+        while position < line.count, !Self.isMark(line[position]) { position += 1 }
+        if position > start { return code.append(contentsOf: line[start..<position]) }
         if isNext("//") {
             position = line.count
         } else if skip("/*") {
@@ -48,6 +52,11 @@ struct CodeScanner {
             code.append(line[position])
             position += 1
         }
+    }
+
+    /// Whether a comment or a string may begin with it.
+    private static func isMark(_ byte: UInt8) -> Bool {
+        byte == UInt8(ascii: "/") || byte == UInt8(ascii: "#") || byte == UInt8(ascii: "\"")
     }
 
     private mutating func takeComment(_ depth: Int) {

@@ -17,7 +17,7 @@ struct FunctionSpan: Equatable {
     }
 
     private static func declaredName(_ line: String) -> String? {
-        guard ["func ", "init", "subscript", "var "].contains(where: line.contains) else { return nil }
+        guard ["func ", "init", "subscript", "var "].contains(where: line.mentions) else { return nil }
         let pattern =
             #/
             ^\s*(?:[@\w()]+\s+)*?                    # attributes and modifiers

@@ -44,7 +44,7 @@ struct StyleTests {
         let marks = ["FIX" + "ME", "TO" + "DO", "XX" + "X"]
         for file in try Self.allFiles() {
             for (index, line) in file.lines.enumerated() {
-                guard let mark = marks.first(where: line.contains),
+                guard let mark = marks.first(where: line.mentions),
                     line.split(whereSeparator: { !$0.isLetter }).contains(Substring(mark))
                 else { continue }
                 Issue.record("\(file.place(index)): \(mark): do it, or write an issue and take this out")
@@ -56,7 +56,7 @@ struct StyleTests {
         let words = ["@unchecked Sendable", "nonisolated(unsafe)", "@unsafe", "unsafeBitCast("]
         for file in try Repository.sources.get() + Repository.tests.get() {
             for (index, code) in file.code.enumerated() {
-                guard let word = words.first(where: code.contains) else { continue }
+                guard let word = words.first(where: code.mentions) else { continue }
                 #expect(
                     file.hasComment(above: index),
                     "\(file.place(index)): `\(word)` without a word of who guards the value; say it above")
@@ -72,7 +72,7 @@ struct StyleTests {
             (/[\w)\]]!(?![=])/, "use `guard let` and say in a precondition why it cannot be nil"),
         ]
         for file in try Repository.sources.get() {
-            for (index, code) in file.code.enumerated() where code.utf8.contains(UInt8(ascii: "!")) {
+            for (index, code) in file.code.enumerated() where code.mentions("!") {
                 guard let rule = rules.first(where: { code.contains($0.pattern) }) else { continue }
                 Issue.record("\(file.place(index)): \(rule.advice)")
             }
@@ -84,9 +84,9 @@ struct StyleTests {
         // Of two equal keys the one, and of a quotient of durations, which may be infinite, the other ends the process.
         let others = [/\buniqueKeysWithValues:/, /\bU?Int(?:8|16|32|64)?\(.* \/ [.a-z(]/]
         for file in try Repository.sources.get() {
-            for (index, code) in file.code.enumerated() where code.contains("(") || code.contains("uniqueKeys") {
-                let isSuspect = code.contains("uniqueKeys") || code.contains(" / ")
-                guard words.contains(where: code.contains) || isSuspect && others.contains(where: { code.contains($0) })
+            for (index, code) in file.code.enumerated() where code.mentions("(") || code.mentions("uniqueKeys") {
+                let isSuspect = code.mentions("uniqueKeys") || code.mentions(" / ")
+                guard words.contains(where: code.mentions) || isSuspect && others.contains(where: { code.contains($0) })
                 else { continue }
                 #expect(
                     file.hasComment(beside: index),
@@ -99,7 +99,7 @@ struct StyleTests {
         for file in try Repository.sources.get() {
             if ["Sources/dialtone/", "Sources/dialtoned/"].contains(where: file.path.hasPrefix) { continue }
             for (index, code) in file.code.enumerated()
-            where code.utf8.contains(UInt8(ascii: "(")) && code.contains(/(?:^|[^\w.])(?:debugPrint|print)\(/) {
+            where code.mentions("print(") && code.contains(/(?:^|[^\w.])(?:debugPrint|print)\(/) {
                 Issue.record("\(file.place(index)): a library tells its caller, and the daemon logs")
             }
         }
@@ -107,7 +107,8 @@ struct StyleTests {
 
     @Test func `no program is started by Foundation, which reads past the end of its heap`() throws {
         for file in try Repository.sources.get() + Repository.tests.get() + Repository.extras.get() {
-            for (index, code) in file.code.enumerated() where code.contains(/\bProcess\(\)/) {
+            for (index, code) in file.code.enumerated()
+            where code.mentions("Process()") && code.contains(/\bProcess\(\)/) {
                 Issue.record("\(file.place(index)): use TestSupport's `Program`, or a `LabProcess`")
             }
         }
@@ -116,7 +117,7 @@ struct StyleTests {
     @Test func `no test sleeps and hopes`() throws {
         for file in try Repository.tests.get() {
             for (index, code) in file.code.enumerated()
-            where code.contains("sleep(") && code.contains(/\b(?:u|nano)?sleep\(/) {
+            where code.mentions("sleep(") && code.contains(/\b(?:u|nano)?sleep\(/) {
                 Issue.record("\(file.place(index)): wait for the event that must come, with a limit (`ChangeSignal`)")
             }
         }
@@ -126,12 +127,12 @@ struct StyleTests {
 extension SourceFile {
     /// Whether a comment stands on the line or the one above.
     fileprivate func hasComment(beside index: Int) -> Bool {
-        lines[max(0, index - 1)...index].contains { $0.contains("//") }
+        lines[max(0, index - 1)...index].contains { $0.mentions("//") }
     }
 
     /// Whether a comment stands on the line or on one of the three above, or in the comment of the declaration there.
     fileprivate func hasComment(above index: Int) -> Bool {
-        lines[max(0, index - 3)...index].contains { $0.contains("//") }
+        lines[max(0, index - 3)...index].contains { $0.mentions("//") }
     }
 }
 

@@ -246,6 +246,31 @@ import Testing
         }
     }
 
+    @Test func whoHasMostGivesWayWhereNothingMoreIsAdmitted() async throws {
+        let test = await TestService()
+        await onQueue {
+            test.server.admission = { [unowned server = test.server] peer throws(VarlinkFailure) in
+                if server.connectionCount >= 3 { throw VarlinkFailure(TestService.Refused(uid: Int(peer.uid))) }
+            }
+        }
+        let greedy = [try await test.client(of: 1), try await test.client(of: 1), try await test.client(of: 1)]
+        let modest = try await test.client(of: 2)
+        modest.send(ping("served"))
+        #expect(await modest.receive() == pong("served"))
+        #expect(await greedy[2].receive() == nil, "the newest")
+        for (number, client) in greedy.prefix(2).enumerated() {
+            client.send(ping("\(number)"))
+            #expect(await client.receive() == pong("\(number)"))
+        }
+        // Nobody has more than this one, who is told why, and of whom no more than some wait to be.
+        var late: [RawClient] = []
+        for _ in 0..<40 { late.append(try await test.client(of: 1)) }
+        #expect(await onQueue { test.server.connectionCount } == 3 + 16)
+        #expect(await late[0].receive() == nil)
+        late[39].send(ping("x"))
+        #expect(await late[39].receive()?.hasPrefix(#"{"error":"org.example.Test.Refused""#) == true)
+    }
+
     @Test func usersOfOneAccountShareItsConnections() async throws {
         var limits = VarlinkServer.Limits()
         limits.connectionsPerUser = 2

@@ -8,7 +8,7 @@ struct MemoryUse: Hashable {
     let limit: UInt64
     /// What counts against it and the kernel could not take back, in bytes.
     let used: UInt64
-    /// How much more this process takes than when it started, in bytes, where that was looked at.
+    /// How much more the process's control group takes than when it started, in bytes, where that was looked at.
     var growth: UInt64 = 0
 
     /// What is kept for the connections that there are: a quarter, since connections that are dialled
@@ -28,7 +28,7 @@ struct MemoryUse: Hashable {
 /// Decides whether there is memory for new work. Pure: the time and what is in use are told.
 ///
 /// What stays (connections, clients) is promised what it may come to, since much of it comes later: events, answers
-/// that are not read. As much of the promise counts as the process has not grown by. What passes counts until a reading
+/// that are not read. As much of the promise counts as its group has not grown by. What passes counts until a reading
 /// of the kernel's figures shows it: an answer until the next one, the handshake of a connection, which is dialled
 /// later, for ``landing`` at least.
 struct MemoryBudget {
@@ -67,10 +67,8 @@ struct MemoryBudget {
     /// How long a handshake counts as about to come: over a slow network it takes that.
     static let landing = Duration.milliseconds(500)
 
-    /// What a client may come to, in bytes, before it wants anything that is asked about by itself, as measured with a
-    /// thousand that read nothing: its place with what was read of a call and an answer of
-    /// ``ConnectionListing/least``, and what the kernel holds (``clientBytes(sendBuffer:)``).
-    var client = clientBytes(sendBuffer: 0)
+    /// What a client may come to, in bytes, before it wants anything that is asked about by itself.
+    var client: UInt64 = 20 << 10
     /// How many clients there are.
     var clients = 0
     /// What the connections that there are may come to, in bytes.
@@ -89,9 +87,6 @@ struct MemoryBudget {
     /// What a client said is kept as it was said and as it was read, and in the state, which may have it twice and is
     /// written anew beside that.
     private static func kept(_ bytes: Int) -> UInt64 { 5 * UInt64(clamping: min(bytes, 1 << 30)) }
-
-    /// - Parameter sendBuffer: `SO_SNDBUF`, of which the kernel takes twice, and one message more.
-    static func clientBytes(sendBuffer: Int) -> UInt64 { (20 << 10) + 3 * UInt64(clamping: sendBuffer) }
 
     /// What OpenSSL takes for a handshake more than the connection does at rest, in bytes.
     private static let handshake: UInt64 = 84 << 10

@@ -76,13 +76,11 @@ final class MemoryGuard {
     /// What a client leaves with a connection has so many bytes, after so many.
     func textChanged(from old: Int, to new: Int) { budget.textChanged(from: old, to: new) }
 
-    /// Has clients count for what they may come to.
+    /// Has each client count for what it may come to, in bytes.
     ///
-    /// - Parameters:
-    ///   - sendBuffer: `SO_SNDBUF` of each.
-    ///   - count: how many there are.
-    func countClients(sendBuffer: Int, _ count: @escaping @AgentQueue () -> Int) {
-        budget.client = MemoryBudget.clientBytes(sendBuffer: sendBuffer)
+    /// - Parameter count: how many there are.
+    func countClients(bytes: Int, _ count: @escaping @AgentQueue () -> Int) {
+        budget.client = UInt64(clamping: bytes)
         clients = count
     }
 

@@ -109,8 +109,11 @@ final class StateFile {
     /// Puts `records`, which come to the whole state, in the place of all that was appended. They are drawn and written
     /// some at a time: all of them at once would take as much memory as the file.
     ///
-    /// - Throws: the kernel's refusal. What was appended stays, and that is not tried again before it has doubled.
+    /// - Throws: the kernel's refusal. What was appended stays where it is whole, and it is not written anew before it
+    ///   has doubled.
     func compact(_ records: some Sequence<[UInt8]>) throws(SystemError) {
+        // An earlier process may have been killed in the middle of this.
+        _ = ftruncate(spare.number, 0)
         do throws(SystemError) {
             var (waiting, end) = ([UInt8](), StateLog.headerSize)
             for record in records {
