@@ -69,7 +69,6 @@ check: deps
 # Built outside, since the sandbox has no network to fetch packages from; run inside, away from this machine's network.
 # The examples are a package of their own, built where the library is built already: that makes it seconds. A manifest of
 # the build that `make run` left there would be taken for theirs, and nothing be built.
-# What the whole suite runs.
 suite: deps-test
 	swift build --build-tests
 	swift build --disable-build-manifest-caching --package-path Examples --scratch-path .build

@@ -140,18 +140,18 @@ final class ConnectionRegistry {
     }
 
     private func admit(_ policy: ConnectionPolicy, given: Int, for owner: UInt32) throws(RegistryError) {
-        if !quota.take(for: owner) {
+        if !quota.hasRoom(for: owner) {
             for connection in owned(by: owner) { forgetIfOver(connection) }
-            if !quota.take(for: owner) { throw .quotaExceeded(limit: quota.limit) }
+            if !quota.hasRoom(for: owner) { throw .quotaExceeded(limit: quota.limit) }
         }
         // After the quota: what that refuses is not to count as about to be used.
         do throws(ResourceShortage) {
             let isSecured = policy.remote.scheme.needsTLS
             try memory?.admit(.connection(isSecured: isSecured, given: given), for: owner)
         } catch {
-            quota.giveBack(for: owner)
             throw .outOfResources(error)
         }
+        _ = quota.take(for: owner)
     }
 
     private func enter(

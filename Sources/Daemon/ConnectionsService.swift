@@ -108,15 +108,11 @@ final class ConnectionsService {
         }
         let filter = try ConnectionFilter(names: parameters.names, owner: parameters.owner)
         let user = stream.peer.uid
-        guard subscriptions.take(for: stream.peer.account) else {
+        guard subscriptions.hasRoom(for: stream.peer.account) else {
             throw VarlinkFailure(ConnectionsAPI.QuotaExceeded(limit: subscriptions.limit))
         }
-        do throws(VarlinkFailure) {
-            try memory?.admitOrFail(.subscription, for: user)
-        } catch {
-            subscriptions.giveBack(for: stream.peer.account)
-            throw error
-        }
+        try memory?.admitOrFail(.subscription, for: user)
+        _ = subscriptions.take(for: stream.peer.account)
         let subscription = ConnectionSubscription(of: self, stream, filter, after: after)
         subscribers[user, default: [:]][ObjectIdentifier(subscription)] = subscription
         registry.subscriptionsChanged(of: user)

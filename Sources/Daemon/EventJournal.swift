@@ -71,8 +71,8 @@ struct EventJournal<Event> {
         /// Places of all users together, however many connections there are.
         var ceiling = Int.max
 
-        /// Lowers them for a process that may have no more than so many bytes: a sixteenth of it for events. They lie
-        /// in the state as well, twice while that is written anew.
+        /// Lowers the ceiling for a process that may have no more than so many bytes: events get a sixteenth of them.
+        /// The state holds the events as well, and holds them twice while it is rewritten.
         mutating func fit(into memory: UInt64) {
             ceiling = max(Int(clamping: memory / 16) / Self.place, fewest)
         }

@@ -30,15 +30,11 @@ final class HistoryService {
             [unowned self] parameters, stream throws(VarlinkFailure) in
             let user = stream.peer.account
             let filter = try ConnectionFilter(names: parameters.names, owner: parameters.owner)
-            guard subscriptions.take(for: user) else {
+            guard subscriptions.hasRoom(for: user) else {
                 throw VarlinkFailure(ConnectionsAPI.QuotaExceeded(limit: subscriptions.limit))
             }
-            do throws(VarlinkFailure) {
-                try memory?.admitOrFail(.subscription, for: user)
-            } catch {
-                subscriptions.giveBack(for: user)
-                throw error
-            }
+            try memory?.admitOrFail(.subscription, for: user)
+            _ = subscriptions.take(for: user)
             return HistoryReading(history, filter, since: parameters.since, stream) { [unowned self] in
                 subscriptions.giveBack(for: user)
             }

@@ -75,15 +75,15 @@ final class NetworkService {
     ) throws(VarlinkFailure) -> any VarlinkSubscription {
         let question = try question(about: target, for: stream.peer)
         let user = stream.peer.account
-        guard subscriptions.take(for: user) else {
+        guard subscriptions.hasRoom(for: user) else {
             throw VarlinkFailure(NetworkAPI.QuotaExceeded(limit: subscriptions.limit))
         }
         do throws(ResourceShortage) {
             try memory?.admit(.subscription, for: user)
         } catch {
-            subscriptions.giveBack(for: user)
             throw VarlinkFailure(NetworkAPI.OutOfResources(reason: error.reason))
         }
+        _ = subscriptions.take(for: user)
         return PathMonitorSubscription(to: question, of: engine, stream) { [unowned self] in
             subscriptions.giveBack(for: user)
         }

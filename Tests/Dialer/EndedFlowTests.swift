@@ -18,16 +18,26 @@ import Testing
         Client(try connection.take(by: taker))
     }
 
-    /// A connection with a flow that ended with `BYE` on it, and the next one.
-    private func ended(_ adjust: (inout ConnectionPolicy) -> Void = { _ in }) async throws -> (ConnectionDriver, Peer) {
-        let server = try LoopbackServer()
-        let connection = try surroundings.connection(to: "tcp://\(server.endpoint)", adjust)
+    /// A connection with a parked flow on which `BYE` waits, and the server's end of that.
+    private func parked(
+        on server: borrowing LoopbackServer, account: Account = .administrator,
+        _ adjust: (inout ConnectionPolicy) -> Void = { _ in }
+    ) async throws -> (ConnectionDriver, Peer) {
+        let connection = try surroundings.connection(to: "tcp://\(server.endpoint)", account: account, adjust)
         let peer = try server.accept()
         _ = await surroundings.entered(.ready)
         _ = try take(connection)
         try connection.park(1)
         peer.send("BYE")
         _ = await surroundings.events.next { $0.kind == .arrived }
+        return (connection, peer)
+    }
+
+    /// A connection with a flow that ended with `BYE` on it, and the next one.
+    private func ended(_ adjust: (inout ConnectionPolicy) -> Void = { _ in }) async throws -> (ConnectionDriver, Peer) {
+        let server = try LoopbackServer()
+        let (connection, peer) = try await parked(on: server, adjust)
+        defer { withExtendedLifetime(peer) {} }
         connection.redial()
         let next = try server.accept()
         _ = await surroundings.entered(.ready)
@@ -109,14 +119,8 @@ import Testing
     @Test func whatCannotBeAskedForItsRestIsKept() async throws {
         let server = try LoopbackServer()
         let user: UInt32 = 4242
-        let connection = try surroundings.connection(
-            to: "tcp://\(server.endpoint)", account: Account(user: user, isLimited: false))
-        let peer = try server.accept()
-        _ = await surroundings.entered(.ready)
-        _ = try take(connection)
-        try connection.park(1)
-        peer.send("BYE")
-        _ = await surroundings.events.next { $0.kind == .arrived }
+        let (connection, peer) = try await parked(on: server, account: Account(user: user, isLimited: false))
+        defer { withExtendedLifetime(peer) {} }
         // As by a socket that a client keeps locked: what is asked on the user's thread has no answer.
         let gate = DispatchSemaphore(value: 0)
         UserThreads.begin(for: user) { gate.wait() }

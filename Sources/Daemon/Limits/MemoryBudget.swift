@@ -84,8 +84,8 @@ struct MemoryBudget {
     /// that.
     static func whole(given: Int) -> UInt64 { (12 << 10) + kept(given) }
 
-    /// What a client said is kept as it was said and as it was read, and in the state, which may have it twice and is
-    /// written anew beside that.
+    /// The agent keeps what a client said as it came and as it was read. The state may hold it twice, and a third time
+    /// while it is rewritten.
     private static func kept(_ bytes: Int) -> UInt64 { 5 * UInt64(clamping: min(bytes, 1 << 30)) }
 
     /// What OpenSSL takes for a handshake more than the connection does at rest, in bytes.

@@ -10,9 +10,12 @@ struct Quota {
         self.limit = limit
     }
 
+    /// Whether `user` may take one.
+    func hasRoom(for user: UInt32) -> Bool { user == 0 || used[user, default: 0] < limit }
+
     /// Takes one for `user`, or returns false at the limit.
     mutating func take(for user: UInt32) -> Bool {
-        guard user == 0 || used[user, default: 0] < limit else { return false }
+        guard hasRoom(for: user) else { return false }
         used[user, default: 0] += 1
         return true
     }

@@ -55,7 +55,7 @@ final class Continuity {
 
     /// Where flows are kept.
     let store: DescriptorStore
-    /// What there is to be known in whole records, for when they are written anew. Drawn one by one.
+    /// All that is known, as records, for when the file is rewritten. They are drawn one by one.
     var snapshot: (@AgentQueue () -> any Sequence<[AgentState.Entry]>)?
 
     private let file: StateFile
@@ -146,7 +146,7 @@ final class Continuity {
         }
     }
 
-    /// Writes all records anew. Where there is no room for that, those that were appended stay.
+    /// Rewrites all records. Where there is no room for that, those that were appended stay.
     private func rewrite(
         _ first: [AgentState.Entry], _ rest: some Sequence<[AgentState.Entry]>
     ) throws(SystemError) {

@@ -16,7 +16,7 @@ final class StateFile {
     /// Ten thousand connections and their events take forty megabytes, and twice that before they are written anew.
     private static let largest = 1 << 29
 
-    /// Records are written anew so many bytes at a time: few calls of the kernel, and little memory.
+    /// So many bytes of the records are rewritten at a time: few calls of the kernel, and little memory.
     private static let mostAtOnce = 64 * 1024
 
     private var active: OwnedDescriptor
@@ -109,11 +109,13 @@ final class StateFile {
     /// Puts `records`, which come to the whole state, in the place of all that was appended. They are drawn and written
     /// some at a time: all of them at once would take as much memory as the file.
     ///
-    /// - Throws: the kernel's refusal. What was appended stays where it is whole, and it is not written anew before it
-    ///   has doubled.
+    /// - Throws: the kernel's refusal. The records that were appended stay, where all of them are there, and are not
+    ///   rewritten before they take twice the room.
     func compact(_ records: some Sequence<[UInt8]>) throws(SystemError) {
         // An earlier process may have been killed in the middle of this.
         _ = ftruncate(spare.number, 0)
+        // What does not count any more, or came to nothing: its memory is given back.
+        defer { _ = ftruncate(spare.number, 0) }
         do throws(SystemError) {
             var (waiting, end) = ([UInt8](), StateLog.headerSize)
             for record in records {
@@ -128,11 +130,8 @@ final class StateFile {
             hasFailed = false
         } catch {
             compactSize = size
-            _ = ftruncate(spare.number, 0)
             throw error
         }
-        // Its memory is given back.
-        _ = ftruncate(spare.number, 0)
     }
 
     private func writeNext(
