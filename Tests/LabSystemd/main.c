@@ -54,11 +54,7 @@ int answer_with_job(sd_bus_message *call) {
 
 static int is(const char *unit, const char *kind) { return strncmp(unit, kind, strlen(kind)) == 0; }
 
-static int start(sd_bus_message *call, void *data, sd_bus_error *error) {
-    const char *unit, *mode;
-    check(sd_bus_message_read(call, "ss", &unit, &mode), "reading");
-    printf("start %s %s\n", unit, mode);
-    fflush(stdout);
+static int begin(sd_bus_message *call, const char *unit, sd_bus_error *error) {
     if (is(unit, "missing"))
         return sd_bus_error_setf(error, SERVICE ".NoSuchUnit", "Unit %s not found.", unit);
     if (is(unit, "mute")) return 1;
@@ -72,6 +68,17 @@ static int start(sd_bus_message *call, void *data, sd_bus_error *error) {
     int result = answer_with_job(call);
     if (is(unit, "good")) job_ended(unit, "done");
     if (is(unit, "broken")) job_ended(unit, "failed");
+    return result;
+}
+
+static int start(sd_bus_message *call, void *data, sd_bus_error *error) {
+    const char *unit, *mode;
+    check(sd_bus_message_read(call, "ss", &unit, &mode), "reading");
+    int result = begin(call, unit, error);
+    // Only now: who reads this may end the process before anything else is sent.
+    check(sd_bus_flush(bus), "answering");
+    printf("start %s %s\n", unit, mode);
+    fflush(stdout);
     return result;
 }
 
