@@ -154,6 +154,12 @@ public final class KernelMonitor {
         for gateway in snapshot.openNeighbours { _ = verifyFailure(of: gateway) }
     }
 
+    /// The IPv6 routers that do not answer: the kernel passes over their routes without a word, and returns to them
+    /// when they answer. To be watched before the kernel is asked, so that their return after the answer is told.
+    public func silentRouters() throws(SystemError) -> Set<NetworkSnapshot.Neighbour> {
+        try neighbours.silentRouters()
+    }
+
     /// The link-layer address of a neighbour; `nil` for one that the kernel has none of. Two system calls.
     public func linkAddress(of neighbour: NetworkSnapshot.Neighbour) -> [UInt8]? {
         neighbours.linkAddress(of: neighbour)
@@ -257,7 +263,12 @@ public final class KernelMonitor {
         let failed = snapshot.failedNeighbours
         var change = KernelChange()
         let end = drain(neighbours.notices) { message in
-            guard let event = KernelEvent(message, kinds: &kinds), neighbours.concerns(event) else { return }
+            guard var event = KernelEvent(message, kinds: &kinds), neighbours.concerns(event) else { return }
+            // The kernel tells of a removed entry as of a failed one first (`neigh_delete` in net/core/neighbour.c). By
+            // the time that both are read it may ask for the neighbour again, and the entry says no more than that.
+            if case .neighbourForgotten(let gateway) = event, !failed.contains(gateway) {
+                event = .neighbourChanged(gateway, isFailed: false)
+            }
             change.merge(snapshot.apply(event))
         }
         if end.lostSome { change.merge(rereadNeighbours()) }

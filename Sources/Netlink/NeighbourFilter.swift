@@ -6,8 +6,9 @@ internal import NetworkPath
 /// The classic BPF program that lets through only what is told of certain gateways.
 ///
 /// On a busy network the neighbour group carries a message for each of thousands of hosts, again and again. Filtered in
-/// the kernel they never wake this process. What passes: a gateway's failure; and, while one is failed, its recovery or
-/// removal. A healthy gateway's way through `STALE`, `DELAY`, `PROBE` and `REACHABLE` says nothing new.
+/// the kernel they never wake this process. What passes: a gateway's failure and the removal of its entry; and, while
+/// one is failed, its recovery. A healthy gateway's way through `STALE`, `DELAY`, `PROBE` and `REACHABLE` says nothing
+/// new.
 struct NeighbourFilter {
     /// Beyond this many gateways only the state is filtered. The kernel charges a filter to its socket, up to
     /// `net.core.optmem_max`, 20 KiB on older kernels; an IPv6 gateway was measured to take 500 bytes of it, and while
@@ -22,18 +23,13 @@ struct NeighbourFilter {
     init(for addresses: Set<IPAddress>?, awaitsRecovery: Bool) {
         // struct nlmsghdr: length 4, type 2 at 4; struct ndmsg from 16: family at 16, state at 24; first attribute at
         // 28, its value at 32. The kernel puts NDA_DST first (neigh_fill_info in net/core/neighbour.c).
-        if awaitsRecovery {
-            load(BPF_H, at: 4)
-            skipUnless(BPF_JEQ, Self.asLoaded(UInt16(RTM_DELNEIGH)), count: 1)
-            jump(over: 3)
-            load(BPF_H, at: 24)
-            skipIf(BPF_JSET, Self.asLoaded(UInt16(NUD_FAILED | KernelEvent.answering)), count: 1)
-            drop()
-        } else {
-            load(BPF_H, at: 24)
-            skipIf(BPF_JSET, Self.asLoaded(UInt16(NUD_FAILED)), count: 1)
-            drop()
-        }
+        load(BPF_H, at: 4)
+        skipUnless(BPF_JEQ, Self.asLoaded(UInt16(RTM_DELNEIGH)), count: 1)
+        jump(over: 3)
+        load(BPF_H, at: 24)
+        let states = awaitsRecovery ? NUD_FAILED | KernelEvent.answering : NUD_FAILED
+        skipIf(BPF_JSET, Self.asLoaded(UInt16(states)), count: 1)
+        drop()
         if let addresses, addresses.count <= Self.mostAddresses {
             for address in addresses { acceptIfDestination(is: address) }
             drop()

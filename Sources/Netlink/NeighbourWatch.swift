@@ -89,6 +89,29 @@ final class NeighbourWatch {
         }
     }
 
+    /// The IPv6 routers that do not answer. The kernel goes by another route as long as they do not and names none of
+    /// them in its answers, and comes back to them when they do (`rt6_score_route` in net/ipv6/route.c).
+    ///
+    /// A router is known by the flag that its own advertisements set (`NTF_ROUTER`). One that never answered is taken
+    /// for a router where its address is of the link, which those of routers are (RFC 4861, section 4.2).
+    func silentRouters() throws(SystemError) -> Set<NetworkSnapshot.Neighbour> {
+        var header = ndmsg()
+        header.ndm_family = UInt8(AF_INET6)
+        let request = NetlinkRequest(type: RTM_GETNEIGH, flags: NLM_F_REQUEST | NLM_F_DUMP, header: header)
+        var silent: Set<NetworkSnapshot.Neighbour> = []
+        var kinds = InterfaceKinds()
+        // What an interrupted dump leaves out is seen by the next one.
+        _ = try requests.dump(request, "reading the kernel's neighbours") { message in
+            guard let entry = message.payload(ndmsg.self), CInt(entry.ndm_state) & NUD_FAILED != 0,
+                case .neighbourChanged(let neighbour, isFailed: true)? = KernelEvent(message, kinds: &kinds),
+                CInt(entry.ndm_flags) & NTF_ROUTER != 0 || neighbour.address.isLinkLocal
+            else { return true }
+            silent.insert(neighbour)
+            return true
+        }
+        return silent
+    }
+
     private func states(of neighbours: Set<NetworkSnapshot.Neighbour>) throws(SystemError) -> [KernelEvent] {
         var events: [KernelEvent] = []
         for neighbour in neighbours { events.append(try state(of: neighbour)) }

@@ -37,6 +37,10 @@ struct LookupBatch {
         on kernel: KernelMonitor, alsoWatching gateways: inout Set<NetworkSnapshot.Neighbour>
     ) throws(SystemError) {
         guard !slots.isEmpty else { return }
+        if queries.contains(where: { $0.query.destination.family == .v6 }) {
+            gateways.formUnion(try kernel.silentRouters())
+            try kernel.watch(gateways: gateways)
+        }
         answers = try kernel.routes(for: queries)
         for case .route(let route) in answers {
             if let gateway = route.gateway {

@@ -29,7 +29,14 @@ import Testing
         return (connection, peer)
     }
 
-    private func take(_ connection: ConnectionDriver) throws -> Client { Client(try connection.take()) }
+    private func take(_ connection: ConnectionDriver) throws -> Client {
+        do {
+            return Client(try connection.take())
+        } catch {
+            Issue.record("\(error) after \(surroundings.events.all.map { "\($0)" }.joined(separator: "\n"))")
+            throw error
+        }
+    }
 
     @Test func aClientReadsAndWritesTheVeryFlowThatTheAgentHad() async throws {
         let server = try LoopbackServer()

@@ -12,7 +12,13 @@ final class Inbox<Word: Sendable> {
         (words, continuation) = AsyncStream.makeStream(of: Word.self)
     }
 
-    func put(_ word: Word) { continuation.yield(word) }
+    /// All words that came, for a failure to print.
+    private(set) var all: [Word] = []
+
+    func put(_ word: Word) {
+        all.append(word)
+        continuation.yield(word)
+    }
 
     /// The next word; `nil` when the test's time is over.
     func next() async -> Word? {

@@ -110,10 +110,10 @@ struct NeighbourFilterTests {
 
         var bytes: [UInt8] { neighbourMessage(address, type: type, state: state) }
 
-        /// A failure always does; while a failed gateway is waited for, so does its recovery or removal.
+        /// A failure and a removal always do; while a failed gateway is waited for, so does its recovery.
         func matters(awaitsRecovery: Bool) -> Bool {
             let isAlive = ![NUD_NONE, NUD_INCOMPLETE, NUD_FAILED].contains(state)
-            return state == NUD_FAILED || awaitsRecovery && (isAlive || type == RTM_DELNEIGH)
+            return state == NUD_FAILED || type == RTM_DELNEIGH || awaitsRecovery && isAlive
         }
     }
 }

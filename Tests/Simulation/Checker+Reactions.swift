@@ -9,10 +9,12 @@ import NetworkPath
 extension Checker {
     /// Whether the state has what it needs and nothing more, and the last event says what the status says.
     func checkHoldings(_ status: ConnectionStatus, _ now: Duration) throws {
-        let needs = { (condition: Bool, what: String) in
-            try require(condition, .stateHoldsWhatItNeeds, "\(what) in \(status.state)")
+        func needs(_ condition: Bool, _ what: @autoclosure () -> String) throws {
+            try require(condition, .stateHoldsWhatItNeeds, "\(what()) in \(status.state)")
         }
         let standing = known.sockets.filter { $0.value.connectedAt != nil && $0.key != known.next }
+        let attempts = known.attempts
+        let isDialling = !known.queries.isEmpty || !attempts.isEmpty
         if let next = known.next { try require(known.sockets[next] != nil, .oneFlow, "\(next) is closed") }
         try require(standing.count <= 1, .oneFlow, "\(standing.keys) stand")
         try needs(status.state.hasFlow == (standing.count == 1), "\(standing.count) flows")
@@ -21,20 +23,20 @@ extension Checker {
             try require(socket.options == known.policy.socketOptions, .configuredAsAsked, "\(socket.options)")
         }
         try require(known.isWatchedApart == known.leadsElsewhere, .watchesTheWay, "\(String(describing: known.path))")
-        let isSecuring = known.attempts.values.contains { $0.local != nil }
+        let isSecuring = attempts.values.contains { $0.local != nil }
         switch status.state {
-        case .resolving: try needs(known.attempts.isEmpty && !known.queries.isEmpty, "attempts or no query")
-        case .connecting: try needs(!known.attempts.isEmpty && !isSecuring, "no attempt")
+        case .resolving: try needs(attempts.isEmpty && !known.queries.isEmpty, "attempts or no query")
+        case .connecting: try needs(!attempts.isEmpty && !isSecuring, "no attempt")
         case .securing: try needs(isSecuring, "no handshake")
         case .ready, .verifying: break
-        case .waiting, .backingOff, .failed, .closed: try needs(!known.isDialling, "a dial")
+        case .waiting, .backingOff, .failed, .closed: try needs(!isDialling, "a dial")
         }
-        try needs((known.timers[.dial] != nil) == known.isDialling, "dial timer \(known.timers)")
+        try needs((known.timers[.dial] != nil) == isDialling, "dial timer \(known.timers)")
         let isIdle = status.state == .backingOff || status.state == .failed
         let waitsToMove = status.state.hasFlow && known.timers[.retry] != nil
         try require(known.timers[.opening] == known.play?.deadline, .openingsEnd, "opening timer \(known.timers)")
         try needs((known.timers[.retry] != nil) == (isIdle || waitsToMove), "retry timer")
-        if waitsToMove { try needs(!known.isDialling && known.hasBetterPath, "a retry that serves nothing") }
+        if waitsToMove { try needs(!isDialling && known.hasBetterPath, "a retry that serves nothing") }
         try needs(known.timers[.proof] == (status.state.hasFlow ? known.life.deadline : nil), "proof timer")
         if isIdle { try needs(status.nextAttempt == known.timers[.retry], "nextAttempt") }
         if status.state == .waiting { try require(!known.hasPath, .pathDialledAtOnce, "waits with a path") }

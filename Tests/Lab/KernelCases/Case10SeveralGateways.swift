@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Dispatch
+import Glibc
 import LabSupport
 import NetworkPath
+import Platform
 import Reachability
 import Testing
 
@@ -16,10 +19,10 @@ struct Case10SeveralGateways {
         case objects
         case metrics
 
-        /// The default route over both uplinks.
-        func commands(_ family: Family) -> [String] {
+        /// A route over both uplinks.
+        func commands(_ family: Family, to destination: String) -> [String] {
             let hops = Uplink.allCases.map { "via \($0.gateway(family)) dev \($0.name)" }
-            let route = "\(family.rawValue) route add default"
+            let route = "\(family.rawValue) route add \(destination)"
             return switch self {
             case .nextHops: ["\(route) nexthop \(hops[0]) nexthop \(hops[1])"]
             case .objects:
@@ -57,6 +60,26 @@ struct Case10SeveralGateways {
         }
     }
 
+    /// The failure and the removal are read together, when the kernel asks for the gateway again.
+    @Test(arguments: Shape.all)
+    func `case 10: an entry that was flushed before anybody looked has not failed`(shape: Shape) async throws {
+        try await play(shape) { it in
+            try await it.lab.drop(.gateway, on: it.used)
+            let (device, entry) = (it.used.name, it.entry)
+            let isRead = DispatchSemaphore(value: 0)
+            AgentQueue.async { isRead.wait() }
+            defer { isRead.signal() }
+            let status = try await it.host.run {
+                system("ip neighbour flush dev \(device) && ip neighbour replace \(entry) use")
+            }
+            isRead.signal()
+            #expect(status == 0)
+            try await it.host.neighbour(it.entry, "dead") { $0.contains("FAILED") }
+            try await it.agreement(on: it.spare, "the flush")
+            #expect(it.paths.all.allSatisfy { $0.status == .satisfied }, "\(it.paths.all)")
+        }
+    }
+
     @Test(arguments: Shape.all)
     func `case 10: a dead gateway's entry that is removed does not bring it back to life`(shape: Shape) async throws {
         try await play(shape) { it in
@@ -81,6 +104,21 @@ struct Case10SeveralGateways {
         }
     }
 
+    /// The kernel goes round a router that failed before anybody asked for a path, and never names it; nor do the
+    /// verdicts on the network as such, since the default routes are others.
+    @Test(arguments: Shape.all.filter { $0.family == .v6 })
+    func `case 10: a router that was dead before the start is used when it answers`(shape: Shape) async throws {
+        try await play(shape, to: LabNetwork.serverAddress(shape.family)) { it in
+            try await it.die()
+            let late = try await it.startedNow()
+            try await late.agreement(on: it.spare, "the start")
+            try await late.recorder.rest()
+            try await it.lab.restore(it.used)
+            try await it.host.ip("neighbour replace \(it.entry) use")
+            try await late.agreement(on: it.used, "the return")
+        }
+    }
+
     /// To ask for a dead gateway makes IPv6 go by it until it has failed again; where another one lives, that would
     /// cost packets.
     @Test func `case 10: no question leads IPv6 back to a dead gateway`() async throws {
@@ -91,7 +129,9 @@ struct Case10SeveralGateways {
         }
     }
 
-    private func play(_ shape: Shape, _ body: (SeveralGateways) async throws -> Void) async throws {
+    private func play(
+        _ shape: Shape, to destination: String = "default", _ body: (SeveralGateways) async throws -> Void
+    ) async throws {
         try await LabNetwork.with { lab in
             for uplink in Uplink.allCases { try await lab.removeDefaultRoute(via: uplink) }
             // Without it the kernel shares IPv4's packets out without a look at the neighbours.
@@ -106,7 +146,7 @@ struct Case10SeveralGateways {
                         ]
                     }
                 })
-            for command in shape.form.commands(shape.family) { try await lab.host.ip(command) }
+            for command in shape.form.commands(shape.family, to: destination) { try await lab.host.ip(command) }
             try await body(SeveralGateways(lab, shape.family))
         }
     }
@@ -116,8 +156,8 @@ struct Case10SeveralGateways {
 private struct SeveralGateways {
     let lab: LabNetwork
     let family: Family
-    let paths: PathRecorder
-    let recorder: EngineRecorder
+    private(set) var paths: PathRecorder
+    private(set) var recorder: EngineRecorder
     /// The uplink that the kernel uses while both gateways live, and the other one.
     let used: Uplink
     let spare: Uplink
@@ -135,19 +175,29 @@ private struct SeveralGateways {
             try await lab.host.ip("neighbour replace \(entry) use")
             try await lab.host.neighbour(entry, "alive") { $0.contains("REACHABLE") }
         }
-        recorder = try await EngineRecorder.start(on: lab.host)
-        let server = Question.address(LabNetwork.serverAddress(family))
-        try await recorder.watch([server])
-        paths = PathRecorder(.server(family), by: recorder.engine)
+        (recorder, paths) = try await Self.engine(in: lab, family)
         let path = try await paths.next("the present path") { $0.status == .satisfied }
         used = try #require(path.interface.flatMap { Uplink(rawValue: $0.name) })
         spare = used == .wan0 ? .wan1 : .wan0
     }
 
+    /// The same host, seen by an engine that begins now.
+    func startedNow() async throws -> SeveralGateways {
+        var it = self
+        (it.recorder, it.paths) = try await Self.engine(in: lab, family)
+        return it
+    }
+
+    private static func engine(in lab: LabNetwork, _ family: Family) async throws -> (EngineRecorder, PathRecorder) {
+        let recorder = try await EngineRecorder.start(on: lab.host)
+        try await recorder.watch([.address(LabNetwork.serverAddress(family))])
+        return (recorder, PathRecorder(.server(family), by: recorder.engine))
+    }
+
     /// Has the gateway hang, and the kernel find out.
     func die() async throws {
         try await lab.drop(.gateway, on: used)
-        try await host.ip("neighbour replace \(entry) lladdr 02:00:00:00:00:01 nud probe")
+        try await host.ip("neighbour replace \(entry) lladdr 02:00:00:00:00:01 router nud probe")
         try await host.neighbour(entry, "dead") { $0.contains("FAILED") }
     }
 
