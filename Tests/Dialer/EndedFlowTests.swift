@@ -181,9 +181,7 @@ import Testing
                     session.close()
                 }, hangsUpWhenHeard: true),
             .init())
-        let connection = try surroundings.connection(to: "tls://localhost:\(server.endpoint.port)") {
-            $0.tls = server.policy
-            $0.tls.serverName = SecureServer.name
+        let connection = try surroundings.connection(to: server) {
             $0.backoff = BackoffPolicy(
                 base: .milliseconds(100), multiplier: 1, ceiling: .milliseconds(100), jitter: .half)
         }

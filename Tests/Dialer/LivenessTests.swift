@@ -94,7 +94,7 @@ import Testing
         // The first ping's answer, which lay in some queue while the machine slept.
         peer.send(Self.pong)
         _ = await surroundings.entered(.verifying)
-        while connection.unreadBytes != 0 { await Task.yield() }
+        while connection.unreadBytes != 0, !Task.isCancelled { await Task.yield() }
         #expect(connection.status.state == .verifying)
         peer.send(Self.pong)
         #expect(await surroundings.entered(.ready)?.reason == .verified)

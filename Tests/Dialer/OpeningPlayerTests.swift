@@ -187,9 +187,7 @@ import Testing
     // MARK: - TLS
 
     private func connection(to server: SecureServer, _ opening: Opening = login) throws -> ConnectionDriver {
-        try surroundings.connection(to: "tls://localhost:\(server.endpoint.port)") {
-            $0.tls = server.policy
-            $0.tls.serverName = SecureServer.name
+        try surroundings.connection(to: server) {
             $0.opening = opening
         }
     }

@@ -26,10 +26,7 @@ import Testing
     func aDescriptorThatAClientSendsOverTLSHoldsUpNobody(outOfBand: Bool) async throws {
         let server = try SecureServer(.init(whenHeard: { session in session.send(Array("heard".utf8)) }))
         let surroundings = Surroundings(.loopback())
-        let connection = try surroundings.connection(to: "tls://localhost:\(server.endpoint.port)") {
-            $0.tls = server.policy
-            $0.tls.serverName = SecureServer.name
-        }
+        let connection = try surroundings.connection(to: server)
         _ = await surroundings.entered(.ready)
         let client = Client(try connection.take())
         let (lingering, number) = (try LingeringSocket(), client.socket.number)

@@ -104,6 +104,18 @@ final class Surroundings: PathSource, NameSource, ConnectionObserver {
         return driver
     }
 
+    /// A connection to a server that it trusts, and that has time enough for the handshake on a busy machine.
+    func connection(
+        to server: SecureServer, _ adjust: (inout ConnectionPolicy) -> Void = { _ in }
+    ) throws -> ConnectionDriver {
+        try connection(to: "tls://localhost:\(server.endpoint.port)") {
+            $0.tls = server.policy
+            $0.tls.serverName = SecureServer.name
+            $0.connectTimeout = .seconds(60)
+            adjust(&$0)
+        }
+    }
+
     /// A connection that begins with a flow which somebody else made.
     func connection(
         to remote: String, adopting descriptor: consuming OwnedDescriptor, _ adoption: Adoption
@@ -112,6 +124,15 @@ final class Surroundings: PathSource, NameSource, ConnectionObserver {
         let driver = ConnectionDriver(policy: policy, context: context, observer: self)
         try driver.adopt(descriptor, adoption)
         return driver
+    }
+
+    /// Takes all dials that a user may make at once, and so many more.
+    func useUpBudget(of account: Account, owing owed: Int) {
+        let now = BootClock.now()
+        for number in 0..<NetworkBudget.dials.burst + owed {
+            let server = Endpoint(address: .loopback, port: UInt16(1 + number))
+            _ = context.budget.attempt(at: server, for: account, isPaid: false, now: now)
+        }
     }
 
     /// How many keepalives are planned.
