@@ -16,7 +16,7 @@ let strict: [SwiftSetting] = [
 func tests(_ name: String, _ dependencies: [Target.Dependency], resources: [Resource] = []) -> Target {
     .testTarget(
         name: "\(name)Tests",
-        dependencies: dependencies,
+        dependencies: dependencies + ["Expectations"],
         path: "Tests/\(name)",
         resources: resources,
         swiftSettings: strict
@@ -134,6 +134,8 @@ let package = Package(
         .target(
             name: "TestSupport", dependencies: ["NetworkPath", "Platform"], path: "Tests/TestSupport",
             swiftSettings: strict),
+        // What tests expect of values that they await.
+        .target(name: "Expectations", path: "Tests/Expectations", swiftSettings: strict),
         // Worlds in virtual time that both tests and benchmarks look at.
         .target(
             name: "Models", dependencies: ["NetworkPath", "Supervisor", "TestSupport"], path: "Tests/Models",

@@ -129,26 +129,12 @@ public final class KernelInspector {
 
     /// Whether routes by an interface without a carrier are passed over (`ignore_routes_with_linkdown`).
     public func ignoresLinkDown(_ index: Int, _ family: IPAddress.Family) throws(SystemError) -> Bool {
-        try setting(NETCONFA_IGNORE_ROUTES_WITH_LINKDOWN, ofInterface: CInt(truncatingIfNeeded: index), family)
+        try socket.setting(NETCONFA_IGNORE_ROUTES_WITH_LINKDOWN, ofInterface: CInt(truncatingIfNeeded: index), family)
     }
 
     /// Whether the machine forwards packets of this family for others.
     public func forwards(_ family: IPAddress.Family) throws(SystemError) -> Bool {
-        try setting(NETCONFA_FORWARDING, ofInterface: NETCONFA_IFINDEX_ALL, family)
-    }
-
-    private func setting(
-        _ attribute: some BinaryInteger, ofInterface index: CInt, _ family: IPAddress.Family
-    ) throws(SystemError) -> Bool {
-        var header = netconfmsg()
-        header.ncm_family = family.number
-        let request = NetlinkRequest(type: RTM_GETNETCONF, flags: NLM_F_REQUEST, header: header) {
-            nla_put_u32($0, CInt(NETCONFA_IFINDEX), UInt32(bitPattern: index))
-        }
-        let value = try socket.ask(request) { message in
-            message.attributes(after: netconfmsg.self).first { $0.type == Int(attribute) }?.uint32
-        }
-        return value.map { $0 != 0 } ?? false
+        try socket.forwards(family)
     }
 
     /// Fills in the next hops of an entry that names a next-hop object alone (`nexthop_compat_mode` is off).

@@ -90,11 +90,13 @@ final class NeighbourWatch {
     }
 
     /// The IPv6 routers that do not answer. The kernel goes by another route as long as they do not and names none of
-    /// them in its answers, and comes back to them when they do (`rt6_score_route` in net/ipv6/route.c).
+    /// them in its answers, and comes back to them when they do (`rt6_score_route` in net/ipv6/route.c). A machine that
+    /// forwards does not look at its neighbours (`ip6_pol_route` there), and there may be thousands.
     ///
     /// A router is known by the flag that its own advertisements set (`NTF_ROUTER`). One that never answered is taken
     /// for a router where its address is of the link, which those of routers are (RFC 4861, section 4.2).
     func silentRouters() throws(SystemError) -> Set<NetworkSnapshot.Neighbour> {
+        guard try !requests.forwards(.v6) else { return [] }
         var header = ndmsg()
         header.ndm_family = UInt8(AF_INET6)
         let request = NetlinkRequest(type: RTM_GETNEIGH, flags: NLM_F_REQUEST | NLM_F_DUMP, header: header)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Expectations
 import Foundation
 import Platform
 import Supervisor
@@ -15,7 +16,7 @@ import Testing
         let pair = Pair()
         pair.write("hello\n")
         let launch = try await Launch(.script(script), socket: pair.program)
-        #expect(try await launch.ended() == .exited(status: 0))
+        expect(try await launch.ended(), is: .exited(status: 0))
         shutdown(pair.program, CInt(SHUT_RDWR))
         let lines = try await pair.text().split(separator: "\n")
         let number = try await #require(launch.program).process.number
@@ -27,9 +28,9 @@ import Testing
         pair.write("one\ntwo\n")
         shutdown(pair.test, CInt(SHUT_WR))
         let launch = try await Launch(.script("cat", .standard), socket: pair.program)
-        #expect(try await launch.ended() == .exited(status: 0))
+        expect(try await launch.ended(), is: .exited(status: 0))
         shutdown(pair.program, CInt(SHUT_RDWR))
-        #expect(try await pair.text() == "one\ntwo\n")
+        expect(try await pair.text(), is: "one\ntwo\n")
     }
 
     @Test func itsReadsWaitAlthoughTheAgentsDoNot() async throws {
@@ -39,9 +40,9 @@ import Testing
         try await launch.started()
         #expect(fcntl(pair.program, F_GETFL) & O_NONBLOCK == 0)
         pair.write("late\n")
-        #expect(try await launch.ended() == .exited(status: 0))
+        expect(try await launch.ended(), is: .exited(status: 0))
         shutdown(pair.program, CInt(SHUT_RDWR))
-        #expect(try await pair.text() == "late\n")
+        expect(try await pair.text(), is: "late\n")
     }
 
     @Test func theEnvironmentIsItsOwnersAndTheWakes() async throws {
@@ -68,7 +69,7 @@ import Testing
             "echo ${LISTEN_FDS-none} ${LISTEN_PID-none} ${DIALTONE_NAME-none} >\(file); test -e /proc/self/fd/3"
         let request = ProgramRequest.script(script, variables: ["DIALTONE_NAME": "office"])
         let launch = try await Launch(request, socket: nil)
-        #expect(try await launch.ended() == .exited(status: 1), "nor a descriptor")
+        expect(try await launch.ended(), is: .exited(status: 1), "nor a descriptor")
         #expect(try String(contentsOfFile: file, encoding: .utf8) == "none none office\n")
     }
 
@@ -76,7 +77,7 @@ import Testing
         precondition(dup2(STDERR_FILENO, 321) == 321, "without close-on-exec")
         defer { close(321) }
         let script = "for n in 3 4 5 6 7 8 9 321; do test -e /proc/$$/fd/$n && echo $n >&3; done; echo end >&3"
-        #expect(try await ProgramRequest.script(script).output() == "3\nend\n")
+        expect(try await ProgramRequest.script(script).output(), is: "3\nend\n")
     }
 
     @Test func nothingOfTheAgentsSignalsLimitsOrSessionIsInherited() async throws {
@@ -109,14 +110,14 @@ import Testing
         #expect(failure.code == code && failure.operation == "running \(path)")
         let process = try await #require(launch.program).process
         try await eventually("it is reaped") { !process.isAlive }
-        #expect(await launch.end == nil, "what never ran has not ended")
+        expect(await launch.end, is: nil, "what never ran has not ended")
         #expect(fcntl(pair.program, F_GETFL) & O_NONBLOCK != 0, "the flag, which both share, is as it was")
     }
 
     @Test func itsEndIsToldWithItsStatusOrItsSignal() async throws {
-        #expect(try await Launch(.script("exit 3"), socket: nil).ended() == .exited(status: 3))
-        #expect(try await Launch(.script("kill -9 $$"), socket: nil).ended() == .killed(signal: 9))
-        #expect(try await Launch(.script("exit 0"), socket: nil).ended() == .exited(status: 0))
+        expect(try await Launch(.script("exit 3"), socket: nil).ended(), is: .exited(status: 3))
+        expect(try await Launch(.script("kill -9 $$"), socket: nil).ended(), is: .killed(signal: 9))
+        expect(try await Launch(.script("exit 0"), socket: nil).ended(), is: .exited(status: 0))
     }
 
     @Test func whoeverLetsGoOfItDoesNotEndItAndItIsStillReaped() async throws {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Expectations
 import Foundation
 import Platform
 import Supervisor
@@ -13,23 +14,23 @@ import Testing
     @Test func aStoppedProcessIsContinued() async throws {
         let sleeper = try await Sleeper()
         try await sleeper.stop()
-        #expect(await sleeper.handle.presence == [.alive, .stopped])
-        #expect(try await sleeper.wake(.signal, WakeTargets(signal: SIGCONT)) == "done")
+        expect(await sleeper.handle.presence, is: [.alive, .stopped])
+        expect(try await sleeper.wake(.signal, WakeTargets(signal: SIGCONT)), is: "done")
         try await eventually("it runs") { sleeper.handle.presence == .alive }
     }
 
     @Test func anotherSignalContinuesAStoppedProcessToo() async throws {
         let sleeper = try await Sleeper("trap 'echo nudged; exit 5' USR1; echo ready; while read -r line; do :; done")
         try await sleeper.stop()
-        #expect(try await sleeper.wake(.signal, WakeTargets(signal: SIGUSR1)) == "done")
-        #expect(try await sleeper.launch.ended() == .exited(status: 5))
+        expect(try await sleeper.wake(.signal, WakeTargets(signal: SIGUSR1)), is: "done")
+        expect(try await sleeper.launch.ended(), is: .exited(status: 5))
     }
 
     @Test func aProcessThatIsGoneIsNotSignalled() async throws {
         let sleeper = try await Sleeper()
         try await sleeper.handle.signal(SIGKILL)
         _ = try await sleeper.launch.ended()
-        #expect(await sleeper.handle.presence == [])
+        expect(await sleeper.handle.presence, is: [])
         let outcome = try await sleeper.wake(.signal, WakeTargets(signal: SIGCONT), owner: thisUser.user)
         #expect(outcome.contains("No such process"), "\(outcome)")
     }
@@ -109,7 +110,7 @@ import Testing
         }
         let isKnown = await handles[0].identity != nil
         #expect(await handles[0].isSame(as: handles[0]))
-        #expect(await handles[0].isSame(as: handles[1]) == isKnown)
+        expect(await handles[0].isSame(as: handles[1]), is: isKnown)
         #expect(await !handles[0].isSame(as: handles[2]))
     }
 
@@ -140,12 +141,12 @@ struct ThawTests {
         try tree.put(sleeper.handle.number, in: group)
         if isStopped { try await sleeper.stop() }
         try await tree.freeze(group)
-        #expect(await sleeper.handle.presence == (isStopped ? [.alive, .frozen, .stopped] : [.alive, .frozen]))
+        expect(await sleeper.handle.presence) { $0 == (isStopped ? [.alive, .frozen, .stopped] : [.alive, .frozen]) }
         // A signal alone does not do it.
-        #expect(try await sleeper.wake(.signal, WakeTargets(signal: SIGCONT)) == "done")
-        #expect(await sleeper.handle.presence.contains(.frozen))
-        #expect(try await sleeper.wake(.thaw, WakeTargets(thaw: .ownGroup)) == "done")
-        #expect(await sleeper.handle.presence == .alive)
+        expect(try await sleeper.wake(.signal, WakeTargets(signal: SIGCONT)), is: "done")
+        expect(await sleeper.handle.presence) { $0.contains(.frozen) }
+        expect(try await sleeper.wake(.thaw, WakeTargets(thaw: .ownGroup)), is: "done")
+        expect(await sleeper.handle.presence, is: .alive)
     }
 
     @Test func aGroupIsThawedByItsPath() async throws {
@@ -153,9 +154,9 @@ struct ThawTests {
         let group = try tree.make("client")
         try tree.put(sleeper.handle.number, in: group)
         try await tree.freeze(group)
-        #expect(try await sleeper.wake(.thaw, WakeTargets(thaw: .group(group))) == "done")
-        #expect(await sleeper.handle.presence == .alive)
-        #expect(try await sleeper.wake(.thaw, WakeTargets(thaw: .group(group))) == "done", "thawed already")
+        expect(try await sleeper.wake(.thaw, WakeTargets(thaw: .group(group))), is: "done")
+        expect(await sleeper.handle.presence, is: .alive)
+        expect(try await sleeper.wake(.thaw, WakeTargets(thaw: .group(group))), is: "done", "thawed already")
         let missing = try await sleeper.wake(.thaw, WakeTargets(thaw: .group("\(group)/none")))
         #expect(missing.contains("No such file"), "\(missing)")
     }
@@ -178,7 +179,7 @@ struct ThawTests {
         try await tree.freeze(group)
         let linked = try await sleeper.wake(.thaw, WakeTargets(thaw: .group("\(directory)/link")))
         #expect(linked.contains("symbolic links"), "\(linked)")
-        #expect(await sleeper.handle.presence == [.alive, .frozen])
+        expect(await sleeper.handle.presence, is: [.alive, .frozen])
     }
 
     @Test func nothingIsThawedForAnotherUserThanItsOwn() async throws {
@@ -191,13 +192,17 @@ struct ThawTests {
         try tree.put(sleeper.handle.number, in: group)
         try await tree.freeze(group)
         let targets = WakeTargets(thaw: .ownGroup)
-        #expect(try await sleeper.wake(.thaw, targets, owner: 4711).contains("another user's"), "whose process it is")
+        expect(try await sleeper.wake(.thaw, targets, owner: 4711), "whose process it is") {
+            $0.contains("another user's")
+        }
         try #require(chown(group, 4711, 0) == 0)
-        #expect(try await sleeper.wake(.thaw, targets, owner: nobody.user).contains("another user's"), "whose group")
-        #expect(await sleeper.handle.presence == [.alive, .frozen])
+        expect(try await sleeper.wake(.thaw, targets, owner: nobody.user), "whose group") {
+            $0.contains("another user's")
+        }
+        expect(await sleeper.handle.presence, is: [.alive, .frozen])
         for manager in [0, nobody.user] {
             try #require(chown(group, manager, 0) == 0)
-            #expect(try await sleeper.wake(.thaw, targets, owner: nobody.user) == "done")
+            expect(try await sleeper.wake(.thaw, targets, owner: nobody.user), is: "done")
             try await tree.freeze(group)
         }
     }
@@ -210,7 +215,7 @@ struct ThawTests {
         try await tree.freeze(above)
         let outcome = try await sleeper.wake(.thaw, WakeTargets(thaw: .ownGroup))
         #expect(outcome.contains("above"), "\(outcome)")
-        #expect(await sleeper.handle.presence == [.alive, .frozen])
+        expect(await sleeper.handle.presence, is: [.alive, .frozen])
     }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import DialtoneAPI
+import Expectations
 import Glibc
 import NetworkPath
 import Platform
@@ -148,7 +149,7 @@ struct AdoptionTests {
             let result = try await adopt(try luggage(4, try Kind.file.make()), at: 1)
             #expect(try refusal(ConnectionsAPI.InvalidDescriptor.self, in: result).reason == "it is not a socket")
         }
-        #expect(try await adopt(try luggage(4, socket), at: 1).get().reply.name == "brought")
+        expect(try await adopt(try luggage(4, socket), at: 1).get().reply.name, is: "brought")
         // More on one message than anybody needs is no call at all.
         guard case .failure(.hungUp) = try await adopt(try luggage(200, try Kind.file.make()), at: 1) else {
             Issue.record("it was answered")
@@ -192,14 +193,14 @@ struct AdoptionTests {
             }
         }
         server.write("INVITE")
-        #expect(try await wake().reasons == ["data"])
-        #expect(try await client.takes("brought").read(6) == "INVITE")
+        expect(try await wake().reasons, is: ["data"])
+        expect(try await client.takes("brought").read(6), is: "INVITE")
         _ = try await client.ask(ConnectionsAPI.Park.self, .init(name: "brought", epoch: 1))
         server.hangUp()
         let next = try await wake()
         #expect(next.reasons == ["reconnected"])
         _ = try await client.ask(ConnectionsAPI.Acknowledge.self, .init(name: "brought", wake: next.number))
-        #expect(try await client.ask(ConnectionsAPI.List.self, .init()).connections.first?.wake == nil)
+        expect(try await client.ask(ConnectionsAPI.List.self, .init()).connections.first?.wake, is: nil)
     }
 
     @Test func `what the last flow leaves wakes its client until it is taken`() async throws {
@@ -211,8 +212,8 @@ struct AdoptionTests {
         peer.write("BYE")
         peer.hangUp()
         while try await events.one().connections.first?.state != .closed {}
-        #expect(try await client.ask(ConnectionsAPI.List.self, .init()).connections.first?.wake != nil)
-        #expect(try await client.takes("brought").read(3) == "BYE")
+        expect(try await client.ask(ConnectionsAPI.List.self, .init()).connections.first?.wake) { $0 != nil }
+        expect(try await client.takes("brought").read(3), is: "BYE")
         while try await events.one().event?.wake?.stage != .acknowledged {}
     }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Activation
+import Expectations
 import Foundation
 import Glibc
 import Logging
@@ -162,7 +163,7 @@ struct DeputyTests {
         var ends: [CInt] = [-1, -1]
         try #require(socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0)
         defer { for end in ends { close(end) } }
-        #expect(try await bench.wake("office", by: .exec, socket: ends[0]) == "launched")
+        expect(try await bench.wake("office", by: .exec, socket: ends[0]), is: "launched")
         try await eventually("its end is told") { bench.ends == [.exited(status: 5)] }
         var bytes = [UInt8](repeating: 0, count: 256)
         let count = recv(ends[1], &bytes, bytes.count, CInt(MSG_DONTWAIT))
@@ -173,10 +174,10 @@ struct DeputyTests {
 
     @Test func `it does nothing that root has not written down`() async throws {
         let bench = try DeputyBench([connection("office") { $0.signal = SIGCONT }, connection("van", script("exit 0"))])
-        #expect(try await bench.wake("office", by: .exec) == "root's configuration names no exec for office")
-        #expect(try await bench.wake("van", by: .signal) == "root's configuration names no signal for van")
-        #expect(try await bench.wake("door", by: .exec) == "root's configuration names no exec for door")
-        #expect(try await bench.wake("office", by: .event).contains("InvalidParameter"))
+        expect(try await bench.wake("office", by: .exec), is: "root's configuration names no exec for office")
+        expect(try await bench.wake("van", by: .signal), is: "root's configuration names no signal for van")
+        expect(try await bench.wake("door", by: .exec), is: "root's configuration names no exec for door")
+        expect(try await bench.wake("office", by: .event)) { $0.contains("InvalidParameter") }
     }
 
     @Test func `one program at a time runs for a connection`() async throws {
@@ -185,12 +186,12 @@ struct DeputyTests {
         ])
         var ends: [CInt] = [-1, -1]
         try #require(socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0)
-        #expect(try await bench.wake("office", by: .exec, socket: ends[0]) == "launched")
-        #expect(try await bench.wake("office", by: .exec) == "the program that was launched before still runs")
-        #expect(try await bench.wake("van", by: .exec) == "launched", "another connection's")
+        expect(try await bench.wake("office", by: .exec, socket: ends[0]), is: "launched")
+        expect(try await bench.wake("office", by: .exec), is: "the program that was launched before still runs")
+        expect(try await bench.wake("van", by: .exec), is: "launched", "another connection's")
         for end in ends { close(end) }
         try await eventually("both have ended") { bench.ends.count == 2 }
-        #expect(try await bench.wake("office", by: .exec) == "launched")
+        expect(try await bench.wake("office", by: .exec), is: "launched")
     }
 
     @Test func `a program that is being launched is one that runs`() async throws {
@@ -205,13 +206,13 @@ struct DeputyTests {
     @Test func `a program that nobody heard of is told to who asks next, for the same flow`() async throws {
         let bench = try DeputyBench([connection("office", script("exec sleep 1000"))])
         let program = try await bench.launch("office", epoch: 3)
-        #expect(try await bench.wake("office", by: .exec) == "launched")
+        expect(try await bench.wake("office", by: .exec), is: "launched")
         #expect(bench.programs.map(\.number) == [program.number])
-        #expect(try await bench.wake("office", by: .exec) == "the program that was launched before still runs")
+        expect(try await bench.wake("office", by: .exec), is: "the program that was launched before still runs")
         try program.signal(SIGKILL)
         try await eventually("its end is told") { bench.ends == [.killed(signal: SIGKILL)] }
         let other = try await bench.launch("office", epoch: 2)
-        #expect(try await bench.wake("office", by: .exec) == "the program that was launched before still runs")
+        expect(try await bench.wake("office", by: .exec), is: "the program that was launched before still runs")
         try other.signal(SIGKILL)
     }
 
@@ -246,7 +247,7 @@ struct DeputyTests {
         let bench = try DeputyBench([connection("office") { $0.signal = SIGUSR1 }])
         let box = try Sleeping()
         let refusal = "root's configuration gives office to user \(geteuid())"
-        #expect(try await bench.wake("office", of: 4711, by: .signal, process: box.process) == refusal)
+        expect(try await bench.wake("office", of: 4711, by: .signal, process: box.process), is: refusal)
         #expect(box.process.isAlive)
     }
 
@@ -257,29 +258,31 @@ struct DeputyTests {
         ])
         let visitor = try bench.visitor()
         #expect(visitor.number == getpid())
-        #expect(try await bench.wake("others", of: 4711, by: .signal, process: visitor).contains("another user's"))
-        #expect(try await bench.wake("office", by: .signal, process: visitor) == "done")
+        expect(try await bench.wake("others", of: 4711, by: .signal, process: visitor)) {
+            $0.contains("another user's")
+        }
+        expect(try await bench.wake("office", by: .signal, process: visitor), is: "done")
         // The connection may have ended since.
         visitor.hangUp()
-        #expect(try await bench.wake("office", by: .signal, process: visitor) == "done")
+        expect(try await bench.wake("office", by: .signal, process: visitor), is: "done")
     }
 
     @Test func `a process that never connected to the agent is not signalled, whatever the agent says`() async throws {
         let bench = try DeputyBench([connection("office") { $0.signal = SIGUSR1 }])
         let box = try Sleeping()
         let refusal = "nothing shows that the process took the connection from the agent"
-        #expect(try await bench.wake("office", by: .signal, process: box.process) == refusal)
+        expect(try await bench.wake("office", by: .signal, process: box.process), is: refusal)
         // Nor by a socket of the agent's own making.
         var ends: [CInt] = [-1, -1]
         try #require(socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0)
         defer { close(ends[1]) }
         let pair = try ProcessHandle(connectedBy: OwnedDescriptor(ends[0]))
-        #expect(try await bench.wake("office", by: .signal, process: pair) == refusal)
+        expect(try await bench.wake("office", by: .signal, process: pair), is: refusal)
         let elsewhere = try bench.visitor(of: "elsewhere")
-        #expect(try await bench.wake("office", by: .signal, process: elsewhere) == refusal)
+        expect(try await bench.wake("office", by: .signal, process: elsewhere), is: refusal)
         // Nor by one that connected to somebody else, under the agent's name.
         let forged = try bench.connector(from: "agent", to: "service")
-        #expect(try await bench.wake("office", by: .signal, process: forged) == refusal)
+        expect(try await bench.wake("office", by: .signal, process: forged), is: refusal)
         #expect(box.process.isAlive)
     }
 
@@ -290,8 +293,8 @@ struct DeputyTests {
                 $0.signal = SIGUSR1
             }
         ])
-        #expect(try await bench.wake("office", by: .exec) == "launched")
-        #expect(try await bench.wake("office", by: .signal, process: bench.programs[0]) == "done")
+        expect(try await bench.wake("office", by: .exec), is: "launched")
+        expect(try await bench.wake("office", by: .signal, process: bench.programs[0]), is: "done")
         try await eventually("it got the signal") { bench.ends == [.killed(signal: SIGUSR1)] }
     }
 

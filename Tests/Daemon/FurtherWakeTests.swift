@@ -4,6 +4,7 @@ import Activation
 import CLabSupport
 import Dialer
 import DialtoneAPI
+import Expectations
 import Foundation
 import Glibc
 import NetworkPath
@@ -45,7 +46,7 @@ struct FurtherWakeTests {
         let policy = try bench.bench.policy("tcp://127.0.0.1:\(bench.server.port)")
         let mended = ConfiguredConnection(name: "office", policy: policy, owner: thisUser.user, wake: .script("cat"))
         _ = bench.bench.registry.reconcile(with: [mended])
-        #expect(try await bench.server.line() == "hello")
+        expect(try await bench.server.line(), is: "hello")
     }
 
     @Test func `a client that says that it comes, and does not, is woken again`() async throws {

@@ -3,6 +3,7 @@
 import Activation
 import Dialer
 import DialtoneAPI
+import Expectations
 import Glibc
 import NetworkPath
 import Platform
@@ -76,8 +77,8 @@ struct HandoverServiceTests {
         let parked = try await connection { $0.holder == .daemon && $0.session == .open }
         #expect(parked.epoch == 1)
         #expect(peer.write("MESSAGE"))
-        #expect(try await connection { $0.unreadBytes == 7 || $0.holder == .daemon }.session == .open)
-        #expect(try await take().socket.read(7) == "MESSAGE")
+        expect(try await connection { $0.unreadBytes == 7 || $0.holder == .daemon }.session, is: .open)
+        expect(try await take().socket.read(7), is: "MESSAGE")
     }
 
     @Test func `whoever parks a flow that is over is told which one took its place`() async throws {
@@ -125,7 +126,7 @@ struct HandoverServiceTests {
         #expect(brought.session == .open)
         #expect(brought.remoteAddress == "127.0.0.1:\(server.port)")
         #expect(peer.write("INVITE"))
-        #expect(try await take("brought").socket.read(6) == "INVITE")
+        expect(try await take("brought").socket.read(6), is: "INVITE")
         try await park(1, "brought")
         // With nowhere to dial it ends with its flow, and is there until its client has read the rest.
         #expect(peer.write("BYE"))
@@ -205,7 +206,7 @@ struct HandoverServiceTests {
         let next = try await connection { $0.state == .ready && $0.epoch == 2 }
         #expect((next.holder, next.session) == (.daemon, .none))
         #expect(throws: RegistryError.staleEpoch(current: 2)) { try bench.registry.park("loop", 1, for: 0) }
-        #expect(try await take().reply.epoch == 2, "whoever asks first")
+        expect(try await take().reply.epoch, is: 2, "whoever asks first")
     }
 }
 

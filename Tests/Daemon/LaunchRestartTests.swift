@@ -3,6 +3,7 @@
 import Activation
 import Dialer
 import DialtoneAPI
+import Expectations
 import Foundation
 import Glibc
 import Platform
@@ -25,7 +26,7 @@ struct LaunchRestartTests {
         #expect(bench.connection?.holder == .client)
         bench.deputy = nil
         try bench.kill()
-        #expect(try await bench.line() == "got hello")
+        expect(try await bench.line(), is: "got hello")
         #expect((bench.connection?.holder, bench.connection?.epoch) == (.client, 1))
     }
 
@@ -37,9 +38,9 @@ struct LaunchRestartTests {
         try await bench.kill(at: .taken) { bench.send("hello\n") }
         #expect(bench.agent.store.names.count == 4, "the state's two files, the flow and the program")
         #expect((bench.connection?.holder, bench.connection?.epoch) == (.client, 1))
-        #expect(try await bench.line() == "got hello")
+        expect(try await bench.line(), is: "got hello")
         bench.send("again\n")
-        #expect(try await bench.line() == "got again", "the same one reads on")
+        expect(try await bench.line(), is: "got again", "the same one reads on")
         bench.send("bye\n")
         // Nobody saw how it ended, nor knows where in the stream it was.
         try await bench.agent.wait(for: "office", "dialled anew") { $0.epoch == 2 }
@@ -54,7 +55,7 @@ struct LaunchRestartTests {
         try await bench.ready()
         bench.send("hello\n")
         let program = try #require(Int32(try await bench.line()))
-        #expect(try await bench.line() == "got hello")
+        expect(try await bench.line(), is: "got hello")
         try await bench.agent.wait(for: "office", "acknowledged") { $0.wake == nil }
         try bench.agent.registry.park("office", 1, for: 0)
         try bench.kill()
@@ -62,8 +63,8 @@ struct LaunchRestartTests {
         try await bench.agent.wait(for: "office", "woken") { $0.wake != nil }
         #expect(bench.attempts == 0, "while it runs, it may acknowledge")
         Glibc.kill(program, SIGKILL)
-        #expect(try await bench.line() != "\(program)")
-        #expect(try await bench.line() == "got again")
+        expect(try await bench.line()) { $0 != "\(program)" }
+        expect(try await bench.line(), is: "got again")
         #expect((bench.attempts, bench.ends) == (1, [.unseen]))
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import DialtoneAPI
+import Expectations
 import Platform
 import Supervisor
 import TestSupport
@@ -90,7 +91,7 @@ struct NeighbourTests {
         try await eventually("all is told") { !bench.connections.isBehind }
         bench.network.change()
         #expect(bench.connections.isBehind, "to write to sixty-four subscribers takes longer than the event itself")
-        #expect(try await monitor.one().kind == .change)
+        expect(try await monitor.one().kind, is: .change)
     }
 
     private func policy(number: Int) -> ConnectionPolicy {

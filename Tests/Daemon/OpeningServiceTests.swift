@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import DialtoneAPI
+import Expectations
 import Glibc
 import Platform
 import Supervisor
@@ -69,7 +70,7 @@ struct OpeningServiceTests {
         let second = try await next(2)
         #expect(read(second, 2) == "HI")
         write(second, "!")
-        #expect(try await event(.sessionOpened).connection.epoch == 2)
+        expect(try await event(.sessionOpened).connection.epoch, is: 2)
         // What is not said stays as it is.
         try await takeAndPark(2, leaving: nil)
         let third = try await next(3)

@@ -3,6 +3,7 @@
 import Activation
 import Dialer
 import DialtoneAPI
+import Expectations
 import Glibc
 import NetworkPath
 import OrderedCollections
@@ -357,7 +358,7 @@ struct RestartTests {
         #expect(greedy == Array(repeating: nil, count: 10) + Array(repeating: true, count: 6))
         let told = bench.events.last { $0.name == "greedy15" && $0.event.status.state == .ready }
         #expect(told?.endsWithAgent == true, "its subscribers are told")
-        #expect(try await open("neighbour", owner: 1001)?.endsWithAgent == nil)
+        expect(try await open("neighbour", owner: 1001)?.endsWithAgent, is: nil)
         let remote = try ConnectionPolicy(.init(remote: "tcp://127.0.0.1:\(listener.port)"), user: 1000)
         _ = bench.registry.reconcile(with: [.init(name: "office", policy: remote, owner: 1000)])
         try await bench.ready("office")

@@ -4,6 +4,7 @@ import Activation
 import CLabSupport
 import Dialer
 import DialtoneAPI
+import Expectations
 import Foundation
 import Glibc
 import NetworkPath
@@ -21,7 +22,7 @@ struct WakeTests {
         try await bench.ready()
         #expect(bench.story.isEmpty, "nothing is there for it yet")
         bench.server.send("hello\n")
-        #expect(try await bench.server.line() == "got hello as data")
+        expect(try await bench.server.line(), is: "got hello as data")
         try await bench.tells("began data", "attempted exec", "acknowledged data")
         #expect(bench.connection?.holder == .client)
         bench.server.send("bye\n")
@@ -29,7 +30,7 @@ struct WakeTests {
         #expect(bench.connection?.session == .open && bench.connection?.epoch == 1)
         #expect(bench.story.last == "programEnded with status 0")
         bench.server.send("again\n")
-        #expect(try await bench.server.line() == "got again as data")
+        expect(try await bench.server.line(), is: "got again as data")
     }
 
     @Test func `the program finds the socket as descriptor three, and the wake in its environment`() async throws {
@@ -81,7 +82,7 @@ struct WakeTests {
     @Test func `the file may have the program run as soon as the connection stands`() async throws {
         let bench = try WakeBench(.script("echo $DIALTONE_REASON; read line") { $0.launch = .always })
         try await bench.ready()
-        #expect(try await bench.server.line() == "start")
+        expect(try await bench.server.line(), is: "start")
         try await bench.tells("began start", "attempted exec", "acknowledged start")
     }
 
@@ -148,7 +149,7 @@ struct WakeTests {
             bench.story.suffix(3) == ["began reconnected", "attempted exec", "acknowledged reconnected"]
         }
         bench.server.send("login?\n")
-        #expect(try await bench.server.line() == "login? reconnected")
+        expect(try await bench.server.line(), is: "login? reconnected")
     }
 
     @Test func `a new flow wakes the client that had a session on the old one`() async throws {
@@ -158,7 +159,7 @@ struct WakeTests {
         try bench.takeAndPark()
         bench.server.hangUp()
         try await bench.ready(2)
-        #expect(try await bench.server.line() == "reconnected")
+        expect(try await bench.server.line(), is: "reconnected")
         try await bench.tells("began reconnected", "attempted exec", "acknowledged reconnected")
     }
 
@@ -318,6 +319,6 @@ struct WakeTests {
             name: "office", policy: policy, owner: thisUser.user, wake: .script("cat"))
         #expect(bench.bench.registry.reconcile(with: [configured]).isEmpty)
         bench.server.send("hello\n")
-        #expect(try await bench.server.line() == "hello")
+        expect(try await bench.server.line(), is: "hello")
     }
 }

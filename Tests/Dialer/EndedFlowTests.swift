@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Dispatch
+import Expectations
 import Glibc
 import Platform
 import TLSTestSupport
@@ -203,7 +204,7 @@ import Testing
         let connection = try await secured(Self.burst).connection
         let client = try take(connection)
         #expect(client.write("GO"))
-        #expect(await surroundings.entered(.backingOff)?.reason == .remoteClosed)
+        expect(await surroundings.entered(.backingOff)?.reason, is: .remoteClosed)
         #expect(connection.hasRemnants)
         #expect(!client.write("too late"))
         let (bytes, error) = try await client.readAll(4096)

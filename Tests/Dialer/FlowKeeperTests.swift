@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Expectations
 import Glibc
 import NetworkPath
 import Platform
@@ -25,10 +26,10 @@ import Testing
     @Test func theAnswerIsReadAndNothingBehindIt() async throws {
         let bench = try await Bench(wakes)
         bench.keeper.keepAlive(bench.flow, Heartbeat(.crlf, interval: .milliseconds(100)))
-        #expect(await bench.heard.next() == Self.ping)
+        expect(await bench.heard.next(), is: Self.ping)
         bench.peer.send(Self.pong + "INVITE")
-        #expect(await bench.words.next() == .probeSent(epoch: 1))
-        #expect(await bench.words.next() == .answered(epoch: 1, count: 1))
+        expect(await bench.words.next(), is: .probeSent(epoch: 1))
+        expect(await bench.words.next(), is: .answered(epoch: 1, count: 1))
         #expect(bench.unread == "INVITE")
         bench.close()
     }
@@ -36,12 +37,12 @@ import Testing
     @Test func anAnswerInPiecesIsLeftUntilItIsWhole() async throws {
         let bench = try await Bench(wakes)
         bench.keeper.keepAlive(bench.flow, Heartbeat(.crlf, interval: .milliseconds(100)))
-        #expect(await bench.heard.next() == Self.ping)
-        #expect(await bench.words.next() == .probeSent(epoch: 1))
+        expect(await bench.heard.next(), is: Self.ping)
+        expect(await bench.words.next(), is: .probeSent(epoch: 1))
         bench.peer.send("\r")
         #expect(bench.unread == "\r")
         bench.peer.send("\n")
-        #expect(await bench.words.next() == .answered(epoch: 1, count: 1))
+        expect(await bench.words.next(), is: .answered(epoch: 1, count: 1))
         #expect(bench.unread == "")
         bench.close()
     }
@@ -50,10 +51,10 @@ import Testing
         let bench = try await Bench(wakes)
         bench.keeper.keepAlive(bench.flow, Heartbeat(.crlf, interval: .milliseconds(100)))
         for _ in 1...3 {
-            #expect(await bench.heard.next() == Self.ping)
+            expect(await bench.heard.next(), is: Self.ping)
             bench.peer.send(Self.pong)
-            #expect(await bench.words.next() == .probeSent(epoch: 1))
-            #expect(await bench.words.next() == .answered(epoch: 1, count: 1))
+            expect(await bench.words.next(), is: .probeSent(epoch: 1))
+            expect(await bench.words.next(), is: .answered(epoch: 1, count: 1))
         }
         bench.close()
     }
@@ -63,8 +64,8 @@ import Testing
         bench.keeper.keepAlive(bench.flow, Self.brisk)
         // The NAT on the way must not forget the flow, whatever the server thinks of blank lines.
         for _ in 1...3 {
-            #expect(await bench.heard.next() == Self.ping)
-            #expect(await bench.words.next() == .probeSent(epoch: 1))
+            expect(await bench.heard.next(), is: Self.ping)
+            expect(await bench.words.next(), is: .probeSent(epoch: 1))
         }
         bench.close()
     }
@@ -72,10 +73,10 @@ import Testing
     @Test func bytesOfTheClientHideTheAnswerAndTheKernelIsAsked() async throws {
         let bench = try await Bench(wakes)
         bench.keeper.keepAlive(bench.flow, Heartbeat(.crlf, interval: .milliseconds(100)))
-        #expect(await bench.heard.next() == Self.ping)
+        expect(await bench.heard.next(), is: Self.ping)
         bench.peer.send("OPTIONS" + Self.pong)
-        #expect(await bench.words.next() == .probeSent(epoch: 1))
-        #expect(await bench.words.next() == .answerHidden(epoch: 1))
+        expect(await bench.words.next(), is: .probeSent(epoch: 1))
+        expect(await bench.words.next(), is: .answerHidden(epoch: 1))
         #expect(bench.kernelIdleTime == 1)
         guard case .acknowledged(1, _)? = await bench.words.next() else {
             Issue.record("not acknowledged")
@@ -91,7 +92,7 @@ import Testing
         quiet.peer.send("INVITE")
         quiet.keeper.keepAlive(quiet.flow, Self.brisk)
         witness.keeper.keepAlive(witness.flow, Self.brisk)
-        for _ in 1...2 { #expect(await witness.heard.next() == Self.ping) }
+        for _ in 1...2 { expect(await witness.heard.next(), is: Self.ping) }
         // Their windows end together, so they share a wake.
         #expect(quiet.peer.everything() == "")
         #expect(quiet.unread == "INVITE")
@@ -103,7 +104,7 @@ import Testing
         let (forgotten, witness) = (try await Bench(wakes), try await Bench(wakes))
         for bench in [forgotten, witness] { bench.keeper.keepAlive(bench.flow, Self.brisk) }
         forgotten.keeper.forget(1)
-        #expect(await witness.heard.next() == Self.ping)
+        expect(await witness.heard.next(), is: Self.ping)
         #expect(forgotten.peer.everything() == "")
         forgotten.close()
         witness.close()
@@ -113,10 +114,10 @@ import Testing
         let bench = try await Bench(wakes, length: 5)
         let pair = KeepaliveProtocol.custom(send: Array("NOOP\n".utf8), expect: Array("250 OK\n".utf8))
         bench.keeper.keepAlive(bench.flow, Heartbeat(pair, interval: .milliseconds(100)))
-        #expect(await bench.heard.next() == "NOOP\n")
+        expect(await bench.heard.next(), is: "NOOP\n")
         bench.peer.send("250 OK\n250 OK\n")
-        #expect(await bench.words.next() == .probeSent(epoch: 1))
-        #expect(await bench.words.next() == .answered(epoch: 1, count: 1))
+        expect(await bench.words.next(), is: .probeSent(epoch: 1))
+        expect(await bench.words.next(), is: .answered(epoch: 1, count: 1))
         // The second one is nobody's answer.
         #expect(bench.unread == "250 OK\n")
         bench.close()
@@ -126,7 +127,7 @@ import Testing
         let bench = try await Bench(wakes, length: 5)
         let hello = KeepaliveProtocol.custom(send: Array("NOOP\n".utf8), expect: [])
         bench.keeper.keepAlive(bench.flow, Heartbeat(hello, interval: .milliseconds(100)))
-        for _ in 1...2 { #expect(await bench.heard.next() == "NOOP\n") }
+        for _ in 1...2 { expect(await bench.heard.next(), is: "NOOP\n") }
         // Only the kernel can be asked whether it arrived.
         bench.keeper.probe(bench.flow)
         guard case .acknowledged(1, _)? = await bench.words.next() else {
@@ -143,8 +144,8 @@ import Testing
             .init(whenHeard: { session in for record in records { session.send(Array(record.utf8)) } }))
         let bench = try await Bench(wakes, server)
         bench.keeper.keepAlive(bench.flow, Heartbeat(.crlf, interval: .milliseconds(100)))
-        #expect(await bench.words.next() == .probeSent(epoch: 1))
-        #expect(await bench.words.next() == .answered(epoch: 1, count: 1))
+        expect(await bench.words.next(), is: .probeSent(epoch: 1))
+        expect(await bench.words.next(), is: .answered(epoch: 1, count: 1))
         #expect(bench.unread == "INVITE")
         bench.close()
     }
@@ -157,9 +158,9 @@ import Testing
             }))
         let bench = try await Bench(wakes, server)
         bench.keeper.keepAlive(bench.flow, Heartbeat(.crlf, interval: .milliseconds(100)))
-        #expect(await bench.words.next() == .probeSent(epoch: 1))
-        #expect(await bench.words.next() == .answered(epoch: 1, count: 1))
-        #expect(await bench.listener.next() == .remoteClosed)
+        expect(await bench.words.next(), is: .probeSent(epoch: 1))
+        expect(await bench.words.next(), is: .answered(epoch: 1, count: 1))
+        expect(await bench.listener.next(), is: .remoteClosed)
         bench.close()
     }
 
@@ -167,8 +168,8 @@ import Testing
         let server = try SecureServer(.init(whenHeard: { $0.send(Array("OPTIONS\r\n".utf8)) }))
         let bench = try await Bench(wakes, server)
         bench.keeper.keepAlive(bench.flow, Heartbeat(.crlf, interval: .milliseconds(100)))
-        #expect(await bench.words.next() == .probeSent(epoch: 1))
-        #expect(await bench.words.next() == .answerHidden(epoch: 1))
+        expect(await bench.words.next(), is: .probeSent(epoch: 1))
+        expect(await bench.words.next(), is: .answerHidden(epoch: 1))
         #expect(bench.unread == "OPTIONS\r\n")
         bench.close()
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Expectations
 import Glibc
 import NetworkPath
 import Platform
@@ -96,7 +97,7 @@ extension SocketOptions {
         let server = try LoopbackServer(backlog: nil)
         let listener = Listener()
         let flow = try Flow(.to(server.endpoint), owner: listener)
-        #expect(await listener.next() == .connectFailed(.refused))
+        expect(await listener.next(), is: .connectFailed(.refused))
         flow.close(aborting: false)
     }
 
@@ -104,7 +105,7 @@ extension SocketOptions {
         let (flow, listener, peer) = try await connected()
         peer.send("hello")
         peer.close()
-        #expect(await listener.next() == .remoteClosed)
+        expect(await listener.next(), is: .remoteClosed)
         #expect(flow.unreadBytes == 5)
         flow.close(aborting: false)
         #expect(flow.unreadBytes == 0)
@@ -113,7 +114,7 @@ extension SocketOptions {
     @Test func aResetIsToldAsOne() async throws {
         let (flow, listener, peer) = try await connected()
         peer.reset()
-        #expect(await listener.next() == .failed(.reset))
+        expect(await listener.next(), is: .failed(.reset))
         flow.close(aborting: false)
     }
 
@@ -127,7 +128,7 @@ extension SocketOptions {
             Issue.record("not connected")
             return
         }
-        #expect(await listener.next() == .remoteClosed)
+        expect(await listener.next(), is: .remoteClosed)
         flow.close(aborting: false)
     }
 
@@ -136,7 +137,7 @@ extension SocketOptions {
         let listener = Listener()
         let flow = try Flow(.to(server.endpoint), owner: listener)
         try server.accept().reset()
-        #expect(await listener.next() == .connectFailed(.reset))
+        expect(await listener.next(), is: .connectFailed(.reset))
         flow.close(aborting: false)
     }
 
@@ -163,7 +164,7 @@ extension SocketOptions {
         closed.close(aborting: false)
         let open = try Flow(
             FlowRequest(epoch: 2, remote: Endpoint(address: .loopback, port: 0), options: .usual), owner: listener)
-        #expect(await listener.next() == .connectFailed(.refused))
+        expect(await listener.next(), is: .connectFailed(.refused))
         open.close(aborting: false)
     }
 

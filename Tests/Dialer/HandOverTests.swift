@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Expectations
 import Glibc
 import NetworkPath
 import Platform
@@ -42,10 +43,10 @@ import Testing
         let server = try LoopbackServer()
         let (connection, peer) = try await ready(to: server)
         peer.send("INVITE")
-        #expect(await event(.arrived)?.status.custody?.holder == .daemon)
+        expect(await event(.arrived)?.status.custody?.holder, is: .daemon)
         let socket = try take(connection)
         #expect(socket.epoch == 1)
-        #expect(await event(.taken)?.status.custody == Custody(holder: .client, session: .unknown))
+        expect(await event(.taken)?.status.custody, is: Custody(holder: .client, session: .unknown))
         #expect(socket.isBlocking)
         #expect(socket.read(6) == "INVITE")
         #expect(socket.write("OK"))
@@ -60,7 +61,7 @@ import Testing
         #expect(throws: ParkRefusal.self) { try connection.park(1) }
         let socket = try take(connection)
         try connection.park(1)
-        #expect(await event(.parked)?.status.custody == .parked)
+        expect(await event(.parked)?.status.custody, is: .parked)
         #expect(throws: ParkRefusal.self) { try connection.park(1) }
         // What comes now is the client's, and it is told of it.
         peer.send("MESSAGE")
@@ -79,7 +80,7 @@ import Testing
         _ = try take(connection)
         #expect(surroundings.wakes == 0)
         try connection.park(1)
-        #expect(await heard.next() == " ")
+        expect(await heard.next(), is: " ")
         _ = try take(connection)
         #expect(surroundings.wakes == 0)
         connection.close()
@@ -126,7 +127,7 @@ import Testing
         _ = try take(connection)
         connection.abandon(1)
         #expect(try peer.receive() == .closed)
-        #expect(await surroundings.entered(.ready)?.status.epoch == 2)
+        expect(await surroundings.entered(.ready)?.status.epoch, is: 2)
         connection.close()
     }
 
@@ -176,11 +177,11 @@ import Testing
         #expect(connection.unreadBytes == (deed == .reads ? 8 : 9))
         connection.abandon(1, isAlone: true)
         guard deed == .nothing else {
-            #expect(await surroundings.entered(.ready)?.status.epoch == 2)
+            expect(await surroundings.entered(.ready)?.status.epoch, is: 2)
             #expect(try take(connection).epoch == 2, "nobody knows what the rest is")
             return connection.close()
         }
-        #expect(await event(.abandoned)?.status.epoch == 1)
+        expect(await event(.abandoned)?.status.epoch, is: 1)
         let next = try take(connection)
         #expect((next.epoch, next.isOver) == (1, false))
         #expect(next.read(9) == "INVITEBYE")
@@ -197,10 +198,10 @@ import Testing
         try connection.park(1)
         _ = await event(.arrived)
         let program = try take(connection)
-        if reads { #expect(try await program.readWhenItComes(3) == "re:") }
+        if reads { expect(try await program.readWhenItComes(3), is: "re:") }
         connection.abandon(1, isAlone: true)
         if reads {
-            #expect(await surroundings.entered(.ready)?.status.epoch == 2)
+            expect(await surroundings.entered(.ready)?.status.epoch, is: 2)
         } else {
             #expect(connection.unreadBytes == 9)
             #expect(try take(connection).read(9) == "re: HELLO")
@@ -213,7 +214,7 @@ import Testing
         let (connection, peer) = try await ready(to: server) { $0.keepsAbandonedFlow = true }
         _ = try take(connection)
         connection.abandon(1)
-        #expect(await event(.abandoned)?.status.custody == Custody(holder: .daemon, session: .unknown))
+        expect(await event(.abandoned)?.status.custody, is: Custody(holder: .daemon, session: .unknown))
         peer.send("STILL HERE")
         _ = await event(.arrived)
         #expect(connection.status.epoch == 1)
@@ -257,7 +258,7 @@ import Testing
         let taken = try take(connection)
         #expect(taken.read(6) == "INVITE")
         peer.close()
-        #expect(await surroundings.entered(.backingOff)?.reason == .remoteClosed)
+        expect(await surroundings.entered(.backingOff)?.reason, is: .remoteClosed)
         connection.close()
     }
 
@@ -272,7 +273,7 @@ import Testing
         try connection.park(1)
         _ = await event(.parked)
         let heard = try peer.listen(toMessagesOf: 4)
-        #expect(await heard.next() == "\r\n\r\n")
+        expect(await heard.next(), is: "\r\n\r\n")
         return (connection, peer)
     }
 
@@ -285,7 +286,7 @@ import Testing
         for _ in 0..<1_000_000 where connection.unreadBytes != 2 { sched_yield() }
         #expect(connection.unreadBytes == 2)
         connection.redial()
-        #expect(await surroundings.entered(.ready)?.status.epoch == 2)
+        expect(await surroundings.entered(.ready)?.status.epoch, is: 2)
         #expect(try take(connection).epoch == 2)
         connection.close()
     }
@@ -311,7 +312,7 @@ import Testing
         _ = await surroundings.entered(.ready)
         let socket = try take(connection)
         #expect(socket.write("HELLO"))
-        #expect(try await socket.readWhenItComes(9) == "re: HELLO")
+        expect(try await socket.readWhenItComes(9), is: "re: HELLO")
         // Parked, what comes stays with the session.
         #expect(socket.write("AGAIN"))
         try connection.park(1)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Expectations
 import NetworkPath
 import Platform
 import Testing
@@ -23,9 +24,9 @@ import Testing
         let peer = try server.accept()
         let heard = try peer.listen(toMessagesOf: 4)
         _ = await surroundings.entered(.ready)
-        #expect(await heard.next() == Self.ping)
+        expect(await heard.next(), is: Self.ping)
         peer.send(Self.pong)
-        #expect(await heard.next() == Self.ping)
+        expect(await heard.next(), is: Self.ping)
         let lost = await surroundings.entered(.backingOff)
         #expect(lost?.reason == .unanswered)
         #expect(lost?.previousState == .ready)
@@ -40,7 +41,7 @@ import Testing
         let heard = try peer.listen(toMessagesOf: 4)
         _ = await surroundings.entered(.ready)
         // The deadline of each but the last has passed when the next one comes.
-        for _ in 1...3 { #expect(await heard.next() == Self.ping) }
+        for _ in 1...3 { expect(await heard.next(), is: Self.ping) }
         #expect(connection.status.state == .ready)
         #expect(connection.status.epoch == 1)
         connection.close()
@@ -54,11 +55,11 @@ import Testing
         let peer = try server.accept()
         let heard = try peer.listen(toMessagesOf: 4)
         _ = await surroundings.entered(.ready)
-        #expect(await heard.next() == Self.ping)
+        expect(await heard.next(), is: Self.ping)
         let sent = BootClock.now()
         peer.send(Self.pong)
         // The next one is sent when the answer was read.
-        #expect(await heard.next() == Self.ping)
+        expect(await heard.next(), is: Self.ping)
         #expect(try #require(connection.status.lastProof) >= sent - Flow.acknowledgementGranularity)
         connection.close()
     }
@@ -71,8 +72,8 @@ import Testing
         let heard = try peer.listen(toMessagesOf: 4)
         _ = await surroundings.entered(.ready)
         connection.resumed()
-        #expect(await surroundings.entered(.verifying)?.reason == .resumed)
-        #expect(await heard.next() == Self.ping)
+        expect(await surroundings.entered(.verifying)?.reason, is: .resumed)
+        expect(await heard.next(), is: Self.ping)
         #expect(connection.status.state == .verifying)
         peer.send(Self.pong)
         let verified = await surroundings.entered(.ready)
@@ -88,16 +89,16 @@ import Testing
         let peer = try server.accept()
         let heard = try peer.listen(toMessagesOf: 4)
         _ = await surroundings.entered(.ready)
-        #expect(await heard.next() == Self.ping)
+        expect(await heard.next(), is: Self.ping)
         connection.resumed()
-        #expect(await heard.next() == Self.ping)
+        expect(await heard.next(), is: Self.ping)
         // The first ping's answer, which lay in some queue while the machine slept.
         peer.send(Self.pong)
         _ = await surroundings.entered(.verifying)
         while connection.unreadBytes != 0, !Task.isCancelled { await Task.yield() }
         #expect(connection.status.state == .verifying)
         peer.send(Self.pong)
-        #expect(await surroundings.entered(.ready)?.reason == .verified)
+        expect(await surroundings.entered(.ready)?.reason, is: .verified)
         connection.close()
     }
 
@@ -107,7 +108,7 @@ import Testing
         let peer = try server.accept()
         _ = await surroundings.entered(.ready)
         surroundings.path = .loopback(gateway: .nobodys)
-        #expect(await surroundings.entered(.verifying)?.reason == .pathMoved)
+        expect(await surroundings.entered(.verifying)?.reason, is: .pathMoved)
         let verified = await surroundings.entered(.ready)
         #expect(verified?.reason == .verified)
         #expect(verified?.status.epoch == 1)
@@ -123,11 +124,11 @@ import Testing
         _ = await surroundings.entered(.ready)
         try peer.loseEverything()
         connection.resumed()
-        #expect(await surroundings.entered(.verifying)?.status.epoch == 1)
+        expect(await surroundings.entered(.verifying)?.status.epoch, is: 1)
         let lost = await surroundings.entered(.connecting)
         #expect(lost?.reason == .unverified)
         #expect(lost?.previousState == .verifying)
-        #expect(await surroundings.entered(.ready)?.status.epoch == 2)
+        expect(await surroundings.entered(.ready)?.status.epoch, is: 2)
         _ = try server.accept()
         connection.close()
     }

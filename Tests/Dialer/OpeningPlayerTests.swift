@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Expectations
 import Glibc
 import Platform
 import TLSTestSupport
@@ -39,14 +40,14 @@ import Testing
         let server = try LoopbackServer()
         let connection = try connection(to: server)
         let peer = try server.accept()
-        #expect(await surroundings.entered(.ready)?.status.custody?.session == .opening)
+        expect(await surroundings.entered(.ready)?.status.custody?.session, is: .opening)
         #expect(throws: TakeRefusal.self) { _ = try connection.take() }
         let heard = try peer.listen(toMessagesOf: 5)
-        #expect(await heard.next() == "LOGIN")
+        expect(await heard.next(), is: "LOGIN")
         peer.send("20")
         peer.send("0 OK\nHEL")
-        #expect(await event(.sessionOpened)?.status.custody == .parked)
-        #expect(await event(.arrived) != nil)
+        expect(await event(.sessionOpened)?.status.custody, is: .parked)
+        expect(await event(.arrived)) { $0 != nil }
         peer.send("LO")
         #expect(read(try connection.take(), 5) == "HELLO")
         connection.close()
@@ -76,7 +77,7 @@ import Testing
             $0.kind == .openingFailed || $0.status.state == .backingOff
         }
         #expect(told?.kind == .openingFailed)
-        #expect(await surroundings.entered(.backingOff)?.status.attempt == 2)
+        expect(await surroundings.entered(.backingOff)?.status.attempt, is: 2)
         connection.close()
     }
 
@@ -104,12 +105,12 @@ import Testing
         let peer = try server.accept()
         let heard = try peer.listen(toMessagesOf: 5)
         peer.send("ready\n")
-        #expect(await heard.next() == "USER!")
+        expect(await heard.next(), is: "USER!")
         peer.send("password?\n")
-        #expect(await heard.next() == "PASS!")
+        expect(await heard.next(), is: "PASS!")
         // The answer to the last question and what comes unasked, in one segment.
         peer.send("welcome\nnews\n")
-        #expect(await heard.next() == "HERE!")
+        expect(await heard.next(), is: "HERE!")
         _ = await event(.sessionOpened)
         #expect(read(try connection.take(), 5) == "news\n")
         connection.close()
@@ -143,9 +144,9 @@ import Testing
         connection.redial()
         let peer = try server.accept()
         let heard = try peer.listen(toMessagesOf: 5)
-        #expect(await heard.next() == "LOGIN")
+        expect(await heard.next(), is: "LOGIN")
         peer.send("OK\n")
-        #expect(await event(.sessionOpened)?.status.epoch == 2)
+        expect(await event(.sessionOpened)?.status.epoch, is: 2)
         connection.close()
     }
 
@@ -180,7 +181,7 @@ import Testing
         let isWhole = received.suffix(send.count).elementsEqual(send)
         #expect(isWhole)
         peer.send("K")
-        #expect(await outcomes.next() == true)
+        expect(await outcomes.next(), is: true)
         flow.close(aborting: false)
     }
 
@@ -201,7 +202,7 @@ import Testing
                 for part in ["20", "0 ", "OK\nH", "EL"] { session.send(Array(part.utf8)) }
             }))
         let connection = try connection(to: server)
-        #expect(await event(.sessionOpened)?.status.custody == .parked)
+        expect(await event(.sessionOpened)?.status.custody, is: .parked)
         _ = await event(.arrived)
         let socket = try connection.take().release()
         send(socket.number, "?", 1, CInt(MSG_NOSIGNAL))
@@ -221,7 +222,7 @@ import Testing
     @Test func withTLSARefusalCallsTheClientToo() async throws {
         let server = try SecureServer(.init(whenHeard: { session in session.send(Array("500 NO\n".utf8)) }))
         let connection = try connection(to: server)
-        #expect(await event(.openingFailed)?.reason == .openingFailed(.init(step: 1, cause: .mismatch)))
+        expect(await event(.openingFailed)?.reason, is: .openingFailed(.init(step: 1, cause: .mismatch)))
         #expect(connection.unreadBytes == 7)
         connection.close()
     }
@@ -232,7 +233,7 @@ import Testing
                 for _ in 0..<40 { session.send([UInt8](repeating: 0x41, count: 1000)) }
             }))
         let connection = try connection(to: server)
-        #expect(await event(.openingFailed)?.reason == .openingFailed(.init(step: 1, cause: .tooLong)))
+        expect(await event(.openingFailed)?.reason, is: .openingFailed(.init(step: 1, cause: .tooLong)))
         connection.close()
     }
 }

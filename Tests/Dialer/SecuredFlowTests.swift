@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Expectations
 import Glibc
 import NetworkPath
 import Platform
@@ -47,9 +48,9 @@ import Testing
             Issue.record("not told of the handshake")
             return
         }
-        #expect(await listener.next() == .connectFailed(.tls(.certificate(.unknownIssuer("Test Authority")))))
+        expect(await listener.next(), is: .connectFailed(.tls(.certificate(.unknownIssuer("Test Authority")))))
         flow.close(aborting: false)
-        #expect(await server.endings.next()?.error == "tlsv1 alert unknown ca")
+        expect(await server.endings.next()?.error, is: "tlsv1 alert unknown ca")
     }
 
     @Test func whatTheServerSendsIsCountedAndLeft() async throws {
@@ -86,21 +87,21 @@ import Testing
     @Test func theServersEndIsToldAsItsClose() async throws {
         let server = try SecureServer(.init(whenOpen: { $0.close() }, hangsUp: true))
         let (flow, listener, _) = try await connected(to: server)
-        #expect(await listener.next() == .remoteClosed)
+        expect(await listener.next(), is: .remoteClosed)
         flow.close(aborting: false)
     }
 
     @Test func anEndWithoutItsWordIsToldAsTruncation() async throws {
         let server = try SecureServer(.init(hangsUp: true))
         let (flow, listener, _) = try await connected(to: server)
-        #expect(await listener.next() == .failed(.tls(.truncated)))
+        expect(await listener.next(), is: .failed(.tls(.truncated)))
         flow.close(aborting: false)
     }
 
     @Test func anEndBehindBytesThatNobodyReadIsToldAndTheBytesAreLeft() async throws {
         let server = try SecureServer(.init(whenOpen: { $0.send(Array("BYE".utf8)) }, hangsUp: true))
         let (flow, listener, _) = try await connected(to: server)
-        #expect(await listener.next() == .remoteClosed)
+        expect(await listener.next(), is: .remoteClosed)
         #expect(flow.unreadBytes == 3)
         flow.close(aborting: false)
     }
@@ -114,7 +115,7 @@ import Testing
             return
         }
         flow.close(aborting: false)
-        #expect(await server.endings.next()?.sawClose == false)
+        expect(await server.endings.next()?.sawClose, is: false)
     }
 
     // MARK: - Connections
@@ -147,18 +148,18 @@ import Testing
         // The first client is cut off, as by a server that crashed, when it has its tickets.
         let server = try SecureServer(.init(hangsUp: true), .init())
         let connection = try connection(to: server)
-        #expect(await surroundings.entered(.ready)?.status.security?.isResumed == false)
-        #expect(await surroundings.entered(.backingOff)?.reason == .flowFailed(.tls(.truncated)))
-        #expect(await surroundings.entered(.ready)?.status.security?.isResumed == true)
+        expect(await surroundings.entered(.ready)?.status.security?.isResumed, is: false)
+        expect(await surroundings.entered(.backingOff)?.reason, is: .flowFailed(.tls(.truncated)))
+        expect(await surroundings.entered(.ready)?.status.security?.isResumed, is: true)
         connection.close()
         _ = await server.endings.next()
-        #expect(await server.endings.next()?.isResumed == true)
+        expect(await server.endings.next()?.isResumed, is: true)
     }
 
     @Test func aHandshakeThatDoesNotEndIsGivenUpAtTheDeadline() async throws {
         let server = try SecureServer(.init(isSilent: true))
         let connection = try connection(to: server) { $0.connectTimeout = .seconds(1) }
-        #expect(await surroundings.entered(.backingOff)?.reason == .dialFailed(.tls(.timedOut), server.endpoint))
+        expect(await surroundings.entered(.backingOff)?.reason, is: .dialFailed(.tls(.timedOut), server.endpoint))
         connection.close()
     }
 
@@ -176,7 +177,7 @@ import Testing
     @Test func aServerThatWantsACertificateLateEndsInFailure() async throws {
         let server = try SecureServer(.init(asksForCertificate: true))
         let connection = try connection(to: server)
-        #expect(await surroundings.entered(.failed)?.reason == .flowFailed(.tls(.clientCertificateRequired)))
+        expect(await surroundings.entered(.failed)?.reason, is: .flowFailed(.tls(.clientCertificateRequired)))
         connection.close()
     }
 

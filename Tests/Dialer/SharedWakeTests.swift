@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Expectations
 import Platform
 import Supervisor
 import Testing
@@ -28,7 +29,7 @@ import Testing
         // One turn for both, or it would be over in between.
         let first = [await calls.next(), await calls.next()]
         #expect(Set(first) == ["early", "late"])
-        #expect(await calls.next() == "over")
+        expect(await calls.next(), is: "over")
         for token in tokens { wakes.remove(token) }
     }
 
@@ -36,8 +37,8 @@ import Testing
         let tokens = [
             add("first", .milliseconds(50), tolerance: .zero), add("second", .seconds(600), tolerance: .seconds(500)),
         ]
-        #expect(await calls.next() == "first")
-        #expect(await calls.next() == "over")
+        expect(await calls.next(), is: "first")
+        expect(await calls.next(), is: "over")
         for token in tokens { wakes.remove(token) }
     }
 
@@ -45,8 +46,8 @@ import Testing
         let gone = add("gone", .milliseconds(100), tolerance: .zero)
         let stays = add("stays", .milliseconds(100), tolerance: .milliseconds(50))
         wakes.remove(gone)
-        #expect(await calls.next() == "stays")
-        #expect(await calls.next() == "over")
+        expect(await calls.next(), is: "stays")
+        expect(await calls.next(), is: "over")
         wakes.remove(stays)
     }
 }

@@ -2,6 +2,7 @@
 
 import DialtoneAPI
 import DialtoneClient
+import Expectations
 import Foundation
 import Platform
 import TestSupport
@@ -107,7 +108,7 @@ private func isHungUp(_ number: CInt) -> Bool {
         var bytes = [UInt8](repeating: 0, count: 10)
         #expect(read(flow.descriptor.number, &bytes, bytes.count) == 5)
         try await client.park("office", epoch: flow.epoch)
-        #expect(await handover.parked == [.init(name: "office", epoch: 4)])
+        expect(await handover.parked, is: [.init(name: "office", epoch: 4)])
         // The flow's owner closes it, and nobody else.
         #expect(!isHungUp(server))
         close(flow.release())
@@ -142,7 +143,7 @@ private func isHungUp(_ number: CInt) -> Bool {
         let refused = await #expect(throws: DialtoneError.self) { try await client.adopt(owned, .init(name: "office")) }
         #expect("\(refused.map { "\($0)" } ?? "")".contains("already"))
         #expect(!isHungUp(server))
-        #expect(try await client.adopt(owned, .init(name: "chat", remote: "tcp://192.0.2.1:80")) == "chat")
+        expect(try await client.adopt(owned, .init(name: "chat", remote: "tcp://192.0.2.1:80")), is: "chat")
         owned.close()
         // The daemon has it now.
         #expect(!isHungUp(server))

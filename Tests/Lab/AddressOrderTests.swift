@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Expectations
 import LabSupport
 import NetworkPath
 import Reachability
@@ -29,7 +30,7 @@ struct AddressOrderTests {
             // Of one that begins now the list comes from a dump.
             let newcomer = try await lab.engine()
             let order = await engine.snapshot.interfaces.mapValues { $0.addresses.map(\.address) }
-            #expect(await newcomer.snapshot.interfaces.mapValues { $0.addresses.map(\.address) } == order)
+            expect(await newcomer.snapshot.interfaces.mapValues { $0.addresses.map(\.address) }, is: order)
         }
     }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Expectations
 import LabSupport
 import NetworkPath
 import Reachability
@@ -27,7 +28,7 @@ struct AdvertisedRouteTests {
                 try await lab.advertise(lifetime: 2, options, on: .wan0)
                 try await recorder.path(to: server, "the route, round \(round)") { $0.status == .satisfied }
                 try await recorder.path(to: server, "its end, round \(round)") { $0.reason == .noRoute }
-                #expect(try await lab.host.ip("-6 route show default").contains("proto ra"))
+                expect(try await lab.host.ip("-6 route show default")) { $0.contains("proto ra") }
             }
         }
     }
@@ -41,7 +42,7 @@ struct AdvertisedRouteTests {
             let server = LabNetwork.serverAddress(.v6)
             try await lab.advertise(lifetime: 1, on: .wan0)
             try await eventually("the end of the route") { try await lab.host.kernelRoute(server).found == nil }
-            #expect(try await lab.host.ip("-6 route show default").contains("proto ra"))
+            expect(try await lab.host.ip("-6 route show default")) { $0.contains("proto ra") }
             let recorder = try await EngineRecorder.start(on: lab.host)
             try await recorder.watch([.address(server)])
             try await recorder.rest()

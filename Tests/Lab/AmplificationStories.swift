@@ -2,6 +2,7 @@
 
 import DialtoneAPI
 import DialtoneClient
+import Expectations
 import Foundation
 import LabSupport
 import NetworkPath
@@ -115,7 +116,7 @@ struct AmplificationStories {
             #expect(waiting.contains("too many dials of this user at the moment"), "\(waiting)")
             #expect(waiting.contains("nextAttemptAt"))
             stub.stop()
-            #expect(try await daemon.terminate() == .status(0))
+            expect(try await daemon.terminate(), is: .status(0))
         }
     }
 }

@@ -2,6 +2,7 @@
 
 import DialtoneAPI
 import DialtoneClient
+import Expectations
 import Foundation
 import LabSupport
 import Testing
@@ -111,7 +112,7 @@ struct BadInputTests {
         let refused = try await bench.home.dialtone("open", remote, on: bench.machine)
         #expect(refused.exit == .status(1))
         #expect(refused.error.contains(reason), "\(refused)")
-        #expect(try await bench.home.client.connections().isEmpty)
+        expect(try await bench.home.client.connections()) { $0.isEmpty }
     }
 
     @Test func `a name that nobody can resolve is a path without an address, and a connection that waits`() async throws

@@ -2,6 +2,7 @@
 
 import DialtoneAPI
 import DialtoneClient
+import Expectations
 import Foundation
 import LabSupport
 import TestSupport
@@ -16,23 +17,23 @@ struct BootStories {
 
     @Test func `the socket starts the agent, which is ready, watched, confined and reloaded`() async throws {
         let machine = try await BootedMachine.boot("[Service]\nWatchdogSec=5s\nRestartSec=100ms\n")
-        #expect(try await machine.property("ActiveState") == "inactive")
+        expect(try await machine.property("ActiveState"), is: "inactive")
         // Waits in the socket unit's queue until the agent serves.
-        #expect(try await machine.client.connections().isEmpty)
-        #expect(try await machine.property("ActiveState") == "active")
-        #expect(try await machine.property("StatusText") == "Serving")
+        expect(try await machine.client.connections()) { $0.isEmpty }
+        expect(try await machine.property("ActiveState"), is: "active")
+        expect(try await machine.property("StatusText"), is: "Serving")
         #expect(
             try await machine.run("stat", "--format=%U", "/proc/\(machine.property("MainPID"))").hasPrefix("dialtone"))
         let exposure = try await machine.run("systemd-analyze", "security", "--no-pager", "dialtoned.service")
         let figure = try #require(exposure.firstMatch(of: /exposure level for dialtoned\.service: (\d+\.\d+)/))
         #expect(try #require(Double(figure.1)) <= 1.5)
         try await machine.run("systemctl", "reload", "dialtoned.service")
-        #expect(try await machine.property("NRestarts") == "0")
+        expect(try await machine.property("NRestarts"), is: "0")
         // It hangs, and the manager notices. What ends it wakes it too (systemd.kill(5)): it may answer with its last
         // breath, so nobody is asked before the next one runs.
         try await machine.run("systemctl", "kill", "--signal=STOP", "--kill-who=main", "dialtoned.service")
         try await machine.restarted(since: "0")
-        #expect(try await machine.client.connections().isEmpty)
+        expect(try await machine.client.connections()) { $0.isEmpty }
         try await machine.turnOff()
     }
 
@@ -52,7 +53,7 @@ struct BootStories {
         }
         try await traffic.finish()
         await traffic.check(machine)
-        #expect(try await machine.property("NRestarts") == "\(Self.kills)")
+        expect(try await machine.property("NRestarts"), is: "\(Self.kills)")
         try await machine.turnOff()
     }
 
@@ -80,9 +81,9 @@ struct BootStories {
                 wake = { stdio = true, exec = ["/opt/missing"] }
                 """)
         let bells = (try await machine.bell(7001), try await machine.bell(7002), try await machine.bell(7003))
-        #expect(try await machine.client.connections().count == 3)
-        #expect(try await bells.0.line(containing: "office").text == "office nobody ring")
-        #expect(try await bells.1.line(containing: "door").text == "door nobody ring")
+        expect(try await machine.client.connections().count, is: 3)
+        expect(try await bells.0.line(containing: "office").text, is: "office nobody ring")
+        expect(try await bells.1.line(containing: "door").text, is: "door nobody ring")
         // How they ended is known: one that ended well is not launched again.
         try await eventually("both flows are parked with a session, and the third client was not woken") {
             let connections = try await machine.client.connections().filter { $0.name != "van" }
@@ -123,7 +124,7 @@ struct BootStories {
                 ] }
                 """)
         let bells = (try await machine.bell(7001), try await machine.bell(7002))
-        #expect(try await machine.client.connections().count == 2)
+        expect(try await machine.client.connections().count, is: 2)
         let letter = try await bells.0.line("its answer") { $0.text != "ready" }.text
         #expect(letter == words.map { "<\($0)>" }.joined() + " ring")
         let rights = try await bells.1.line("its answer") { $0.text != "ready" }.text
@@ -155,18 +156,18 @@ struct BootStories {
                 """)
         let network = machine.network
         let listeners = try await network.run { (try TCPSocket.listening(on: 7001), try TCPSocket.listening(on: 7002)) }
-        #expect(try await machine.client.connections().count == 2)
+        expect(try await machine.client.connections().count, is: 2)
         let (office, van) = try await network.run { (try listeners.0.accept(), try listeners.1.accept()) }
         try office.send("one\n")
         let answer = try await network.run { try office.receive() }
         let program = try #require(answer.wholeMatch(of: /(\d+) one\n/)).1
         try await machine.run("systemctl", "kill", "--signal=KILL", "dbus.service")
         try van.send("two\n")
-        #expect(try await network.run { try van.receive() } == "van two\n")
+        expect(try await network.run { try van.receive() }, is: "van two\n")
         let flow = try #require(try await machine.client.connections().first { $0.name == "office" })
         #expect(flow.holder == .client && flow.epoch == 1)
         try office.send("three\n")
-        #expect(try await network.run { try office.receive() } == "\(program) three\n")
+        expect(try await network.run { try office.receive() }, is: "\(program) three\n")
         try await machine.turnOff()
     }
 
@@ -185,15 +186,15 @@ struct BootStories {
             let before = try await machine.property("NRestarts")
             try await machine.run("systemctl", "kill", "--signal=ABRT", "--kill-who=main", "dialtoned.service")
             try await machine.restarted(since: before)
-            #expect(try await machine.client.connections().map(\.name) == ["bystander"], "they outlive it")
+            expect(try await machine.client.connections().map(\.name), is: ["bystander"], "they outlive it")
             journal = await machine.journal()
         }
         #expect(journal.matches(of: /dialtoned crashed \(SIGABRT.*of user 65534/).count >= 3, "\(journal)")
         #expect(journal.contains("user 65534 is refused"), "\(journal)")
         let refused = try await flood.line(containing: "org.dialtone.Connections.Suspended")
         #expect(refused.text.contains("seconds"), "\(refused.text)")
-        #expect(try await machine.flood(as: other, rounds: 1).line(containing: "answered").text == "answered")
-        #expect(try await machine.property("ActiveState") == "active")
+        expect(try await machine.flood(as: other, rounds: 1).line(containing: "answered").text, is: "answered")
+        expect(try await machine.property("ActiveState"), is: "active")
         try await machine.turnOff()
     }
 
@@ -208,7 +209,7 @@ struct BootStories {
         await traffic.check(machine)
         try await machine.run("systemctl", "stop", "dialtoned.service")
         #expect(try await traffic.haveEnded(), "with systemd 252 a stop, unlike a restart, ends what was parked")
-        #expect(try await machine.client.connections().isEmpty, "the next one begins anew")
+        expect(try await machine.client.connections(), "the next one begins anew") { $0.isEmpty }
         try await machine.turnOff()
     }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Expectations
 import Glibc
 import LabSupport
 import Testing
@@ -25,12 +26,12 @@ struct BrokerTests {
             let broker = try await LabServer.start(.mosquitto(), on: lab.server)
             let first = broker.log
             try await broker.restart()
-            #expect(try await first.exit() == .status(0))
+            expect(try await first.exit(), is: .status(0))
             _ = try await lab.connection(to: broker)
 
             let second = broker.log
             try await broker.kill()
-            #expect(try await second.exit() == .signal(SIGKILL))
+            expect(try await second.exit(), is: .signal(SIGKILL))
             await #expect(throws: (any Error).self) { try await lab.connection(to: broker) }
 
             try await broker.restart()

@@ -2,6 +2,7 @@
 
 import DialtoneAPI
 import DialtoneClient
+import Expectations
 import Foundation
 import LabSupport
 import Testing
@@ -115,18 +116,18 @@ struct CommandLineTests {
                   link       there is no interface but the loopback  <- decided
                 """)
 
-        #expect(try await home.dialtone("wait", "127.0.0.1", on: machine).exit == .status(0))
-        #expect(try await home.dialtone("wait", "127.0.0.1", "--timeout", "600", on: machine).exit == .status(0))
-        #expect(try await home.dialtone("wait", "192.0.2.1", "--timeout", "0.1", on: machine).exit == .status(1))
-        #expect(try await home.dialtone("wait", "--timeout", "0.1", on: machine).exit == .status(1))
+        expect(try await home.dialtone("wait", "127.0.0.1", on: machine).exit, is: .status(0))
+        expect(try await home.dialtone("wait", "127.0.0.1", "--timeout", "600", on: machine).exit, is: .status(0))
+        expect(try await home.dialtone("wait", "192.0.2.1", "--timeout", "0.1", on: machine).exit, is: .status(1))
+        expect(try await home.dialtone("wait", "--timeout", "0.1", on: machine).exit, is: .status(1))
     }
 
     @Test func `wait ends when the network comes`() async throws {
         let (machine, home) = (try await Namespace.island(), try DaemonHome())
         let waiting = try await machine.spawn([LabAgent.program("dialtone"), "wait", "192.0.2.1"])
         try await machine.landBridge()
-        #expect(try await waiting.exit() == .status(0), "\(waiting.text(of: .error))")
-        #expect(try await home.dialtone("check", "192.0.2.1", on: machine).exit == .status(0))
+        expect(try await waiting.exit(), is: .status(0), "\(waiting.text(of: .error))")
+        expect(try await home.dialtone("check", "192.0.2.1", on: machine).exit, is: .status(0))
     }
 
     @Test func `connections are opened, listed, dialled and closed`() async throws {
@@ -189,7 +190,7 @@ struct CommandLineTests {
         // On this machine nothing changes, so nothing is written that would tell that nobody reads.
         let headed = try await machine.spawn(
             ["sh", "-c", "\(program) watch | head -n 1"], environment: ["DIALTONE_SOCKET": home.socket])
-        #expect(try await headed.exit() == .status(0))
+        expect(try await headed.exit(), is: .status(0))
         #expect(headed.text(of: .output).contains("network   unsatisfied"), "\(headed.text(of: .output))")
 
         let watching = try await machine.spawn(

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Expectations
 import LabSupport
 import Testing
 
@@ -60,7 +61,7 @@ import Testing
         let (machine, cell, home) = (try await Namespace.island(), try await Namespace.island(), try DaemonHome())
         try home.configure("", admission: "[clients]\nother_namespaces = [\"0\"]\n")
         _ = try await home.start(on: machine)
-        #expect(try await answer(to: Self.open, on: cell, from: home) == #"{"parameters":{"name":"way-out"}}"#)
+        expect(try await answer(to: Self.open, on: cell, from: home), is: #"{"parameters":{"name":"way-out"}}"#)
         let outcome = try await home.dialtone(
             "open", "--name", "mine", "tcp://127.0.0.1:1", on: cell, by: AnotherUser.command)
         #expect(outcome.description.contains("another network namespace"), "\(outcome)")

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Expectations
 import Glibc
 import LabSupport
 import Platform
@@ -21,7 +22,7 @@ struct DropTests {
             let error = await #expect(throws: SystemError.self) { try await lab.host.run { try client.receive() } }
             // EHOSTUNREACH once the neighbour entry of the silent gateway has failed.
             #expect([ETIMEDOUT, EHOSTUNREACH].contains(error?.code))
-            #expect(try await lab.host.link("wan0") == before)
+            expect(try await lab.host.link("wan0"), is: before)
             withExtendedLifetime(server) {}
         }
     }
@@ -31,9 +32,9 @@ struct DropTests {
             let (client, server) = try await lab.connect(from: .wan0, .v6)
             try await lab.drop(.all, on: .wan0)
             try server.send("late")
-            #expect(try await lab.server.connections().first?.sendQueue == 4)
+            expect(try await lab.server.connections().first?.sendQueue, is: 4)
             try await lab.restore(.wan0)
-            #expect(try await lab.host.run { try client.receive() } == "late")
+            expect(try await lab.host.run { try client.receive() }, is: "late")
         }
     }
 
@@ -43,7 +44,7 @@ struct DropTests {
             try await lab.preferDefaultRoute(via: .wan1)
             let (client, server) = try await lab.connect(from: .wan1, .v4)
             try client.send("other way")
-            #expect(try await lab.server.run { try server.receive() } == "other way")
+            expect(try await lab.server.run { try server.receive() }, is: "other way")
         }
     }
 
@@ -56,7 +57,7 @@ struct DropTests {
                 try existing.client.send("old")
                 try new.client.send("new")
                 let server = new.server
-                #expect(try await lab.server.run { try server.receive() } == "new")
+                expect(try await lab.server.run { try server.receive() }, is: "new")
                 let port = try existing.client.port()
                 let queued = try await lab.host.connections().first { $0.port == port }?.sendQueue
                 #expect(queued == 3)

@@ -2,6 +2,7 @@
 
 import DialtoneAPI
 import DialtoneClient
+import Expectations
 import Foundation
 import LabSupport
 import Testing
@@ -51,8 +52,9 @@ struct ExplainStories {
     @Test func `of a cable that is out`() async throws {
         try await LabNetwork.with { lab in
             try await lab.cut(.wan0)
-            #expect(
-                try await lab.explain(Self.server).output == """
+            expect(
+                try await lab.explain(Self.server).output,
+                is: """
                     Not reachable: wan0 has no carrier.
 
                       rule       32766: from all lookup main
@@ -90,15 +92,16 @@ struct ExplainStories {
         try await LabNetwork.with { lab in
             try await lab.addRule(.v4, "pref 100 fwmark 7 lookup 100")
             try await lab.addRule(.v4, "pref 101 fwmark 7 unreachable")
-            #expect(
-                try await lab.explain(Self.server, "--mark", "7").output == """
+            expect(
+                try await lab.explain(Self.server, "--mark", "7").output,
+                is: """
                     Not reachable: no route to 203.0.113.10.
 
                       rule       101: from all fwmark 0x7 unreachable  <- decided
                       table      100 is empty; the search went on
                     """)
             // A packet without the mark is none of the rule's.
-            #expect(try await lab.explain(Self.server).exit == .status(0))
+            expect(try await lab.explain(Self.server).exit, is: .status(0))
             try await lab.removeRule(.v4, "pref 101")
             #expect(
                 try await lab.explain(Self.server, "--mark", "7").output.contains(
@@ -114,9 +117,9 @@ struct ExplainStories {
 
                   rule       90: from all uidrange 65534-65534 prohibit  <- decided
                 """
-            #expect(try await lab.explain(Self.server, by: AnotherUser.command).output == answer)
-            #expect(try await lab.explain(Self.server, "--uid", "65534").output == answer)
-            #expect(try await lab.explain(Self.server).exit == .status(0))
+            expect(try await lab.explain(Self.server, by: AnotherUser.command).output, is: answer)
+            expect(try await lab.explain(Self.server, "--uid", "65534").output, is: answer)
+            expect(try await lab.explain(Self.server).exit, is: .status(0))
         }
     }
 
@@ -128,8 +131,9 @@ struct ExplainStories {
     func `of a route that refuses`(kind: RefusingRoute, headline: String, subject: String) async throws {
         try await LabNetwork.with { lab in
             try await lab.addRefusingRoute(kind, "203.0.113.0/24")
-            #expect(
-                try await lab.explain(Self.server).output == """
+            expect(
+                try await lab.explain(Self.server).output,
+                is: """
                     Not reachable: \(headline).
 
                       rule       32766: from all lookup main
@@ -143,8 +147,9 @@ struct ExplainStories {
             for uplink in Uplink.allCases { try await lab.removeDefaultRoute(via: uplink, families: [.v4]) }
             try await lab.addRefusingRoute(.throw, "203.0.113.0/24", table: 100)
             try await lab.addRule(.v4, "pref 100 to 203.0.113.0/24 lookup 100")
-            #expect(
-                try await lab.explain(Self.server).output == """
+            expect(
+                try await lab.explain(Self.server).output,
+                is: """
                     Not reachable: no route to 203.0.113.10.
 
                       rule       100: from all to 203.0.113.0/24 lookup 100; 32766: from all lookup main
@@ -168,8 +173,9 @@ struct ExplainStories {
     @Test func `of a machine that has only the other family`() async throws {
         try await LabNetwork.with { lab in
             for uplink in Uplink.allCases { try await lab.removeAddress(uplink.prefix(.v4), from: uplink) }
-            #expect(
-                try await lab.explain(Self.server).output.withoutLinkLocals == """
+            expect(
+                try await lab.explain(Self.server).output.withoutLinkLocals,
+                is: """
                     Not reachable: no usable source address.
 
                       rule       32766: from all lookup main
@@ -192,8 +198,9 @@ struct ExplainStories {
                 "address flush dev wan0 scope link", "address add 2001:db8:a::2/64 dev wan0",
                 "route replace default via 2001:db8:a::1 dev wan0 onlink metric 100",
             ])
-            #expect(
-                try await lab.explain(LabNetwork.serverAddress(.v6)).output == """
+            expect(
+                try await lab.explain(LabNetwork.serverAddress(.v6)).output,
+                is: """
                     Not reachable: no usable source address on wan0.
 
                       rule       32766: from all lookup main
@@ -210,8 +217,9 @@ struct ExplainStories {
         try await LabNetwork.with { lab in
             let files = try NameFiles(hosts: "203.0.113.10 sip.example.com\n2001:db8:c::10 sip.example.com\n")
             for uplink in Uplink.allCases { try await lab.removeDefaultRoute(via: uplink, families: [.v6]) }
-            #expect(
-                try await lab.explain("sip.example.com:5061", by: files.command).output == """
+            expect(
+                try await lab.explain("sip.example.com:5061", by: files.command).output,
+                is: """
                     Reachable: sip.example.com:5061 is 203.0.113.10, over wan0 (virtual) via 192.0.2.1 from 192.0.2.2.
 
                       name       sip.example.com is 2001:db8:c::10 and 203.0.113.10, by the hosts file

@@ -2,6 +2,7 @@
 
 import DialtoneAPI
 import DialtoneClient
+import Expectations
 import Foundation
 import Glibc
 import LabSupport
@@ -43,8 +44,8 @@ struct HandoverFaultStories {
         _ = try await office.events.event("a new flow") {
             $0.connection.epoch == 2 && $0.connection.state == .ready
         }
-        #expect(try await takeAndRead(office) == (1, true, "INVITE"))
-        #expect(try await takeAndRead(office) == (2, false, ""))
+        expect(try await takeAndRead(office)) { $0 == (1, true, "INVITE") }
+        expect(try await takeAndRead(office)) { $0 == (2, false, "") }
     }
 
     @Test func `one that hangs up instead, and lives, has the flow until it ends`() async throws {
@@ -55,7 +56,7 @@ struct HandoverFaultStories {
         await #expect(throws: DialtoneError.self) {
             _ = try await office.home.client.take("office")
         }
-        #expect(try await office.connection.holder == .client)
+        expect(try await office.connection.holder, is: .client)
         _ = try await client.killNow()
         _ = try await office.events.event("a new flow") {
             $0.connection.epoch == 2 && $0.connection.state == .ready
@@ -83,7 +84,7 @@ struct HandoverFaultStories {
         let answer = try await client.line(containing: "error")
         #expect(answer.text.contains("org.dialtone.Connections.SystemFailure"), "\(answer.text)")
         #expect(answer.text.contains("which connected and has ended"))
-        #expect(try await office.connection.holder == .daemon)
+        expect(try await office.connection.holder, is: .daemon)
         #expect(!office.events.events.contains { $0.kind == .taken })
     }
 
@@ -97,8 +98,8 @@ struct HandoverFaultStories {
         #expect(holder.refused.allSatisfy { $0.contains("has the flow of \"office\"") }, "\(holder.refused)")
         try office.server.send("hello\n")
         #expect(try office.server.receive() == "hello\n")
-        #expect(try await holder.winner.exit() == .status(0))
-        #expect(try await office.parked().epoch == 1)
+        expect(try await holder.winner.exit(), is: .status(0))
+        expect(try await office.parked().epoch, is: 1)
         #expect(office.events.events.count { $0.kind == .taken } == 1)
     }
 
@@ -127,7 +128,7 @@ struct HandoverFaultStories {
         let daemon = try await home.start(on: machine)
         _ = try await home.client.open(.init(remote: "tcp://192.0.2.1:1", name: "before"))
         // Whoever reads the history has what is to be written of it written.
-        #expect(try await home.dialtone("history", on: machine).output.contains("before"))
+        expect(try await home.dialtone("history", on: machine).output) { $0.contains("before") }
         let ballast = "\(home.state)/ballast"
         try await machine.command(["sh", "-c", "dd if=/dev/zero of=\(ballast) bs=4096 2>&1 || true"])
         // What is left of the last page takes some lines.
@@ -135,7 +136,7 @@ struct HandoverFaultStories {
             _ = try await home.client.open(.init(remote: "tcp://192.0.2.1:1", name: "full-\(number)"))
         }
         _ = try await daemon.line(containing: "the history is not kept for now")
-        #expect(try await home.client.connections().count == 21)
+        expect(try await home.client.connections().count, is: 21)
         try await machine.command(["rm", ballast])
         _ = try await home.client.open(.init(remote: "tcp://192.0.2.1:1", name: "after"))
         _ = try await daemon.line(containing: "the history is kept again")
@@ -173,7 +174,7 @@ struct HandoverFaultStories {
         #expect(attempts >= 3)
         let history = try await office.home.dialtone("history", "office", on: office.machine)
         #expect(history.output.contains(line), "\(history.output)")
-        #expect(try await takeAndRead(office) == (1, false, "INVITE"))
+        expect(try await takeAndRead(office)) { $0 == (1, false, "INVITE") }
     }
 
     @Test func `a client that could not be woken is seen in the status`() async throws {
@@ -202,7 +203,7 @@ private struct HoldersAndOthers {
         try #require(running.count == 1)
         var refused: [String] = []
         for command in commands where command !== running[0] {
-            #expect(try await command.exit() == .status(EXIT_FAILURE))
+            expect(try await command.exit(), is: .status(EXIT_FAILURE))
             refused.append(command.text(of: .error))
         }
         return HoldersAndOthers(winner: running[0], refused: refused)

@@ -2,6 +2,7 @@
 
 import DialtoneAPI
 import DialtoneClient
+import Expectations
 import Foundation
 import LabSupport
 import TestSupport
@@ -64,7 +65,7 @@ struct HostileNeighbourStories {
         func attack(_ attack: String, connections: Int, calls: Int) async throws -> Stay {
             let before = try descriptors()
             let neighbour = try await neighbour("beside", attack, "\(connections)", "\(calls)")
-            #expect(try await neighbour.exit(within: .seconds(150)) == .status(0), "\(neighbour.text(of: .error))")
+            expect(try await neighbour.exit(within: .seconds(150)), is: .status(0), "\(neighbour.text(of: .error))")
             for line in neighbour.text(of: .output).split(separator: "\n") { print("neighbour \(attack): \(line)") }
             print("neighbour \(attack): the daemon has \(try memory()) MiB")
             let stay = try #require(neighbour.lines.compactMap { Stay($0.text) }.last)
@@ -108,7 +109,7 @@ struct HostileNeighbourStories {
         let before = try bench.descriptors()
         for _ in 1...2 {
             let neighbour = try await bench.neighbour("garbage", "1000")
-            #expect(try await neighbour.exit() == .status(0), "\(neighbour.text(of: .error))")
+            expect(try await neighbour.exit(), is: .status(0), "\(neighbour.text(of: .error))")
             print("neighbour garbage: \(neighbour.text(of: .output)), \(try bench.descriptors()) descriptors")
         }
         _ = try await bench.home.client.connections()
@@ -143,9 +144,9 @@ struct HostileNeighbourStories {
         let stay = try await bench.attack("none", connections: 0, calls: 50)
         #expect(stay.calls > 0 && stay.served == stay.calls, "\(stay)")
         _ = try await neighbour.line(containing: "closed")
-        #expect(try await bench.home.client.connections().isEmpty)
+        expect(try await bench.home.client.connections()) { $0.isEmpty }
         neighbour.closeInput()
-        #expect(try await neighbour.exit() == .status(0), "\(neighbour.text(of: .error))")
+        expect(try await neighbour.exit(), is: .status(0), "\(neighbour.text(of: .error))")
     }
 
     @Test func `what takes long to close holds up nobody but its user`() async throws {
@@ -175,6 +176,6 @@ struct HostileNeighbourStories {
             }
         }
         #expect(words[0] == words[1])
-        #expect(try await bench.home.client.connections().map(\.name) == [taken])
+        expect(try await bench.home.client.connections().map(\.name), is: [taken])
     }
 }

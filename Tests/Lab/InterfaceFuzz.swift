@@ -2,6 +2,7 @@
 
 import DialtoneAPI
 import DialtoneClient
+import Expectations
 import Foundation
 import LabSupport
 import TestSupport
@@ -43,7 +44,7 @@ struct InterfaceFuzz {
             _ = try await home.client.connections()
             try await Task.sleep(for: .milliseconds(20))
         }
-        #expect(try await fuzzer.exit() == .status(0), "seed \(seed): \(fuzzer.text(of: .error))")
+        expect(try await fuzzer.exit(), is: .status(0), "seed \(seed): \(fuzzer.text(of: .error))")
         print("interface fuzz: \(fuzzer.text(of: .output))")
         try #require(daemon.isRunning, "seed \(seed): \(daemon.text(of: .error).suffix(2000))")
         for connection in try await home.client.connections() {

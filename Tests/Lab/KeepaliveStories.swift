@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Dialer
+import Expectations
 import LabSupport
 import Netlink
 import NetworkPath
@@ -37,8 +38,8 @@ struct KeepaliveStories {
                 let counts = try await bench.serverCounts()
                 return counts.received == 2 * counts.sent
             }
-            #expect(await bench.unreadBytes == 0)
-            #expect(await bench.events.last == ready)
+            expect(await bench.unreadBytes, is: 0)
+            expect(await bench.events.last, is: ready)
         }
     }
 
@@ -53,8 +54,8 @@ struct KeepaliveStories {
             // more.
             try await eventually("five keepalives") { try await bench.serverCounts().received >= before.received + 125 }
             try await eventually("the answers to four") { try await bench.serverCounts().sent >= before.sent + 92 }
-            #expect(await bench.unreadBytes == 0)
-            #expect(await bench.events.last == ready)
+            expect(await bench.unreadBytes, is: 0)
+            expect(await bench.events.last, is: ready)
         }
     }
 
@@ -84,7 +85,7 @@ struct KeepaliveStories {
             #expect(verified.previousState == .verifying)
             #expect(verified.reason == .verified)
             // The probe was no byte of the stream.
-            #expect(try await bench.serverCounts().received == 0)
+            expect(try await bench.serverCounts().received, is: 0)
             try await bench.isReady(after: before)
         }
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Expectations
 import Glibc
 import LabSupport
 import Platform
@@ -24,11 +25,11 @@ struct LabNetworkTests {
     @Test func `packets to the server leave by the uplink with the lower metric`() async throws {
         try await LabNetwork.with { lab in
             for family in Family.allCases {
-                #expect(try await lab.uplinkToServer(family) == .wan0)
+                expect(try await lab.uplinkToServer(family), is: .wan0)
             }
             try await lab.preferDefaultRoute(via: .wan1)
             for family in Family.allCases {
-                #expect(try await lab.uplinkToServer(family) == .wan1)
+                expect(try await lab.uplinkToServer(family), is: .wan1)
             }
         }
     }
@@ -40,7 +41,7 @@ struct LabNetworkTests {
             #expect(link.isUp)
             #expect(link.flags.contains("NO-CARRIER"))
             #expect(link.addresses.map(\.local).contains(Uplink.wan0.address(.v4)))
-            #expect(try await lab.host.ip("route show default dev wan0").contains("linkdown"))
+            expect(try await lab.host.ip("route show default dev wan0")) { $0.contains("linkdown") }
             #expect(try await lab.host.link("wan1").hasCarrier)
 
             try await lab.plug(.wan0)
@@ -53,13 +54,13 @@ struct LabNetworkTests {
     @Test func `a link taken down loses its routes, and has them again when it is brought up`() async throws {
         try await LabNetwork.with { lab in
             try await lab.takeDown(.wan0)
-            #expect(try await lab.host.link("wan0").isUp == false)
+            expect(try await lab.host.link("wan0").isUp, is: false)
             for family in Family.allCases {
-                #expect(try await lab.uplinkToServer(family) == .wan1)
+                expect(try await lab.uplinkToServer(family), is: .wan1)
             }
             try await lab.bringUp(.wan0)
             for family in Family.allCases {
-                #expect(try await lab.uplinkToServer(family) == .wan0)
+                expect(try await lab.uplinkToServer(family), is: .wan0)
             }
         }
     }
@@ -72,8 +73,10 @@ struct LabNetworkTests {
             #expect(try await !lab.host.hasAddress("192.0.2.9", on: .wan0))
             try await lab.replaceAddress(.v4, on: .wan0, with: "192.0.2.77/24")
             #expect(try await !lab.host.hasAddress(Uplink.wan0.address(.v4), on: .wan0))
-            #expect(try await lab.uplinkToServer(.v4) == .wan0)
-            #expect(try await lab.host.ip("route get \(LabNetwork.serverAddress(.v4))").contains("src 192.0.2.77"))
+            expect(try await lab.uplinkToServer(.v4), is: .wan0)
+            expect(try await lab.host.ip("route get \(LabNetwork.serverAddress(.v4))")) {
+                $0.contains("src 192.0.2.77")
+            }
         }
     }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Expectations
 import Glibc
 import LabSupport
 import Platform
@@ -20,7 +21,7 @@ struct LabProcessTests {
             }
         }
         let process = try #require(started.withLock { $0 })
-        #expect(try await process.exit() == .signal(SIGTERM))
+        expect(try await process.exit(), is: .signal(SIGTERM))
         #expect(kill(process.processID, 0) == -1 && errno == ESRCH)
     }
 
@@ -29,7 +30,7 @@ struct LabProcessTests {
             let script = "trap '' TERM; echo ready; while :; do read -r line || read -r line < /dev/zero; done"
             let process = try await lab.host.spawn(["sh", "-c", script])
             _ = try await process.line(containing: "ready")
-            #expect(try await process.terminate(patience: .milliseconds(100)) == .signal(SIGKILL))
+            expect(try await process.terminate(patience: .milliseconds(100)), is: .signal(SIGKILL))
         }
     }
 
@@ -37,7 +38,7 @@ struct LabProcessTests {
         var machine: Namespace? = try await Namespace.create("a machine")
         let process = try #require(try await machine?.spawn(["cat"]))
         machine = nil
-        #expect(try await process.exit() == .signal(SIGKILL))
+        expect(try await process.exit(), is: .signal(SIGKILL))
     }
 
     @Test func `a process talks by lines, and its last words count without a line's end`() async throws {
@@ -46,7 +47,7 @@ struct LabProcessTests {
             try process.send("lab\n")
             let greeting = try await process.line(containing: "hello lab")
             #expect(greeting.stream == .output)
-            #expect(try await process.exit() == .status(0))
+            expect(try await process.exit(), is: .status(0))
             #expect(process.text(of: .error) == "oops")
         }
     }
@@ -70,7 +71,7 @@ struct LabProcessTests {
 
     @Test func `a process has no descriptor but its three and the environment it was given`() async throws {
         try await LabNetwork.with { lab in
-            #expect(try await lab.host.command(["sh", "-c", "ls /proc/$$/fd"]) == "0\n1\n2")
+            expect(try await lab.host.command(["sh", "-c", "ls /proc/$$/fd"]), is: "0\n1\n2")
             let process = try await lab.host.spawn(["sh", "-c", "echo $STORY"], environment: ["STORY": "a b"])
             _ = try await process.line(containing: "a b")
         }
@@ -80,8 +81,8 @@ struct LabProcessTests {
         try await LabNetwork.with { lab in
             let link = try await lab.host.command(["ip", "-br", "link", "show", "wan1"])
             #expect(link.hasPrefix("wan1@if21"))
-            #expect(try await lab.router.command(["cat", "/proc/sys/net/ipv4/ip_forward"]) == "1")
-            #expect(try await lab.host.sysctl("net.ipv4.ip_forward") == "0")
+            expect(try await lab.router.command(["cat", "/proc/sys/net/ipv4/ip_forward"]), is: "1")
+            expect(try await lab.host.sysctl("net.ipv4.ip_forward"), is: "0")
         }
     }
 }

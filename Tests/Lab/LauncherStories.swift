@@ -2,7 +2,9 @@
 
 import DialtoneAPI
 import DialtoneClient
+import Expectations
 import Foundation
+import Glibc
 import LabSupport
 import Platform
 import TestSupport
@@ -27,7 +29,7 @@ struct LauncherStories {
         try await machine.startBus()
         let systemd = try await machine.startSystemd()
         try server.send("ring\n")
-        #expect(try await machine.network.run { try server.receive() } == "daemon 1 ring\n")
+        expect(try await machine.network.run { try server.receive() }, is: "daemon 1 ring\n")
         let asked = try await systemd.line(containing: "transient dialtone-office-")
         #expect(asked.text.wholeMatch(of: /transient dialtone-office-\d+\.service fail/) != nil, "\(asked.text)")
         // How it ended is known, though nobody's child: the flow is parked with a session on it.
@@ -97,7 +99,7 @@ struct LauncherStories {
         }
         let second = try #require(try await failure(after: recorder.events.count).wake)
         #expect(second.attempts > first.attempts)
-        #expect(try await machine.office().wake == first.number, "the wake stands")
+        expect(try await machine.office().wake, is: first.number, "the wake stands")
 
         if obstacle == .noBus { try await machine.startBus() }
         if let systemd {
@@ -107,7 +109,7 @@ struct LauncherStories {
             systemd = try await machine.startSystemd()
         }
         // A program that the launcher had run itself would have been in no unit, and would have read it before.
-        #expect(try await machine.network.run { try server.receive() } == "daemon 1 ring\n")
+        expect(try await machine.network.run { try server.receive() }, is: "daemon 1 ring\n")
         try await eventually("the flow is parked, still the same") {
             let office = try await machine.office()
             return office.session == .open && office.epoch == 1 && office.wake == nil
@@ -155,9 +157,9 @@ struct LauncherStories {
         let first = try await Self.stopped(try await machine.client(script))
         let second = try await Self.stopped(try await machine.client(script))
         try server.send("ring\n")
-        #expect(try await machine.network.run { try server.receive() } == "\(second.processID) ring\n")
+        expect(try await machine.network.run { try server.receive() }, is: "\(second.processID) ring\n")
         #expect(Self.isStopped(first))
-        #expect(try await second.exit() == .status(0))
+        expect(try await second.exit(), is: .status(0))
         // Nor is it woken in the place of the one that has ended, for want of another.
         let recorder = try await machine.home.recorder()
         try server.send("again\n")

@@ -2,6 +2,7 @@
 
 import DialtoneAPI
 import DialtoneClient
+import Expectations
 import Glibc
 import LabSupport
 import Platform
@@ -80,10 +81,10 @@ struct MemoryLimitStories {
         let line = try await neighbour.line(containing: "asked=").text
         print("unread: \(line) in \(try group.use() >> 10) KiB")
         #expect(!line.contains("waiting=0"))
-        #expect(try await home.client.connections().isEmpty)
+        expect(try await home.client.connections()) { $0.isEmpty }
         #expect(daemon.isRunning)
         neighbour.closeInput()
-        #expect(try await neighbour.exit() == .status(0), "\(neighbour.text(of: .error))")
+        expect(try await neighbour.exit(), is: .status(0), "\(neighbour.text(of: .error))")
         try await daemon.terminate()
         withExtendedLifetime(group) {}
     }
@@ -111,7 +112,7 @@ struct MemoryLimitStories {
             let answered = try await machine.run { try Self.redialAll(opened, socket) }
             dialled += answered
             print("long addresses: \(answered) of \(opened) redialled, \(try group.use() >> 10) KiB")
-            #expect(try await home.client.connections().count == opened, "round \(round)")
+            expect(try await home.client.connections().count, is: opened, "round \(round)")
         }
         #expect(dialled >= opened)
         #expect(daemon.isRunning)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Dispatch
+import Expectations
 import Glibc
 import LabSupport
 import Platform
@@ -21,8 +22,8 @@ struct NamespaceTests {
     @Test func `has its own kernel parameters`() async throws {
         let (one, other) = (try await Namespace.create("one"), try await Namespace.create("other"))
         try await one.sysctl([("net.ipv4.ip_forward", "1")])
-        #expect(try await one.sysctl("net.ipv4.ip_forward") == "1")
-        #expect(try await other.sysctl("net.ipv4.ip_forward") == "0")
+        expect(try await one.sysctl("net.ipv4.ip_forward"), is: "1")
+        expect(try await other.sysctl("net.ipv4.ip_forward"), is: "0")
         await #expect(throws: SystemError.self) { try await one.sysctl([("net.no.such.parameter", "1")]) }
     }
 

@@ -2,6 +2,7 @@
 
 import DialtoneAPI
 import DialtoneClient
+import Expectations
 import Foundation
 import LabSupport
 import TestSupport
@@ -28,7 +29,7 @@ struct NightStories {
             return told.lines.last?.contains("without a flow") == true
         }
         first.signal(SIGKILL)
-        #expect(try await first.exit() == .signal(SIGKILL))
+        expect(try await first.exit(), is: .signal(SIGKILL))
         // What a loss of power may leave.
         let file = "\(home.state)/history-network.log"
         let before = try String(contentsOfFile: file, encoding: .utf8)
@@ -52,7 +53,7 @@ struct NightStories {
         #expect(people.lines.filter { $0.hasSuffix("started") }.count == 2, "\(people)")
         #expect(people.lines.last?.contains("without a flow") == true, "\(people)")
         #expect(people.lines.allSatisfy { !$0.contains("network ") }, "\(people)")
-        #expect(try await second.terminate() == .status(0))
+        expect(try await second.terminate(), is: .status(0))
         #expect(try String(contentsOfFile: file, encoding: .utf8).contains("\"kind\":\"ended\""))
     }
 
@@ -69,10 +70,10 @@ struct NightStories {
             on: machine, by: ["unshare", "--mount", "sh", "-c", script, "sh"])
         _ = try await daemon.line(containing: "the history is not kept for now")
         _ = try await home.client.open(.init(remote: "tcp://192.0.2.7:5060", name: "office"))
-        #expect(try await home.client.connections().map(\.name) == ["office"])
+        expect(try await home.client.connections().map(\.name), is: ["office"])
         let told = try await home.dialtone("history", on: machine)
         #expect(told.exit == .status(0), "\(told)")
-        #expect(try await daemon.terminate() == .status(0))
+        expect(try await daemon.terminate(), is: .status(0))
     }
 
     @Test func `whatever lies in the state directory, the daemon starts and keeps a history`() async throws {
@@ -96,7 +97,7 @@ struct NightStories {
         #expect(told.exit == .status(0), "\(told)")
         #expect(told.lines.contains { $0.contains("office") }, "\(told)")
         _ = try await daemon.line(containing: "some of the history is damaged and left out")
-        #expect(try await daemon.terminate() == .status(0))
+        expect(try await daemon.terminate(), is: .status(0))
     }
 
     @Test func `a machine with no place for state is served all the same, and told what is not kept`() async throws {
@@ -117,6 +118,6 @@ struct NightStories {
         let daemon = try await home.start(on: machine)
         _ = try await daemon.line(containing: "what was learned of keepalives is damaged")
         #expect(try Data(contentsOf: file.appendingPathExtension("damaged")).count == 40)
-        #expect(try await daemon.terminate() == .status(0))
+        expect(try await daemon.terminate(), is: .status(0))
     }
 }

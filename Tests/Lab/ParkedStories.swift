@@ -2,6 +2,7 @@
 
 import DialtoneAPI
 import DialtoneClient
+import Expectations
 import LabSupport
 import Platform
 import TestSupport
@@ -96,8 +97,8 @@ extension KeepaliveBench {
         try await eventually("the answers but the last") {
             try await self.serverCounts().sent >= before.sent + (times - 1) * answer
         }
-        #expect(await unreadBytes == 0)
-        #expect(await events.dropFirst(parked).map(\.kind) == [])
-        #expect(await status.custody == .parked)
+        expect(await unreadBytes, is: 0)
+        expect(await events.dropFirst(parked).map(\.kind), is: [])
+        expect(await status.custody, is: .parked)
     }
 }

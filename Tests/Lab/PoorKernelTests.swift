@@ -2,6 +2,7 @@
 
 import DialtoneAPI
 import DialtoneClient
+import Expectations
 import Foundation
 import LabSupport
 import NetworkPath
@@ -67,7 +68,7 @@ struct PoorKernelTests {
         _ = try await home.recorder().connection(four, in: .ready)
         let waiting = try await home.recorder().connection(six, in: .waiting)
         #expect(waiting.reason?.isEmpty == false)
-        #expect(try await home.client.path().supportsIPv6 == false)
+        expect(try await home.client.path().supportsIPv6, is: false)
         let check = try await home.dialtone("check", "[::1]:5060", on: machine, by: launcher)
         #expect(check.exit == .status(1), "\(check)")
         #expect(check.output.hasPrefix("Not reachable: "), "\(check)")

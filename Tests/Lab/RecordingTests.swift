@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Expectations
 import Foundation
 import LabSupport
 import Netlink
@@ -83,7 +84,7 @@ struct RecordingTests {
         try FileManager.default.createSymbolicLink(atPath: file, withDestinationPath: home.file)
         let arguments = ["--socket", home.socket, "--config", home.file, "--record", file]
         let refused = try await home.launch(on: machine, arguments: arguments)
-        #expect(try await refused.exit() == .status(EX_CANTCREAT))
+        expect(try await refused.exit(), is: .status(EX_CANTCREAT))
         #expect(refused.text(of: .error).contains(file))
         try FileManager.default.removeItem(atPath: file)
 
@@ -92,7 +93,7 @@ struct RecordingTests {
         try await machine.landBridge()
         _ = try await daemon.line(containing: "=satisfied")
         daemon.signal(SIGTERM)
-        #expect(try await daemon.exit() == .status(0))
+        expect(try await daemon.exit(), is: .status(0))
         var status = stat()
         #expect(stat(file, &status) == 0 && status.st_mode & 0o777 == 0o600)
 

@@ -2,6 +2,7 @@
 
 import DialtoneAPI
 import DialtoneClient
+import Expectations
 import Foundation
 import LabSupport
 import Testing
@@ -16,13 +17,13 @@ struct ReloadStories {
         let machine = try await Namespace.island()
         let home = try DaemonHome(connection("office", port: 5060, "keepalvie = { interval = '60s' }"))
         let daemon = try await home.launch(on: machine)
-        #expect(try await daemon.exit() == .status(EX_CONFIG))
+        expect(try await daemon.exit(), is: .status(EX_CONFIG))
         let line = "\(home.file):4:1: connection.keepalvie: unknown key; did you mean \"keepalive\"?"
         #expect(daemon.text(of: .error).contains(line), "\(daemon.text(of: .error))")
         #expect(!home.hasSocket)
 
         let checked = try await home.launch(on: machine, arguments: ["--check-config", "--config", home.file])
-        #expect(try await checked.exit() == .status(EX_CONFIG))
+        expect(try await checked.exit(), is: .status(EX_CONFIG))
         #expect(checked.text(of: .error) == line)
         #expect(checked.text(of: .output) == "")
     }
@@ -31,7 +32,7 @@ struct ReloadStories {
         let machine = try await Namespace.island()
         let home = try DaemonHome("[[connection]]\nname = 'a'\nremote = 'tcp://127.0.0.1:65536'\n")
         let daemon = try await home.launch(on: machine, arguments: ["--check-config", "--config", home.file])
-        #expect(try await daemon.exit() == .status(EX_CONFIG))
+        expect(try await daemon.exit(), is: .status(EX_CONFIG))
         let error = daemon.text(of: .error)
         #expect(error.hasPrefix("\(home.file):3:10: connection.remote: "), "\(error)")
         #expect(error.contains("“65536” is not a port"), "\(error)")
@@ -41,7 +42,7 @@ struct ReloadStories {
         let machine = try await Namespace.island()
         let home = try DaemonHome(connection("office", port: 5060, "wake = { unit = 'a.service' }"))
         let daemon = try await home.launch(on: machine, arguments: ["--check-config", "--config", home.file])
-        #expect(try await daemon.exit() == .status(0))
+        expect(try await daemon.exit(), is: .status(0))
         #expect(daemon.text(of: .output) == "The configuration is valid (\(home.file)).")
         #expect(daemon.text(of: .error).isEmpty)
     }
@@ -51,7 +52,7 @@ struct ReloadStories {
         let missing = "\(home.directory)/other.toml"
         for arguments in [["--check-config", "--config", missing], ["--config", missing, "--socket", home.socket]] {
             let daemon = try await home.launch(on: machine, arguments: arguments)
-            #expect(try await daemon.exit() == .status(EX_CONFIG))
+            expect(try await daemon.exit(), is: .status(EX_CONFIG))
             #expect(daemon.text(of: .error).contains(missing))
         }
     }
@@ -69,7 +70,7 @@ struct ReloadStories {
         let after = try await home.recorder().connection("office", in: .ready)
         #expect(after.epoch == before.epoch)
         #expect(after.localAddress == before.localAddress)
-        #expect(Set(try await home.client.connections().map(\.name)) == ["office", "new"])
+        expect(Set(try await home.client.connections().map(\.name)), is: ["office", "new"])
         _ = try await home.recorder().connection("new", in: .ready)
     }
 
@@ -87,11 +88,11 @@ struct ReloadStories {
         #expect(complaint.number < refusal.number)
         let after = try await home.recorder().connection("office", in: .ready)
         #expect(after.localAddress == before.localAddress)
-        #expect(try await home.client.connections().count == 1)
+        expect(try await home.client.connections().count, is: 1)
         try home.configure(connection("other", port: port))
         daemon.signal(SIGHUP)
         _ = try await daemon.line(after: refusal, containing: "configuration reloaded")
-        #expect(try await home.client.connections().map(\.name) == ["other"])
+        expect(try await home.client.connections().map(\.name), is: ["other"])
     }
 
     @Test func `what a file names is closed by the file alone, and the command line says how`() async throws {
@@ -101,7 +102,7 @@ struct ReloadStories {
         let refused = try await home.dialtone("close", "office", on: machine)
         #expect(refused.exit == .status(EX_NOPERM))
         #expect(refused.error.contains("A configuration file names this connection"), "\(refused)")
-        #expect(try await home.client.connections().count == 1)
+        expect(try await home.client.connections().count, is: 1)
     }
 
     /// Texts that ended the process which read them, or kept it busy; and in which line and column each stops.
@@ -118,7 +119,7 @@ struct ReloadStories {
     func `no text ends the one who checks it`(index: Int) async throws {
         let (machine, home) = (try await Namespace.island(), try DaemonHome(Self.hostileTexts[index].0))
         let checked = try await home.launch(on: machine, arguments: ["--check-config", "--config", home.file])
-        #expect(try await checked.exit() == .status(EX_CONFIG))
+        expect(try await checked.exit(), is: .status(EX_CONFIG))
         let error = checked.text(of: .error)
         #expect(error.hasPrefix("\(home.file):\(Self.hostileTexts[index].1)"), "\(error.prefix(500))")
         #expect(error.utf8.count < 30_000, "what is wrong is told at a length that somebody reads")
@@ -134,12 +135,12 @@ struct ReloadStories {
             daemon.signal(SIGHUP)
             _ = try await daemon.line(after: line, containing: "\(home.file):\(place)")
             line = try await daemon.line(after: line, containing: "the old one stays")
-            #expect(try await home.client.connections().map(\.name) == ["office"], "\(text.prefix(40))")
+            expect(try await home.client.connections().map(\.name), is: ["office"], "\(text.prefix(40))")
         }
         try FileManager.default.removeItem(atPath: home.file)
         mkfifo(home.file, 0o600)
         daemon.signal(SIGHUP)
         _ = try await daemon.line(after: line, containing: "not a regular file")
-        #expect(try await home.client.connections().map(\.name) == ["office"])
+        expect(try await home.client.connections().map(\.name), is: ["office"])
     }
 }

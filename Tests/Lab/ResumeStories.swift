@@ -2,6 +2,7 @@
 
 import CNetlink
 import Dispatch
+import Expectations
 import Glibc
 import LabSupport
 import NetworkPath
@@ -34,17 +35,17 @@ struct ResumeStories {
             let (engine, notices) = try await Self.engine(on: lab.host, resumes: clocks.watch)
             let server = HostReachability(Target(.init(LabNetwork.serverAddress(.v4)), port: 1883), on: { engine })
             var updates = server.updates.makeAsyncIterator()
-            #expect(try #require(await updates.next()).path.interface?.name == "wan0")
+            expect(try #require(await updates.next()).path.interface?.name, is: "wan0")
 
             #expect(dropEverything(on: notices))
             try await lab.takeDown(.wan0)
-            #expect(await engine.snapshot.interfaces.values.first { $0.name == "wan0" }?.isUp == true)
+            expect(await engine.snapshot.interfaces.values.first { $0.name == "wan0" }?.isUp, is: true)
 
             await clocks.suspend(for: .zero)
-            #expect(await engine.snapshot.interfaces.values.first { $0.name == "wan0" }?.isUp == true)
+            expect(await engine.snapshot.interfaces.values.first { $0.name == "wan0" }?.isUp, is: true)
             await clocks.suspend(for: .seconds(8 * 3600))
-            #expect(await engine.snapshot.interfaces.values.first { $0.name == "wan0" }?.isUp == false)
-            #expect(try #require(await updates.next()).path.interface?.name == "wan1")
+            expect(await engine.snapshot.interfaces.values.first { $0.name == "wan0" }?.isUp, is: false)
+            expect(try #require(await updates.next()).path.interface?.name, is: "wan1")
         }
     }
 

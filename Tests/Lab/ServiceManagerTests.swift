@@ -2,6 +2,7 @@
 
 import DialtoneAPI
 import DialtoneClient
+import Expectations
 import Foundation
 import LabSupport
 import Testing
@@ -28,7 +29,7 @@ struct ServiceManagerTests {
         #expect(try await machine.run { try notices.receive() }.starts(with: "READY=1".utf8))
         daemon.signal(SIGTERM)
         #expect(try await machine.run { try notices.receive() }.starts(with: "STOPPING=1".utf8))
-        #expect(try await daemon.exit() == .status(0))
+        expect(try await daemon.exit(), is: .status(0))
     }
 
     @Test func `it is never ready where it does not start`() async throws {
@@ -36,7 +37,7 @@ struct ServiceManagerTests {
         let path = "\(home.directory)/notify"
         let notices = try UnixClient.receiving(at: path)
         let daemon = try await home.launch(on: machine, environment: ["NOTIFY_SOCKET": path])
-        #expect(try await daemon.exit() == .status(EX_CONFIG))
+        expect(try await daemon.exit(), is: .status(EX_CONFIG))
         // It has ended: whatever it sent is there.
         #expect(try notices.pending() == nil)
     }
@@ -46,9 +47,9 @@ struct ServiceManagerTests {
         let daemon = try await home.launch(
             on: machine, by: [launcher, "--listen", home.socket, "varlink"], arguments: ["--config", home.file])
         _ = try await daemon.line(containing: "listening on the service manager's socket")
-        #expect(try await home.client.connections().isEmpty)
+        expect(try await home.client.connections()) { $0.isEmpty }
         daemon.signal(SIGTERM)
-        #expect(try await daemon.exit() == .status(0))
+        expect(try await daemon.exit(), is: .status(0))
         #expect(home.hasSocket, "the name is the service manager's")
     }
 
@@ -56,7 +57,7 @@ struct ServiceManagerTests {
         let (machine, home) = (try await Namespace.island(), try DaemonHome())
         let other = "\(home.directory)/other.sock"
         _ = try await home.start(on: machine, by: [launcher, "--listen", other, "http"])
-        #expect(try await home.client.connections().isEmpty)
+        expect(try await home.client.connections()) { $0.isEmpty }
         #expect(throws: (any Error).self, "nobody keeps it open, so that its clients are refused and do not hang") {
             _ = try UnixClient.connected(to: other)
         }
@@ -66,7 +67,7 @@ struct ServiceManagerTests {
         let (machine, home) = (try await Namespace.island(), try DaemonHome())
         let daemon = try await home.launch(
             on: machine, by: [launcher, "--listen", "-", "varlink"], arguments: ["--config", home.file])
-        #expect(try await daemon.exit() == .status(EX_OSERR))
+        expect(try await daemon.exit(), is: .status(EX_OSERR))
         #expect(daemon.text(of: .error).contains("descriptor 3"), "\(daemon.text(of: .error))")
     }
 }

@@ -2,6 +2,7 @@
 
 import DialtoneAPI
 import DialtoneClient
+import Expectations
 import Glibc
 import LabSupport
 import Platform
@@ -45,7 +46,7 @@ struct SleepingClientStories {
         }
         #expect(sleeps >= Self.sleeps)
         try server.send("still the same flow\n")
-        #expect(try await home.client.connections().first?.epoch == 1)
+        expect(try await home.client.connections().first?.epoch, is: 1)
     }
 
     /// Takes the flow, reads what there is, and parks it.
@@ -70,22 +71,22 @@ struct SleepingClientStories {
         let client = try await machine.spawn(
             command + ["chat", "tcp://127.0.0.1:\(try listener.port())"], environment: ["DIALTONE_SOCKET": home.socket])
         let server = try await machine.run { try listener.accept() }
-        #expect(try await machine.run { try server.receive() } == "HELLO chat\n")
+        expect(try await machine.run { try server.receive() }, is: "HELLO chat\n")
         for number in 1...3 {
             try server.send("message \(number)\n")
-            #expect(try await machine.run { try server.receive() } == "GOT message \(number)\n")
+            expect(try await machine.run { try server.receive() }, is: "GOT message \(number)\n")
         }
         // Stopped, it is woken by a signal where it is configured so; here it reads when it goes on.
         client.signal(SIGSTOP)
         try server.send("while you were stopped\n")
         client.signal(SIGCONT)
-        #expect(try await machine.run { try server.receive() } == "GOT while you were stopped\n")
+        expect(try await machine.run { try server.receive() }, is: "GOT while you were stopped\n")
         // A new flow is a new session, which only the client can begin.
         server.close()
         let again = try await machine.run { try listener.accept() }
-        #expect(try await machine.run { try again.receive() } == "HELLO chat\n")
+        expect(try await machine.run { try again.receive() }, is: "HELLO chat\n")
         try again.send("welcome back\n")
-        #expect(try await machine.run { try again.receive() } == "GOT welcome back\n")
+        expect(try await machine.run { try again.receive() }, is: "GOT welcome back\n")
         _ = try await client.killNow()
     }
 

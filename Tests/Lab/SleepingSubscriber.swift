@@ -2,6 +2,7 @@
 
 import DialtoneAPI
 import DialtoneClient
+import Expectations
 import Foundation
 import LabSupport
 import TestSupport
@@ -135,7 +136,7 @@ struct SleepingSubscriber {
         #expect(first.reasons == ["data"])
         #expect(wakes.filter { [.attemptFailed, .failed].contains($0.stage) } == [])
         // No other flow came in between.
-        #expect(try await home.client.connections().map(\.epoch) == [1])
+        expect(try await home.client.connections().map(\.epoch), is: [1])
     }
 
     /// What happened since the beginning, until now.

@@ -2,6 +2,7 @@
 
 import DialtoneAPI
 import DialtoneClient
+import Expectations
 import Foundation
 import LabSupport
 import Testing
@@ -13,7 +14,7 @@ struct StartAndEndTests {
     func `nonsense is bad usage`(arguments: [String]) async throws {
         let (machine, home) = (try await Namespace.island(), try DaemonHome())
         let daemon = try await home.launch(on: machine, arguments: arguments)
-        #expect(try await daemon.exit() == .status(EX_USAGE))
+        expect(try await daemon.exit(), is: .status(EX_USAGE))
         let complaint = daemon.text(of: .error)
         #expect(complaint.hasPrefix("Error: ") && complaint.contains("\nUsage: dialtoned "), "\(complaint)")
     }
@@ -25,7 +26,7 @@ struct StartAndEndTests {
         _ = try await home.client.open(.init(remote: "tcp://192.0.2.1:1", name: "office"))
         let events = try await home.recorder()
         daemon.signal(signal)
-        #expect(try await daemon.exit() == .status(EXIT_SUCCESS), "\(daemon.text(of: .error))")
+        expect(try await daemon.exit(), is: .status(EXIT_SUCCESS), "\(daemon.text(of: .error))")
         #expect(!home.hasSocket)
         let last = try await events.event("the end of the connection") { $0.kind == .closed }
         #expect(last.connection.name == "office", "the subscribers hear of the end")
@@ -35,11 +36,11 @@ struct StartAndEndTests {
         let (machine, home) = (try await Namespace.island(), try DaemonHome())
         let first = try await home.start(on: machine)
         let second = try await home.launch(on: machine)
-        #expect(try await second.exit() == .status(EX_UNAVAILABLE))
+        expect(try await second.exit(), is: .status(EX_UNAVAILABLE))
         let complaint = second.text(of: .error)
         #expect(complaint.contains("another service listens on \(home.socket)"), "\(complaint)")
         #expect(complaint.contains("stop it, or choose another path"), "\(complaint)")
-        #expect(try await home.client.connections().isEmpty)
+        expect(try await home.client.connections()) { $0.isEmpty }
         #expect(first.isRunning)
     }
 
@@ -51,7 +52,7 @@ struct StartAndEndTests {
         try await first.killNow()
         #expect(home.hasSocket, "nobody tidied up")
         _ = try await home.start(on: machine)
-        #expect(try await home.client.connections().isEmpty)
+        expect(try await home.client.connections()) { $0.isEmpty }
         let resumed = try #require(try await home.recorder(after: sequence).told.first).reply
         #expect(resumed.kind == .gap)
         #expect(resumed.sequence > sequence)
@@ -61,7 +62,7 @@ struct StartAndEndTests {
         let (machine, home) = (try await Namespace.island(), try DaemonHome())
         try Data("precious".utf8).write(to: URL(filePath: home.socket))
         let daemon = try await home.launch(on: machine)
-        #expect(try await daemon.exit() == .status(EX_CANTCREAT))
+        expect(try await daemon.exit(), is: .status(EX_CANTCREAT))
         #expect(daemon.text(of: .error).contains("exists and is not a socket"))
         #expect(try String(contentsOfFile: home.socket, encoding: .utf8) == "precious")
     }
@@ -70,7 +71,7 @@ struct StartAndEndTests {
         let (machine, home) = (try await Namespace.island(), try DaemonHome())
         let path = "\(home.directory)/missing/dialtone.sock"
         let daemon = try await home.launch(on: machine, arguments: ["--socket", path, "--config", home.file])
-        #expect(try await daemon.exit() == .status(EX_CANTCREAT))
+        expect(try await daemon.exit(), is: .status(EX_CANTCREAT))
         #expect(daemon.text(of: .error).contains(path), "\(daemon.text(of: .error))")
     }
 
@@ -91,7 +92,7 @@ struct StartAndEndTests {
         let daemon = try await home.launch(
             on: machine, by: AnotherUser.command + ["env", "-u", "XDG_RUNTIME_DIR"], arguments: [],
             environment: ["HOME": home.directory])
-        #expect(try await daemon.exit() == .status(EX_USAGE))
+        expect(try await daemon.exit(), is: .status(EX_USAGE))
         #expect(daemon.text(of: .error).contains("XDG_RUNTIME_DIR is not set"), "\(daemon.text(of: .error))")
     }
 
@@ -103,12 +104,12 @@ struct StartAndEndTests {
             environment: ["HOME": home.directory, "XDG_RUNTIME_DIR": "\(home.directory)/run"])
         _ = try await daemon.line(containing: "listening")
         let environment = "/proc/\(daemon.processID)/environ"
-        #expect(try await machine.command(["stat", "-c", "%u", environment]) == "0", "it could be dumped")
+        expect(try await machine.command(["stat", "-c", "%u", environment]), is: "0", "it could be dumped")
         let look = try await machine.outcome(AnotherUser.command + ["cat", environment])
         #expect(look.error.contains("Permission denied"), "\(look)")
         // What it needs of /proc for itself, it has: the process of a client, by its descriptor.
         let client = DialtoneClient(path: "\(home.directory)/run/dialtone/dialtone.sock")
-        #expect(try await client.connections().isEmpty)
+        expect(try await client.connections()) { $0.isEmpty }
     }
 
     @Test(.anotherUser) func `a user's daemon has a place that is the user's alone`() async throws {
@@ -119,6 +120,6 @@ struct StartAndEndTests {
             environment: ["HOME": home.directory, "XDG_RUNTIME_DIR": "\(home.directory)/run"])
         _ = try await daemon.line(containing: "listening")
         let place = "\(home.directory)/run/dialtone"
-        #expect(try await machine.command(["stat", "-c", "%a", place, "\(place)/dialtone.sock"]) == "700\n600")
+        expect(try await machine.command(["stat", "-c", "%a", place, "\(place)/dialtone.sock"]), is: "700\n600")
     }
 }

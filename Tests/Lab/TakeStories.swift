@@ -2,6 +2,7 @@
 
 import DialtoneAPI
 import DialtoneClient
+import Expectations
 import Foundation
 import LabSupport
 import Testing
@@ -23,7 +24,7 @@ struct TakeStories {
             echo "$DIALTONE_NAME $DIALTONE_EPOCH $LISTEN_FDS" >&2
             """
         )
-        #expect(try await command.exit() == .status(0))
+        expect(try await command.exit(), is: .status(0))
         #expect(command.text(of: .output).isEmpty)
         #expect(command.text(of: .error) == "office 1 ")
         let words = try office.server.receive().split(separator: "\n")
@@ -40,7 +41,7 @@ struct TakeStories {
         let command = try await office.take(
             ["--fd"], #"[ "$LISTEN_PID" = $$ ] && echo "$LISTEN_FDS $LISTEN_FDNAMES" >&3; read word; echo "<$word>""#)
         try command.send("typed\n")
-        #expect(try await command.exit() == .status(0))
+        expect(try await command.exit(), is: .status(0))
         // Its own standard input and output are those of whoever runs it.
         #expect(command.text(of: .output) == "<typed>")
         #expect(try office.server.receive() == "1 office\n")
@@ -50,7 +51,7 @@ struct TakeStories {
     @Test func `a program that fails leaves a connection of whose session nothing is known`() async throws {
         let office = try await office()
         let command = try await office.take([], "exit 3")
-        #expect(try await command.exit() == .status(3))
+        expect(try await command.exit(), is: .status(3))
         // Nobody knows what the server takes it for: there is a new one, and its client is told.
         let next = try await office.events.event("a new flow") {
             $0.connection.epoch == 2 && $0.connection.state == .ready
@@ -66,31 +67,31 @@ struct TakeStories {
             [], "trap 'exit 7' TERM INT HUP USR1; echo ready >&2; read x; exit 9")
         _ = try await command.line(containing: "ready")
         command.signal(signal)
-        #expect(try await command.exit() == .status(7))
+        expect(try await command.exit(), is: .status(7))
     }
 
     @Test func `a program that a signal ends is told as shells tell it`() async throws {
         let office = try await office()
-        #expect(try await office.take(["--fd"], "kill -KILL $$").exit() == .status(128 + SIGKILL))
+        expect(try await office.take(["--fd"], "kill -KILL $$").exit(), is: .status(128 + SIGKILL))
     }
 
     @Test(arguments: [("no-such-command", 127 as CInt), ("/no/such/command", 127), ("/etc/passwd", 126), ("/etc", 126)])
     func `what cannot be run takes nothing`(program: String, status: CInt) async throws {
         let office = try await office()
         let command = try await office.start(["take", "office", "--", program])
-        #expect(try await command.exit() == .status(status))
+        expect(try await command.exit(), is: .status(status))
         #expect(command.text(of: .error).contains(program))
-        #expect(try await office.connection.holder == .daemon)
+        expect(try await office.connection.holder, is: .daemon)
         #expect(!office.events.events.contains { $0.kind == .taken })
     }
 
     @Test func `a program parks by itself with what its environment says`() async throws {
         let office = try await office()
         let dialtone = LabAgent.program("dialtone")
-        #expect(try await office.take([], "\(dialtone) park office && exit 5").exit() == .status(5))
-        #expect(try await office.parked().session == .open)
+        expect(try await office.take([], "\(dialtone) park office && exit 5").exit(), is: .status(5))
+        expect(try await office.parked().session, is: .open)
         let stale = try await office.start(["park", "office", "--epoch", "7"])
-        #expect(try await stale.exit() == .status(EXIT_FAILURE))
+        expect(try await stale.exit(), is: .status(EXIT_FAILURE))
         #expect(stale.text(of: .error).hasPrefix("dialtone: "))
     }
 
@@ -101,11 +102,11 @@ struct TakeStories {
         let adoption = try await office.machine.spawn(
             ["bash", "-c", script], environment: ["DIALTONE_SOCKET": office.home.socket])
         let server = try await office.machine.run { try office.listener.accept() }
-        #expect(try await adoption.exit() == .status(0), "\(adoption.text(of: .error))")
+        expect(try await adoption.exit(), is: .status(0), "\(adoption.text(of: .error))")
         #expect(adoption.text(of: .output) == "chat")
         try server.send("while you slept\n")
         let taken = try await office.start(["take", "chat", "--", "sh", "-c", #"read words; echo "$words?""#])
-        #expect(try await taken.exit() == .status(0))
+        expect(try await taken.exit(), is: .status(0))
         #expect(try server.receive() == "while you slept?\n")
     }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Expectations
 import Glibc
 import LabSupport
 import Platform
@@ -11,26 +12,26 @@ import Testing
 struct UnitTests {
     @Test func `a unit is started, and its job is waited for`() async throws {
         let bench = try await UnitBench()
-        #expect(await bench.start("good.service") == "done")
+        expect(await bench.start("good.service"), is: "done")
         _ = try await bench.systemd.line(containing: "start good.service replace")
-        #expect(await bench.start("good.service") == "done", "a second time over the same connection")
-        #expect(await bench.start("eager.service") == "done", "also where the job is over before it has a name")
+        expect(await bench.start("good.service"), is: "done", "a second time over the same connection")
+        expect(await bench.start("eager.service"), is: "done", "also where the job is over before it has a name")
     }
 
     @Test func `what keeps a unit from being started is told in the manager's words`() async throws {
         let bench = try await UnitBench()
-        #expect(await bench.start("broken.service") == "the unit's start ended as \"failed\"")
-        #expect(await bench.start("missing.service") == "Unit missing.service not found.")
-        #expect(await bench.thaw("missing.service") == "Unit missing.service not loaded.")
+        expect(await bench.start("broken.service"), is: "the unit's start ended as \"failed\"")
+        expect(await bench.start("missing.service"), is: "Unit missing.service not found.")
+        expect(await bench.thaw("missing.service"), is: "Unit missing.service not loaded.")
     }
 
     @Test func `a slow unit holds up nobody else`() async throws {
         let bench = try await UnitBench()
         async let slow = bench.start("slow.service")
         _ = try await bench.systemd.line(containing: "start slow.service")
-        #expect(await bench.thaw("frozen.service") == "done")
+        expect(await bench.thaw("frozen.service"), is: "done")
         try await bench.systemd.send("finish\n")
-        #expect(await slow == "done")
+        expect(await slow, is: "done")
     }
 
     @Test func `a bus that goes in the middle is an answer, and one that returns is used again`() async throws {
@@ -44,7 +45,7 @@ struct UnitTests {
         #expect(job == "the bus is gone", "what waits for a job")
         #expect(answer == "the bus is gone", "what waits for the answer to its call")
         try await bench.restart()
-        #expect(await bench.start("good.service") == "done")
+        expect(await bench.start("good.service"), is: "done")
     }
 
     @Test func `a manager that comes anew on the same bus is heard of its jobs`() async throws {
@@ -53,10 +54,10 @@ struct UnitTests {
         _ = try await bench.systemd.line(containing: "start slow.service")
         _ = try await bench.systemd.killNow()
         try await bench.restartSystemd()
-        #expect(await bench.start("good.service") == "done")
+        expect(await bench.start("good.service"), is: "done")
         // Its first job, as the other's was.
         try await bench.systemd.send("finish\n")
-        #expect(await slow == "done")
+        expect(await slow, is: "done")
     }
 
     @Test func `what may have begun when the bus went is stopped before the next begins`() async throws {
@@ -66,11 +67,11 @@ struct UnitTests {
         async let first = bench.run("first")
         _ = try await bench.systemd.line(containing: "transient first.service fail")
         _ = try await bench.daemon.killNow()
-        #expect(await first == "the bus is gone")
+        expect(await first, is: "the bus is gone")
         // Of this one nothing was asked.
-        #expect(await bench.run("never").contains("there is no bus"))
+        expect(await bench.run("never")) { $0.contains("there is no bus") }
         try await bench.restart()
-        #expect(await bench.run("second") == "began")
+        expect(await bench.run("second"), is: "began")
         let systemd = await bench.systemd
         let stop = try await systemd.line(containing: "stop first.service replace")
         _ = try await systemd.line(after: stop, containing: "transient second.service fail")

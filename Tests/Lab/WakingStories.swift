@@ -2,6 +2,7 @@
 
 import DialtoneAPI
 import DialtoneClient
+import Expectations
 import Foundation
 import LabSupport
 import TestSupport
@@ -33,7 +34,7 @@ struct WakingStories {
 
     @Test func `a client that has ended is launched, with the session that it left`() async throws {
         try await SleepingSubscriber.tell(wake: SleepingSubscriber.program) { sleeper in
-            #expect(try await sleeper.client("leave").exit() == .status(0))
+            expect(try await sleeper.client("leave").exit(), is: .status(0))
             try await sleeper.wakes(by: "exec")
         }
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CNetlink
+import Expectations
 import Glibc
 import NetworkPath
 import Testing
@@ -26,7 +27,7 @@ struct NeighbourDecodingTests {
     /// That it is being asked for says nothing of whether it will answer.
     @Test func anEntryWithoutAnAnswerLeavesWhatIsKnown() {
         let awaited = neighbourMessage(Self.gateway.address, state: NUD_INCOMPLETE)
-        #expect(events(awaited) == [.neighbourAwaited(Self.gateway)])
+        expect(events(awaited), is: [.neighbourAwaited(Self.gateway)])
     }
 
     /// A table that has grown is swept, and failures go first: no sign of life.

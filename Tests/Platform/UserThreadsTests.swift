@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Dispatch
+import Expectations
 import Glibc
 import Synchronization
 import TestSupport
@@ -68,7 +69,7 @@ import Testing
             }
         }
         #expect(answers.allSatisfy { $0 == -1 })
-        #expect(await onQueue { UserThreads.answer(for: 5301, otherwise: -1) { 7 } } == 7, "another user's")
+        expect(await onQueue { UserThreads.answer(for: 5301, otherwise: -1) { 7 } }, is: 7, "another user's")
         open.signal()
         try await eventually("all done") { UserThreads.waiting(for: 5300) == 0 }
         #expect(asked.withLock { $0 } == 0, "what is not waited for any more is not begun")

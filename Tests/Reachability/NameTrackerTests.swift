@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Expectations
 import Foundation
 import NetworkPath
 import Platform
@@ -98,7 +99,7 @@ struct NameTrackerTests {
         let bench = try Bench(server, patience: .seconds(30))
         while bench.tracker?.state == .pending { await turn() }
         server.releaseHeld()
-        #expect(await bench.next() == [v6, v4])
+        expect(await bench.next(), is: [v6, v4])
     }
 
     @Test func oneFamilyThatIsLateIsNotWaitedForAndIsAddedLater() async throws {
@@ -106,9 +107,9 @@ struct NameTrackerTests {
             $0.isForV4 ? .addresses([v4], ttl: 60) : .held(.addresses([v6], ttl: 60))
         }
         let bench = try Bench(server)
-        #expect(await bench.next() == [v4])
+        expect(await bench.next(), is: [v4])
         server.releaseHeld()
-        #expect(await bench.next() == [v6, v4])
+        expect(await bench.next(), is: [v6, v4])
     }
 
     @Test func addressesThatExpireAreAskedForAgain() async throws {
@@ -123,7 +124,7 @@ struct NameTrackerTests {
         }
         let bench = try Bench(server, record: NameRecord(shortest: .milliseconds(10)))
         for round in 1...3 as ClosedRange<UInt32> {
-            #expect(await bench.next() == [IPAddress(v4: 0xC633_6400 + round)])
+            expect(await bench.next(), is: [IPAddress(v4: 0xC633_6400 + round)])
         }
     }
 
@@ -147,24 +148,24 @@ struct NameTrackerTests {
             question.isForV4 ? .addresses(answers.withLock { $0 }, ttl: 600) : .empty
         }
         let bench = try Bench(server)
-        #expect(await bench.next() == [v4])
+        expect(await bench.next(), is: [v4])
         let moved = IPAddress(v4: 0xC633_6408)
         answers.withLock { $0 = [moved] }
-        #expect(await bench.resolver.resolve("sip.example.com") == [moved])
-        #expect(await bench.next() == [moved])
+        expect(await bench.resolver.resolve("sip.example.com"), is: [moved])
+        expect(await bench.next(), is: [moved])
     }
 
     @Test func theHostsFileConcernsTheNamesInIt() async throws {
         let server = NameServerStub { [v4] in $0.isForV4 ? .addresses([v4], ttl: 600) : .empty }
         let bench = try Bench(server)
-        #expect(await bench.next() == [v4])
+        expect(await bench.next(), is: [v4])
         let count = server.questions.count
         try bench.writeHosts("192.0.2.9 other.example.com\n")
         try bench.writeHosts("192.0.2.9 sip.example.com\n")
-        #expect(await bench.next() == [IPAddress(v4: 0xC000_0209)])
+        expect(await bench.next(), is: [IPAddress(v4: 0xC000_0209)])
         #expect(server.questions.count == count)
         try bench.writeHosts("")
-        #expect(await bench.next() == [v4])
+        expect(await bench.next(), is: [v4])
     }
 
     @Test func aNameThatCeasesToExistHasNoAddressAnyMore() async throws {
@@ -174,10 +175,10 @@ struct NameTrackerTests {
             return question.isForV4 ? .addresses([v4], ttl: 600) : .empty
         }
         let bench = try Bench(server)
-        #expect(await bench.next() == [v4])
+        expect(await bench.next(), is: [v4])
         exists.withLock { $0 = false }
         bench.tracker?.networkChanged()
-        #expect(await bench.next() == [])
+        expect(await bench.next(), is: [])
     }
 }
 

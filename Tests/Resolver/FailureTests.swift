@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Expectations
 import NetworkPath
 import Platform
 import Synchronization
@@ -65,7 +66,7 @@ struct FailureTests {
     @Test(arguments: [UInt16(1), 28]) func oneFamilyThatFailedForNowLeavesHope(type: UInt16) async throws {
         let server = NameServerStub { $0.type == type ? .code(2) : .code(3) }
         try await withResolver(asking: server) { resolver, _ in
-            #expect(await resolver.resolve("sip.example.com").error?.kind == .serverFailure)
+            expect(await resolver.resolve("sip.example.com").error?.kind, is: .serverFailure)
         }
     }
 
@@ -75,7 +76,7 @@ struct FailureTests {
         }
         try await withResolver(asking: server) { resolver, _ in
             let evidence = evidence(of: resolver)
-            #expect(await resolver.resolve("sip.example.com").addresses == [type == 1 ? v6 : v4])
+            expect(await resolver.resolve("sip.example.com").addresses, is: [type == 1 ? v6 : v4])
             #expect(evidence() == [.answered])
         }
     }
@@ -114,8 +115,8 @@ struct FailureTests {
             let answers = AsyncStream<Answer>.makeStream()
             _ = resolver.answers(to: "sip.example.com") { _, answer in answers.continuation.yield(answer) }
             var iterator = answers.stream.makeAsyncIterator()
-            #expect(await iterator.next(isolation: AgentQueue.shared)?.addresses == [v4])
-            #expect(await iterator.next(isolation: AgentQueue.shared)?.error?.kind == .noAnswer)
+            expect(await iterator.next(isolation: AgentQueue.shared)?.addresses, is: [v4])
+            expect(await iterator.next(isolation: AgentQueue.shared)?.error?.kind, is: .noAnswer)
             #expect(evidence() == [.answered])
         }
     }
@@ -137,7 +138,7 @@ struct FailureTests {
         let server = NameServerStub { _ in .addresses([v4], ttl: 60) }
         try await withResolver(asking: server, "search corp.example") { resolver, _ in
             let evidence = evidence(of: resolver)
-            #expect(await resolver.resolve(name).error == ResolutionError(.malformed, "Misformatted domain name"))
+            expect(await resolver.resolve(name).error, is: ResolutionError(.malformed, "Misformatted domain name"))
             #expect(server.questions.isEmpty)
             #expect(evidence().isEmpty)
         }

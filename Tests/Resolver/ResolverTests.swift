@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Expectations
 import NetworkPath
 import Platform
 import TestSupport
@@ -58,7 +59,7 @@ struct ResolverTests {
     @Test func oneFamilyWithoutAddressesIsNoFailure() async throws {
         let server = NameServerStub { $0.type == 1 ? .addresses([v4], ttl: 60) : .empty }
         try await withResolver(asking: server) { resolver, _ in
-            #expect(await resolver.resolve("v4.example.com").addresses == [v4])
+            expect(await resolver.resolve("v4.example.com").addresses, is: [v4])
         }
     }
 
@@ -68,14 +69,14 @@ struct ResolverTests {
         let configuration = Configuration("nameserver 127.0.0.1\nnameserver 127.0.0.2\n")
         defer { configuration.remove() }
         let resolver = Resolver(files: configuration.files, port: silent.port)
-        #expect(await resolver.resolve("sip.example.com", [.v4]).addresses == [v4])
+        expect(await resolver.resolve("sip.example.com", [.v4]).addresses, is: [v4])
         #expect(silent.questions.count == 1 && second.questions.count == 1)
     }
 
     @Test func searchDomainsCompleteAShortName() async throws {
         let server = NameServerStub { $0.name == "pbx.corp.example" ? .addresses([v4], ttl: 60) : .code(3) }
         try await withResolver(asking: server, "search lab.example corp.example") { resolver, _ in
-            #expect(await resolver.resolve("pbx", [.v4]).addresses == [v4])
+            expect(await resolver.resolve("pbx", [.v4]).addresses, is: [v4])
             #expect(server.questions.map(\.name) == ["pbx.lab.example", "pbx.corp.example"])
         }
     }
@@ -92,7 +93,7 @@ struct ResolverTests {
     func aNameIsAskedForAsItIsGiven(name: String) async throws {
         let server = NameServerStub { _ in .addresses([v4], ttl: 60) }
         try await withResolver(asking: server, "search corp.example") { resolver, _ in
-            #expect(await resolver.resolve(name, [.v4]).addresses == [v4])
+            expect(await resolver.resolve(name, [.v4]).addresses, is: [v4])
             #expect(server.questions.map(\.name) == [name])
         }
     }
@@ -102,7 +103,7 @@ struct ResolverTests {
         let many = (0..<60).map { IPAddress(v4: 0xC633_6400 + $0) }
         let server = NameServerStub { _ in .truncated(.addresses(many, ttl: 60)) }
         try await withResolver(asking: server) { resolver, _ in
-            #expect(await resolver.resolve("big.example.com", [.v4]).addresses == Array(many.prefix(8)))
+            expect(await resolver.resolve("big.example.com", [.v4]).addresses, is: Array(many.prefix(8)))
             #expect(server.questions.count == 2)
         }
     }
@@ -117,8 +118,8 @@ struct ResolverTests {
         async let waiting = resolver.resolve("first.example.com", [.v4])
         await Task.yield()
         configuration.write("nameserver 127.0.0.2\n")
-        #expect(await resolver.resolve("second.example.com", [.v4]).addresses == [v4])
-        #expect(await waiting.addresses == [v4])
+        expect(await resolver.resolve("second.example.com", [.v4]).addresses, is: [v4])
+        expect(await waiting.addresses, is: [v4])
         #expect(Set(present.questions.map(\.name)) == ["first.example.com", "second.example.com"])
     }
 

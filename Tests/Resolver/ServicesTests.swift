@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Expectations
 import NetworkPath
 import Platform
 import TestSupport
@@ -51,7 +52,7 @@ struct ServicesTests {
             var evidence: [Resolver.Evidence] = []
             resolver.onEvidence = { shown, _ in evidence.append(shown) }
             resolver.onAnswer = { name, _, _ in Issue.record("\(name) was not asked for its addresses") }
-            #expect(await resolver.services(of: service) == .success(hosts))
+            expect(await resolver.services(of: service), is: .success(hosts))
             #expect(server.questions.map(\.description) == ["_sip._tcp.example.com SRV"])
             #expect(evidence == [.answered])
             #expect(resolver.channel == nil)
@@ -134,8 +135,8 @@ struct ServicesTests {
             configuration.writeHosts("192.0.2.9 \(name) _sip._tcp.example.com\n")
             for order in ["hosts: files dns\n", "hosts: dns files\n"] {
                 configuration.writeNsswitch(order)
-                #expect(await resolver.services(of: name).failure?.kind == .noSuchName)
-                #expect(await resolver.pointers(of: name).failure?.kind == .noSuchName)
+                expect(await resolver.services(of: name).failure?.kind, is: .noSuchName)
+                expect(await resolver.pointers(of: name).failure?.kind, is: .noSuchName)
             }
             let asked = name.hasSuffix(".") ? String(name.dropLast()) : name
             #expect(server.questions.map(\.name) == [asked, asked, asked, asked])
@@ -148,7 +149,7 @@ struct ServicesTests {
             configuration.writeNsswitch("hosts: files\n")
             let error = try #require(await resolver.services(of: service).failure)
             #expect(error.kind == .noSuchName && error.isFinal)
-            #expect(await resolver.pointers(of: "example.com").failure == error)
+            expect(await resolver.pointers(of: "example.com").failure, is: error)
             #expect(server.questions.isEmpty)
         }
     }
@@ -157,8 +158,8 @@ struct ServicesTests {
         let server = NameServerStub { [hosts] _ in .records(records(hosts)) }
         try await withResolver(asking: server) { resolver, _ in
             let error = ResolutionError(.noRecord, "localhost has addresses only")
-            #expect(await resolver.services(of: "_sip._tcp.localhost").failure == error)
-            #expect(await resolver.pointers(of: "localhost.").failure == error)
+            expect(await resolver.services(of: "_sip._tcp.localhost").failure, is: error)
+            expect(await resolver.pointers(of: "localhost.").failure, is: error)
             #expect(server.questions.isEmpty)
         }
     }
@@ -243,7 +244,7 @@ struct ServicesTests {
         }
         let server = NameServerStub { _ in .truncated(.records(records(many))) }
         try await withResolver(asking: server) { resolver, _ in
-            #expect(await resolver.services(of: service) == .success(many))
+            expect(await resolver.services(of: service), is: .success(many))
             #expect(server.questions.count == 2)
         }
     }
@@ -253,8 +254,8 @@ struct ServicesTests {
         let server = NameServerStub { [hosts] _ in .records(records(hosts)) }
         try await withResolver(asking: server, "search corp.example") { resolver, _ in
             let error = ResolutionError(.malformed, "Misformatted domain name")
-            #expect(await resolver.services(of: name).failure == error)
-            #expect(await resolver.pointers(of: name).failure == error)
+            expect(await resolver.services(of: name).failure, is: error)
+            expect(await resolver.pointers(of: name).failure, is: error)
             #expect(server.questions.isEmpty)
         }
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Expectations
 import NetworkPath
 import Platform
 import TestSupport
@@ -38,7 +39,7 @@ struct SourcesTests {
             #expect(answer.addresses == [pinned])
             #expect(answer.source == .hostsFile)
             #expect(answer.expires == nil)
-            #expect(await resolver.resolve(name, [.v6]).error?.kind == .noRecord)
+            expect(await resolver.resolve(name, [.v6]).error?.kind, is: .noRecord)
             #expect(server.questions.isEmpty)
         }
     }
@@ -46,13 +47,13 @@ struct SourcesTests {
     @Test func theHostsFileIsReadAsItIsAtTheQuestion() async throws {
         let server = NameServerStub { _ in .addresses([v4], ttl: 60) }
         try await withResolver(asking: server) { resolver, configuration in
-            #expect(await resolver.resolve("pbx.example.com", [.v4]).addresses == [v4])
+            expect(await resolver.resolve("pbx.example.com", [.v4]).addresses, is: [v4])
             #expect(!resolver.isInHostsFile("pbx.example.com"))
             configuration.writeHosts("192.0.2.9 pbx.example.com\n")
             #expect(resolver.isInHostsFile("pbx.example.com"))
-            #expect(await resolver.resolve("pbx.example.com", [.v4]).addresses == [pinned])
+            expect(await resolver.resolve("pbx.example.com", [.v4]).addresses, is: [pinned])
             configuration.writeHosts("\n")
-            #expect(await resolver.resolve("pbx.example.com", [.v4]).addresses == [v4])
+            expect(await resolver.resolve("pbx.example.com", [.v4]).addresses, is: [v4])
         }
     }
 
@@ -61,18 +62,18 @@ struct SourcesTests {
         try await withResolver(asking: server) { resolver, configuration in
             configuration.writeHosts("192.0.2.9 both.example.com file.example.com\n")
             configuration.writeNsswitch("passwd: files\nhosts: dns files\n")
-            #expect(await resolver.resolve("both.example.com", [.v4]).addresses == [v4])
-            #expect(await resolver.resolve("file.example.com", [.v4]).addresses == [pinned])
+            expect(await resolver.resolve("both.example.com", [.v4]).addresses, is: [v4])
+            expect(await resolver.resolve("file.example.com", [.v4]).addresses, is: [pinned])
             #expect(!resolver.isInHostsFile("both.example.com"))
 
             configuration.writeNsswitch("hosts: files\n")
-            #expect(await resolver.resolve("both.example.com", [.v4]).addresses == [pinned])
+            expect(await resolver.resolve("both.example.com", [.v4]).addresses, is: [pinned])
             let asked = server.questions.count
-            #expect(await resolver.resolve("other.example.com", [.v4]).error?.kind == .noSuchName)
+            expect(await resolver.resolve("other.example.com", [.v4]).error?.kind, is: .noSuchName)
             #expect(server.questions.count == asked)
 
             configuration.writeNsswitch("hosts: dns\n")
-            #expect(await resolver.resolve("file.example.com", [.v4]).error?.kind == .noSuchName)
+            expect(await resolver.resolve("file.example.com", [.v4]).error?.kind, is: .noSuchName)
         }
     }
 

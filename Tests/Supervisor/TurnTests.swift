@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Expectations
 import NetworkPath
 import Testing
 
@@ -17,11 +18,11 @@ import Testing
         #expect(harness.status.state == .backingOff)
         #expect(harness.status.reason.description == "waits its turn: too many dials of this user at the moment")
         #expect(harness.status.nextAttempt == harness.dialsFrom)
-        #expect(harness.machine.awaitedTurn == harness.dialsFrom)
+        expect(harness.machine.awaitedTurn, is: harness.dialsFrom)
         #expect(harness.status.attempt == 1, "that is no failure")
         harness.tell(.timerFired(.retry), after: .seconds(7))
         #expect(harness.status.state == .resolving)
-        #expect(harness.machine.awaitedTurn == nil)
+        expect(harness.machine.awaitedTurn, is: nil)
     }
 
     @Test func aRedialIsNoWayRoundIt() {
@@ -30,7 +31,7 @@ import Testing
         harness.tell(all: .opened, .pathChanged(.wifi))
         for _ in 0..<5 {
             harness.tell(.redialRequested(), after: .seconds(1))
-            #expect(harness.status.reason == .awaitsTurn)
+            expect(.awaitsTurn, is: harness.status.reason)
             #expect(harness.status.nextAttempt == harness.dialsFrom)
         }
         harness.tell(.timerFired(.retry), after: .seconds(2))

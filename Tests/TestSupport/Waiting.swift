@@ -16,7 +16,7 @@ package struct NothingCame: Error, CustomStringConvertible {
 package func eventually(
     _ what: String, file: String = #fileID, line: Int = #line, _ condition: @AgentQueue () async throws -> Bool
 ) async throws {
-    for _ in 0..<2000 {
+    for _ in 0..<9000 {
         if try await condition() { return }
         try await Task.sleep(for: .milliseconds(10))
     }

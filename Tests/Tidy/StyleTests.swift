@@ -39,6 +39,17 @@ struct StyleTests {
         }
     }
 
+    /// `#expect` prints no part of an expression with `await` in it: of a failure seen once, nothing would be known.
+    @Test func `what is awaited is expected by value`() throws {
+        let comparison = #/#expect\(.*\bawait\b.* (==|!=|<|>|<=|>=) /#
+        for file in try Repository.tests.get() {
+            for (index, code) in file.code.enumerated() where code.mentions("#expect(") && code.mentions("await") {
+                guard code.contains(comparison) else { continue }
+                Issue.record("\(file.place(index)): write `expect(…, is: …)`, which prints the value")
+            }
+        }
+    }
+
     @Test func `nothing is left for later`() throws {
         // Put together here, so that this file passes its own test.
         let marks = ["FIX" + "ME", "TO" + "DO", "XX" + "X"]

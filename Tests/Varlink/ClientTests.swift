@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Expectations
 import Foundation
 import Platform
 import TestSupport
@@ -43,7 +44,7 @@ import Testing
         let connection = try await connect(to: test)
         await withTaskGroup(of: Void.self) { group in
             for number in 0..<200 {
-                group.addTask { #expect(await ping(connection, "\(number)") == .success(.init(text: "\(number)"))) }
+                group.addTask { expect(await ping(connection, "\(number)"), is: .success(.init(text: "\(number)"))) }
             }
         }
         await onQueue { connection.close() }
@@ -63,7 +64,7 @@ import Testing
             return
         }
         #expect(failure.decoded() == TestService.Refused(uid: Int(getuid())))
-        #expect(await ping(connection, "next") == .success(.init(text: "next")))
+        expect(await ping(connection, "next"), is: .success(.init(text: "next")))
         await onQueue { connection.close() }
     }
 
@@ -73,7 +74,7 @@ import Testing
         let replies = await onQueue { connection.stream(Count.self, .init()) }
         try await eventually("subscribed") { test.counters.count == 1 }
         await onQueue { test.counters[0].available = 1 }
-        #expect(await next(replies) == .success(.init(number: 1)))
+        expect(await next(replies), is: .success(.init(number: 1)))
         for burst in stride(from: 100, through: 20_000, by: 100) {
             await onQueue { test.counters[0].available = burst }
         }
@@ -88,7 +89,7 @@ import Testing
         }
         await onQueue { connection.close() }
         try await eventually("ended") { test.counters[0].endings == 1 }
-        #expect(await next(replies) == .failure(.closed))
+        expect(await next(replies), is: .failure(.closed))
     }
 
     @Test func aStreamEndsWithNilAndCallsBehindItAreAnswered() async throws {
@@ -96,23 +97,23 @@ import Testing
         let connection = try await connect(to: test)
         let replies = await onQueue { connection.stream(Count.self, .init(to: 2)) }
         async let behind = ping(connection, "behind")
-        #expect(await next(replies) == .success(.init(number: 1)))
-        #expect(await next(replies) == .success(.init(number: 2)))
-        #expect(await next(replies) == .success(nil))
-        #expect(await next(replies) == .success(nil))
-        #expect(await behind == .success(.init(text: "behind")))
+        expect(await next(replies), is: .success(.init(number: 1)))
+        expect(await next(replies), is: .success(.init(number: 2)))
+        expect(await next(replies), is: .success(nil))
+        expect(await next(replies), is: .success(nil))
+        expect(await behind, is: .success(.init(text: "behind")))
         await onQueue { connection.close() }
     }
 
     @Test func whatCameBeforeTheHangUpIsDelivered() async throws {
         let (connection, service) = try await connectToRaw()
         let replies = await onQueue { connection.stream(Count.self, .init()) }
-        #expect(await service.receive() != nil)
+        expect(await service.receive()) { $0 != nil }
         service.send(#"{"parameters":{"number":1},"continues":true}"#, #"{"parameters":{"number":2},"continues":true}"#)
         service.closeNow()
-        #expect(await next(replies) == .success(.init(number: 1)))
-        #expect(await next(replies) == .success(.init(number: 2)))
-        #expect(await next(replies) == .failure(.hungUp))
+        expect(await next(replies), is: .success(.init(number: 1)))
+        expect(await next(replies), is: .success(.init(number: 2)))
+        expect(await next(replies), is: .failure(.hungUp))
     }
 
     @Test(arguments: [
@@ -124,36 +125,36 @@ import Testing
     func aServiceThatBreaksTheProtocolEndsTheConnection(message: String, error: VarlinkCallError) async throws {
         let (connection, service) = try await connectToRaw()
         async let first = ping(connection, "first")
-        #expect(await service.receive() != nil)
+        expect(await service.receive()) { $0 != nil }
         service.send(message)
-        #expect(await first == .failure(error))
-        #expect(await ping(connection, "too late") == .failure(error))
-        #expect(await service.receive() == nil)
+        expect(await first, is: .failure(error))
+        expect(await ping(connection, "too late"), is: .failure(error))
+        expect(await service.receive(), is: nil)
     }
 
     @Test func aReplyToNothingEndsTheConnection() async throws {
         let (connection, service) = try await connectToRaw()
         service.send(pong("?"))
-        #expect(await service.receive() == nil)
-        #expect(await ping(connection, "x") == .failure(.violated(.unexpectedReply)))
+        expect(await service.receive(), is: nil)
+        expect(await ping(connection, "x"), is: .failure(.violated(.unexpectedReply)))
     }
 
     @Test func aServiceThatHangsUpFailsTheCallsThatWait() async throws {
         let (connection, service) = try await connectToRaw()
         async let waiting = ping(connection, "x")
-        #expect(await service.receive() != nil)
+        expect(await service.receive()) { $0 != nil }
         service.closeNow()
-        #expect(await waiting == .failure(.hungUp))
-        #expect(await ping(connection, "x") == .failure(.hungUp))
+        expect(await waiting, is: .failure(.hungUp))
+        expect(await ping(connection, "x"), is: .failure(.hungUp))
     }
 
     @Test func closingFailsTheCallsThatWait() async throws {
         let (connection, service) = try await connectToRaw()
         async let waiting = ping(connection, "x")
-        #expect(await service.receive() != nil)
+        expect(await service.receive()) { $0 != nil }
         await onQueue { connection.close() }
-        #expect(await waiting == .failure(.closed))
-        #expect(await service.receive() == nil)
+        expect(await waiting, is: .failure(.closed))
+        expect(await service.receive(), is: nil)
     }
 
     @Test func closingFromInsideACompletionIsAllowed() async throws {
@@ -184,7 +185,7 @@ import Testing
         let test = await TestService()
         let connection = try await connect(to: test)
         await onQueue { connection.callOneway(Ping.self, .init(text: "silent")) }
-        #expect(await ping(connection, "spoken") == .success(.init(text: "spoken")))
+        expect(await ping(connection, "spoken"), is: .success(.init(text: "spoken")))
         await onQueue { #expect(test.pings == ["silent", "spoken"]) }
         await onQueue { connection.close() }
     }

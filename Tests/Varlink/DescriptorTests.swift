@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Expectations
 import Foundation
 import Platform
 import TestSupport
@@ -22,7 +23,7 @@ import Testing
         let test = await LuggageService()
         let client = try await test.client()
         client.send(Self.weigh(1), passing: [file("first").release(), file("second").release()])
-        #expect(await client.receive() == pong("second"))
+        expect(await client.receive(), is: pong("second"))
     }
 
     @Test(arguments: [1, -1, 4096])
@@ -30,11 +31,13 @@ import Testing
         let test = await LuggageService()
         let client = try await test.client()
         client.send(Self.weigh(place), passing: [file("first").release()])
-        #expect(
-            await client.receive() == failure("org.varlink.service.InvalidParameter", #""parameter":"fileDescriptor""#))
+        expect(
+            await client.receive(),
+            is: failure("org.varlink.service.InvalidParameter", #""parameter":"fileDescriptor""#))
         client.send(Self.weigh(0))
-        #expect(
-            await client.receive() == failure("org.varlink.service.InvalidParameter", #""parameter":"fileDescriptor""#))
+        expect(
+            await client.receive(),
+            is: failure("org.varlink.service.InvalidParameter", #""parameter":"fileDescriptor""#))
     }
 
     /// All is in the socket before the first read, and the kernel runs together what it may.
@@ -52,7 +55,7 @@ import Testing
         for answer in [
             Self.done, pong("none"), pong("one"), pong("none"), Self.done, pong("two"), pong("three"),
             failure("org.varlink.service.InvalidParameter", #""parameter":"fileDescriptor""#),
-        ] { #expect(await client.receive() == answer) }
+        ] { expect(await client.receive(), is: answer) }
         await onQueue { #expect(test.server.unaskedDescriptors == 0) }
     }
 
@@ -98,7 +101,7 @@ import Testing
         let bytes = Array(Self.weigh(0).utf8) + [0]
         client.send(part: Array(bytes.prefix(1)), passing: [file("patient").release()])
         for byte in bytes.dropFirst() { client.send(bytes: [byte]) }
-        #expect(await client.receive() == pong("patient"))
+        expect(await client.receive(), is: pong("patient"))
     }
 
     @Test func descriptorsOnSeveralPartsOfAMessageEndTheConnection() async throws {
@@ -107,7 +110,7 @@ import Testing
         let tracer = Tracer()
         client.send(part: [UInt8(ascii: "{")], passing: [tracer.passed])
         client.send(part: [UInt8(ascii: " ")], passing: [file("second").release()])
-        #expect(await client.receive() == nil)
+        expect(await client.receive(), is: nil)
         #expect(tracer.isClosed)
         await onQueue {
             guard case .violation(_, .descriptorsInPieces) = test.incidents.first else {
@@ -124,7 +127,7 @@ import Testing
         for _ in 0..<250 {
             let tracer = Tracer()
             client.send(call, passing: [tracer.passed, copy(tracer.passed), copy(tracer.passed), copy(tracer.passed)])
-            #expect(await client.receive() != nil)
+            expect(await client.receive()) { $0 != nil }
             #expect(tracer.isClosed)
         }
         await onQueue {
@@ -147,7 +150,7 @@ import Testing
         let queue = DispatchQueue(label: "sender")
         // The sender's own close does not wait: it is not the last one.
         queue.sync { client.send(Self.walk, passing: [near]) }
-        #expect(await client.receive() == Self.done)
+        expect(await client.receive(), is: Self.done)
     }
 
     @Test func whatIsNoSocketIsClosedAsWell() async throws {
@@ -158,7 +161,7 @@ import Testing
         try #require(pipe(&ends) == 0)
         let client = try await test.client()
         client.send(Self.walk, passing: [ends[1]])
-        #expect(await client.receive() == Self.done)
+        expect(await client.receive(), is: Self.done)
         let (reading, queue) = (ends[0], DispatchQueue(label: "reader"))
         let end = await withCheckedContinuation { continuation in
             queue.async {
@@ -182,10 +185,10 @@ import Testing
         let client = try await test.client()
         let tracer = Tracer()
         client.send(Self.weigh(0), passing: (0..<252).map { _ in copy(tracer.passed) } + [tracer.passed])
-        #expect(await client.receive() == nil)
+        expect(await client.receive(), is: nil)
         #expect(tracer.isClosed)
         other.send(Self.walk)
-        #expect(await other.receive() == Self.done)
+        expect(await other.receive(), is: Self.done)
         await onQueue {
             guard case .violation(_, .descriptorsTruncated) = test.incidents.first else {
                 Issue.record("\(test.incidents)")
@@ -205,16 +208,16 @@ import Testing
             // Another read: the first is through when an answer on another connection is there.
             let other = try await test.client()
             other.send(Self.walk)
-            #expect(await other.receive() == Self.done)
+            expect(await other.receive(), is: Self.done)
             #expect(tracer.isOpen)
             other.send(Self.weigh(0), passing: [file("no room").release()])
-            #expect(await other.receive() == nil)
+            expect(await other.receive(), is: nil)
         }
         try await eventually("gone") { test.server.connectionCount == 0 }
         #expect(tracer.isClosed)
         let next = try await test.client()
         next.send(Self.weigh(0), passing: [file("room").release()])
-        #expect(await next.receive() == pong("room"))
+        expect(await next.receive(), is: pong("room"))
     }
 
     @Test func descriptorsOfACallAreClosedWhenItIsOver() async throws {
@@ -226,7 +229,7 @@ import Testing
         #expect(answered.isOpen)
         await onQueue { test.kept[0].reply(.init()) }
         #expect(answered.isClosed)
-        #expect(await client.receive() == Self.done)
+        expect(await client.receive(), is: Self.done)
         let abandoned = Tracer()
         client.send(Self.keep, passing: [abandoned.passed])
         try await eventually("called again") { test.kept.count == 2 }
@@ -241,19 +244,19 @@ import Testing
         let client = try await test.client()
         let call = #"{"method":"org.example.Luggage.Fetch","parameters":{"text":"back","weight":\#(weight)}}"#
         client.send(Self.walk, call, Self.walk)
-        #expect(await client.receive() == Self.done)
-        #expect(await client.receive()?.hasPrefix(#"{"parameters":{"fileDescriptor":0,"#) == true)
+        expect(await client.receive(), is: Self.done)
+        expect(await client.receive()?.hasPrefix(#"{"parameters":{"fileDescriptor":0,"#), is: true)
         let descriptors = client.takeDescriptors()
         #expect(descriptors.count == 1)
         for number in descriptors { #expect(contents(of: OwnedDescriptor(number)) == "back") }
-        #expect(await client.receive() == Self.done)
+        expect(await client.receive(), is: Self.done)
     }
 
     @Test func aOnewayCallClosesTheDescriptorsOfItsAnswer() async throws {
         let test = await LuggageService()
         let client = try await test.client()
         client.send(#"{"method":"org.example.Luggage.Fetch","parameters":{"text":"x"},"oneway":true}"#, Self.walk)
-        #expect(await client.receive() == Self.done)
+        expect(await client.receive(), is: Self.done)
         #expect(client.takeDescriptors() == [])
     }
 
@@ -319,8 +322,8 @@ import Testing
                 }
             }
         }
-        #expect(await weighed == .success(.init(text: "heavy")))
-        #expect(await fetched == "back")
+        expect(await weighed, is: .success(.init(text: "heavy")))
+        expect(await fetched, is: "back")
         await onQueue { connection.close() }
     }
 
@@ -343,10 +346,10 @@ import Testing
                 connection.call(LuggageService.Walk.self, .init()) { continuation.resume(returning: $0) }
             }
         }
-        #expect(await service.receive() == Self.walk.replacing("}", with: #","parameters":{}}"#))
+        expect(await service.receive(), is: Self.walk.replacing("}", with: #","parameters":{}}"#))
         let tracer = Tracer()
         service.send(Self.done, passing: [tracer.passed])
-        #expect(await answer == .success(.init()))
+        expect(await answer, is: .success(.init()))
         #expect(tracer.isClosed)
         await onQueue { connection.close() }
     }

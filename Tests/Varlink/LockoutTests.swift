@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Expectations
 import Foundation
 import Platform
 import TestSupport
@@ -122,7 +123,7 @@ import Testing
         let elsewhere = await TestService()
         let other = try await elsewhere.client()
         other.send(ping("here"))
-        #expect(await other.receive() == pong("here"))
+        expect(await other.receive(), is: pong("here"))
         withExtendedLifetime(lingering) {}
     }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Expectations
 import Foundation
 import Platform
 import TestSupport
@@ -18,11 +19,11 @@ import Testing
         let other = try await test.client()
         let client = try await test.client()
         client.send(ping("before"))
-        #expect(await client.receive() == pong("before"))
+        expect(await client.receive(), is: pong("before"))
         client.send(bytes: Array(bytes.utf8))
-        #expect(await client.receive() == nil)
+        expect(await client.receive(), is: nil)
         other.send(ping("after"))
-        #expect(await other.receive() == pong("after"))
+        expect(await other.receive(), is: pong("after"))
         try await eventually("reported") { test.incidents.count == 1 && test.server.connectionCount == 1 }
     }
 
@@ -32,7 +33,7 @@ import Testing
         let test = await TestService(limits: limits)
         let client = try await test.client()
         client.send(bytes: Array(repeating: UInt8(ascii: " "), count: 1001))
-        #expect(await client.receive() == nil)
+        expect(await client.receive(), is: nil)
         try await eventually("reported") {
             if case .violation(_, .messageTooLong(limit: 1000)) = test.incidents.first { true } else { false }
         }
@@ -42,7 +43,7 @@ import Testing
         let test = await TestService()
         let client = try await test.client()
         for byte in Array(ping("slow").utf8) + [0] { client.send(bytes: [byte]) }
-        #expect(await client.receive() == pong("slow"))
+        expect(await client.receive(), is: pong("slow"))
     }
 
     @Test func callsThatRunTogetherAreAnsweredInOrder() async throws {
@@ -50,7 +51,7 @@ import Testing
         let client = try await test.client()
         let texts = (0..<300).map { "\($0)" }
         client.send(bytes: texts.flatMap { Array(ping($0).utf8) + [0] })
-        for text in texts { #expect(await client.receive() == pong(text)) }
+        for text in texts { expect(await client.receive(), is: pong(text)) }
     }
 
     @Test func aCallThatIsAnsweredLaterHoldsThoseBehindIt() async throws {
@@ -62,8 +63,8 @@ import Testing
             #expect(test.pings == [])
             test.exchanges.removeLast().reply(.init(text: "first"))
         }
-        #expect(await client.receive() == pong("first"))
-        #expect(await client.receive() == pong("second"))
+        expect(await client.receive(), is: pong("first"))
+        expect(await client.receive(), is: pong("second"))
     }
 
     @Test func aCallThatIsAnsweredLaterIsCancelledByTheHangUp() async throws {
@@ -91,7 +92,7 @@ import Testing
         client.send(call("Later"))
         try await eventually("called") { test.exchanges.count == 1 }
         await onQueue { test.exchanges = [] }
-        #expect(await client.receive() == nil)
+        expect(await client.receive(), is: nil)
     }
 
     @Test func aHandlerThatThrowsWithTheExchangeInHandAnswersWithItsError() async throws {
@@ -99,8 +100,8 @@ import Testing
         await onQueue { test.laterThrows = true }
         let client = try await test.client()
         client.send(call("Later"), ping("next"))
-        #expect(await client.receive() == failure("org.example.Test.Refused", "\"uid\":\(getuid())"))
-        #expect(await client.receive() == pong("next"))
+        expect(await client.receive(), is: failure("org.example.Test.Refused", "\"uid\":\(getuid())"))
+        expect(await client.receive(), is: pong("next"))
     }
 
     @Test func aOnewayCallIsNeverAnswered() async throws {
@@ -109,7 +110,7 @@ import Testing
         client.send(
             ping("silent", #","oneway":true"#), call("Refuse", #","oneway":true"#), call("Nothing", #","oneway":true"#),
             call("Count", #","oneway":true"#), #"{"method":"nonsense","oneway":true}"#, ping("spoken"))
-        #expect(await client.receive() == pong("spoken"))
+        expect(await client.receive(), is: pong("spoken"))
         await onQueue { #expect(test.pings == ["silent", "spoken"]) }
     }
 
@@ -130,9 +131,9 @@ import Testing
         shutdown(client.number, CInt(SHUT_WR))
         try await eventually("called") { test.exchanges.count == 1 }
         await onQueue { test.exchanges.removeLast().reply(.init(text: "first")) }
-        #expect(await client.receive() == pong("first"))
-        #expect(await client.receive() == pong("second"))
-        #expect(await client.receive() == nil)
+        expect(await client.receive(), is: pong("first"))
+        expect(await client.receive(), is: pong("second"))
+        expect(await client.receive(), is: nil)
     }
 
     @Test func aClientThatVanishesInTheMiddleOfAMessageIsForgotten() async throws {
@@ -163,16 +164,16 @@ import Testing
         let test = await TestService()
         let client = try await test.client()
         client.send(message, ping("next"))
-        #expect(await client.receive() == failure("org.varlink.service.\(error)", parameters))
-        #expect(await client.receive() == pong("next"))
+        expect(await client.receive(), is: failure("org.varlink.service.\(error)", parameters))
+        expect(await client.receive(), is: pong("next"))
     }
 
     @Test func aMethodWithoutStreamAnswersOnceAlsoWhenAskedForMore() async throws {
         let test = await TestService()
         let client = try await test.client()
         client.send(ping("once", #","more":true"#), ping("next"))
-        #expect(await client.receive() == pong("once"))
-        #expect(await client.receive() == pong("next"))
+        expect(await client.receive(), is: pong("once"))
+        expect(await client.receive(), is: pong("next"))
     }
 
     @Test func answersThatNobodyReadsStopTheReadingOfCalls() async throws {
@@ -191,7 +192,7 @@ import Testing
         #expect(sent < 4 << 20)
         let answered = await onQueue { test.pings.count }
         #expect(answered < 100)
-        for _ in 0..<answered { #expect(await client.receive() != nil) }
+        for _ in 0..<answered { expect(await client.receive()) { $0 != nil } }
     }
 
     /// Calls with bytes changed, dropped, doubled and cut: whatever becomes of their connections, the others stay.
@@ -221,7 +222,7 @@ import Testing
             }
             if round % 50 == 0 {
                 other.send(ping("\(round)"))
-                #expect(await other.receive() == pong("\(round)"), "seed \(seed)")
+                expect(await other.receive(), is: pong("\(round)"), "seed \(seed)")
             }
         }
         try await eventually("all but one gone, seed \(seed)") { test.server.connectionCount == 1 }
@@ -234,12 +235,12 @@ import Testing
         let test = await TestService(limits: limits)
         var clients = [try await test.client(), try await test.client()]
         let refused = try await test.client()
-        #expect(await refused.receive() == nil)
+        expect(await refused.receive(), is: nil)
         clients.removeFirst()
         try await eventually("one left") { test.server.connectionCount == 1 }
         let next = try await test.client()
         next.send(ping("fits"))
-        #expect(await next.receive() == pong("fits"))
+        expect(await next.receive(), is: pong("fits"))
         await onQueue {
             let peer = VarlinkPeer(uid: getuid(), gid: getgid(), pid: getpid())
             #expect(test.incidents == [.tooManyConnectionsOfUser(peer)])
@@ -256,19 +257,19 @@ import Testing
         let greedy = [try await test.client(of: 1), try await test.client(of: 1), try await test.client(of: 1)]
         let modest = try await test.client(of: 2)
         modest.send(ping("served"))
-        #expect(await modest.receive() == pong("served"))
-        #expect(await greedy[2].receive() == nil, "the newest")
+        expect(await modest.receive(), is: pong("served"))
+        expect(await greedy[2].receive(), is: nil, "the newest")
         for (number, client) in greedy.prefix(2).enumerated() {
             client.send(ping("\(number)"))
-            #expect(await client.receive() == pong("\(number)"))
+            expect(await client.receive(), is: pong("\(number)"))
         }
         // Nobody has more than this one, who is told why, and of whom no more than some wait to be.
         var late: [RawClient] = []
         for _ in 0..<40 { late.append(try await test.client(of: 1)) }
-        #expect(await onQueue { test.server.connectionCount } == 3 + 16)
-        #expect(await late[0].receive() == nil)
+        expect(await onQueue { test.server.connectionCount }, is: 3 + 16)
+        expect(await late[0].receive(), is: nil)
         late[39].send(ping("x"))
-        #expect(await late[39].receive()?.hasPrefix(#"{"error":"org.example.Test.Refused""#) == true)
+        expect(await late[39].receive()?.hasPrefix(#"{"error":"org.example.Test.Refused""#), is: true)
     }
 
     @Test func usersOfOneAccountShareItsConnections() async throws {
@@ -278,10 +279,10 @@ import Testing
         await onQueue { test.server.account = { $0 > 100 ? 100 : $0 } }
         let served = [try await test.client(of: 101), try await test.client(of: 102)]
         let refused = try await test.client(of: 103)
-        #expect(await refused.receive() == nil)
+        expect(await refused.receive(), is: nil)
         for client in served + [try await test.client(of: 1)] {
             client.send(ping("served"))
-            #expect(await client.receive() == pong("served"))
+            expect(await client.receive(), is: pong("served"))
         }
     }
 
@@ -297,20 +298,20 @@ import Testing
         for user in Array(4...23) + [0, 0] as [UInt32] {
             let client = try await test.client(of: user)
             client.send(ping("\(user)"))
-            #expect(await client.receive() == pong("\(user)"))
+            expect(await client.receive(), is: pong("\(user)"))
             greedy.append(client)
         }
         // The oldest ones stand.
         for client in greedy[..<3] {
             client.send(ping("old"))
-            #expect(await client.receive() == pong("old"))
+            expect(await client.receive(), is: pong("old"))
         }
         await onQueue {
             print("\(test.server.connectionCount) connections, \(test.incidents.count) incidents")
             #expect(test.server.connectionCount == 42)
         }
         let third = try await test.client(of: 0)
-        #expect(await third.receive() == nil, "root has no more than what is kept for it")
+        expect(await third.receive(), is: nil, "root has no more than what is kept for it")
     }
 
     @Test func aUserWithManyConnectionsIsServedBesideTheOthersAndNotBefore() async throws {
@@ -326,7 +327,7 @@ import Testing
             polite.send(ping("polite"))
             return (greedy, polite)
         }
-        #expect(await polite.receive() == pong("polite"))
+        expect(await polite.receive(), is: pong("polite"))
         let place = await onQueue { test.pings.firstIndex(of: "polite") }
         // Not one call of each greedy connection went before, let alone all eight.
         #expect(try #require(place) < greedy.count, "\(place ?? -1) calls went before")
@@ -363,10 +364,10 @@ import Testing
         try await eventually("held") { test.server.heldBytes(for: 1) == 60_000 }
         let second = try await test.client(of: 1)
         second.send(bytes: [UInt8](repeating: UInt8(ascii: " "), count: 45_000))
-        #expect(await first.receive() == nil)
+        expect(await first.receive(), is: nil)
         for client in [small, second, other] {
             client.send(bytes: Array(ping("x").utf8) + [0])
-            #expect(await client.receive() == pong("x"))
+            expect(await client.receive(), is: pong("x"))
         }
         try await eventually("nothing held") { test.server.heldBytes(for: 1) == 0 }
     }
@@ -386,11 +387,11 @@ import Testing
             test.server.stopAnswering()
             for counter in test.counters where counter.end == nil { counter.available = 1 }
         }
-        #expect(await idle.receive() == nil)
-        #expect(await waiting.receive() == nil)
-        #expect(await streaming.receive()?.contains(#""number":1"#) == true)
-        for number in 1...count { #expect(await ending.receive()?.contains(#""number":\#(number)"#) == true) }
-        #expect(await ending.receive() == nil)
+        expect(await idle.receive(), is: nil)
+        expect(await waiting.receive(), is: nil)
+        expect(await streaming.receive()?.contains(#""number":1"#), is: true)
+        for number in 1...count { expect(await ending.receive()?.contains(#""number":\#(number)"#), is: true) }
+        expect(await ending.receive(), is: nil)
         await onQueue { #expect(test.pings == []) }
     }
 
@@ -401,8 +402,8 @@ import Testing
         streaming.send(call("Count", #","more":true"#))
         try await eventually("subscribed") { test.counters.count == 1 }
         await onQueue { test.server.close() }
-        #expect(await idle.receive() == nil)
-        #expect(await streaming.receive() == nil)
+        expect(await idle.receive(), is: nil)
+        expect(await streaming.receive(), is: nil)
         await onQueue {
             #expect(test.counters[0].endings == 1)
             #expect(test.server.connectionCount == 0)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Expectations
 import Foundation
 import Platform
 import Synchronization
@@ -26,10 +27,10 @@ import Testing
         #expect(mode(of: path + "~") == nil)
         let client = try connect()
         client.send(ping("by path"))
-        #expect(await client.receive() == pong("by path"))
+        expect(await client.receive(), is: pong("by path"))
         await onQueue { test.server.close() }
         #expect(mode(of: path) == nil)
-        #expect(await client.receive() == nil)
+        expect(await client.receive(), is: nil)
         try await onQueue { try test.server.listen(at: path, mode: 0o600) }
         #expect(mode(of: path) == 0o600)
     }
@@ -42,7 +43,7 @@ import Testing
         try await onQueue { try test.server.listen(at: path, mode: 0o666) }
         let client = try connect()
         client.send(ping("alive"))
-        #expect(await client.receive() == pong("alive"))
+        expect(await client.receive(), is: pong("alive"))
     }
 
     @Test func aLiveSocketIsRefusedAndLeftAlone() async throws {
@@ -63,7 +64,7 @@ import Testing
         }
         let client = try connect()
         client.send(ping("still there"))
-        #expect(await client.receive() == pong("still there"))
+        expect(await client.receive(), is: pong("still there"))
     }
 
     @Test func ofTwoServicesThatStartTogetherOneGetsThePath() async throws {
@@ -138,7 +139,7 @@ import Testing
         try await onQueue { try test.server.listen(on: OwnedDescriptor(number)) }
         let client = try connect()
         client.send(ping("activated"))
-        #expect(await client.receive() == pong("activated"))
+        expect(await client.receive(), is: pong("activated"))
         await onQueue { test.server.close() }
         #expect(mode(of: path) != nil)
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Expectations
 import Foundation
 import Platform
 import TestSupport
@@ -20,9 +21,9 @@ import Testing
         client.send(
             #"{"method":"org.example.Test.Count","parameters":{"to":20},"more":true}"#, ping("behind it"),
             #"{"method":"org.example.Test.Count","parameters":{"to":1},"more":true}"#)
-        for number in 1...20 { #expect(await client.receive() == Self.number(number, continues: number < 20)) }
-        #expect(await client.receive() == pong("behind it"))
-        #expect(await client.receive() == Self.number(1, continues: false))
+        for number in 1...20 { expect(await client.receive(), is: Self.number(number, continues: number < 20)) }
+        expect(await client.receive(), is: pong("behind it"))
+        expect(await client.receive(), is: Self.number(1, continues: false))
         try await eventually("ended once") { test.counters.map(\.endings) == [1, 1] }
     }
 
@@ -36,7 +37,7 @@ import Testing
             var buffer = [UInt8](repeating: 0, count: 100)
             #expect(recv(client.number, &buffer, buffer.count, CInt(MSG_DONTWAIT | MSG_PEEK)) > 0)
         }
-        #expect(await client.receive() == Self.number(1))
+        expect(await client.receive(), is: Self.number(1))
     }
 
     @Test(arguments: [[], [ping("never"), "not even JSON"]])
@@ -63,7 +64,7 @@ import Testing
         shutdown(client.number, CInt(SHUT_WR))
         try await eventually("subscribed") { test.counters.count == 1 }
         await onQueue { test.counters[0].available = 1 }
-        #expect(await client.receive() == Self.number(1))
+        expect(await client.receive(), is: Self.number(1))
     }
 
     /// A subscriber that does not read is asked for what fits into its socket and no more; the others do not notice.
@@ -85,7 +86,7 @@ import Testing
         for burst in stride(from: 10, through: total, by: 10) {
             await onQueue { for counter in test.counters { counter.available = burst } }
         }
-        #expect(await reader.value == nil)
+        expect(await reader.value, is: nil)
         let written = await onQueue { test.counters[0].number }
         // 64 KiB of socket buffer hold at most this many messages of 45 bytes, whatever the kernel adds to each.
         #expect(written < 1500)

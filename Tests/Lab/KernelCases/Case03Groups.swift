@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Expectations
 import LabSupport
 import NetworkPath
 import Testing
@@ -30,7 +31,7 @@ struct Case03Groups {
             try await it.lab.setNeighbours((20..<220).map { "192.0.2.\($0)" }, on: .wan0, answering: false)
             // A gateway, but not one in use.
             try await it.lab.setNeighbours([Uplink.wan1.gateway(.v4)], on: .wan1, answering: false)
-            #expect(try await it.expectSilence(on: paths, since: path) == 1)
+            expect(try await it.expectSilence(on: paths, since: path), is: 1)
         }
     }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Expectations
 import LabSupport
 import NetworkPath
 import Testing
@@ -14,7 +15,7 @@ struct Case04Replace {
             let routes = try await KernelNotices.of([.v4Route], on: it.host)
             try await it.lab.addDefaultRoute(via: .wan0, families: [.v4])
             #expect(try routes.pending().isEmpty, "the kernel has nothing to tell")
-            #expect(try await it.expectSilence(on: paths, since: path) == 1)
+            expect(try await it.expectSilence(on: paths, since: path), is: 1)
         }
     }
 
@@ -42,7 +43,7 @@ struct Case04Replace {
             let path = try #require(paths.all.first)
             try await it.host.ip("route replace default via \(other(family)) dev wan0 metric 150")
             // It was looked into, and found to be none of the path's.
-            #expect(try await it.expectSilence(on: paths, since: path) >= 1)
+            expect(try await it.expectSilence(on: paths, since: path)) { $0 >= 1 }
         }
     }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Expectations
 import LabSupport
 import NetworkPath
 import Testing
@@ -19,7 +20,7 @@ struct Case05NoChange {
             for seconds in [5000, 6000, 7000] { try await it.lab.refresh(family, seconds: seconds) }
             let notices = try addresses.pending()
             #expect(notices.filter { $0.kind == .newAddress }.count >= 3, "the kernel tells of each: \(notices)")
-            #expect(try await it.expectSilence(on: paths, since: path) == 1)
+            expect(try await it.expectSilence(on: paths, since: path), is: 1)
         }
     }
 
@@ -31,7 +32,7 @@ struct Case05NoChange {
             for length in [900, 800, 700] { try await it.host.ip("link set dev wan0 txqueuelen \(length)") }
             let notices = try links.pending()
             #expect(notices.count >= 3 && notices.allSatisfy { $0.changedFlags == 0 }, "\(notices)")
-            #expect(try await it.expectSilence(on: paths, since: path) == 1)
+            expect(try await it.expectSilence(on: paths, since: path), is: 1)
         }
     }
 

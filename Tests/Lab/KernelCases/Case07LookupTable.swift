@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Expectations
 import LabSupport
 import Netlink
 import NetworkPath
@@ -15,7 +16,7 @@ struct Case07LookupTable {
             let kernel = try await KernelMonitor(sockets)
             let destination = try #require(IPAddress(LabNetwork.serverAddress(family)))
             let query = PreparedQuery(RouteQuery(destination))
-            #expect(try await kernel.routes(for: [query]).first?.table == 254)
+            expect(try await kernel.routes(for: [query]).first?.table, is: 254)
             try await lab.host.ip("route add default via \(Uplink.wan1.gateway(family)) dev wan1 table 1000")
             try await lab.addRule(family, "to \(destination) lookup 1000")
             let answer = try #require(try await kernel.routes(for: [query]).first)

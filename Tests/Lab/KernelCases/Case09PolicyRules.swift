@@ -2,6 +2,7 @@
 
 import DialtoneAPI
 import DialtoneClient
+import Expectations
 import LabSupport
 import NetworkPath
 import Testing
@@ -78,7 +79,7 @@ struct Case09PolicyRules {
             let home = try DaemonHome()
             _ = try await home.start(on: lab.host)
             let target = NetworkAPI.Target(host: LabNetwork.serverAddress(.v4))
-            #expect(try await home.client.path(to: target).status == .satisfied)
+            expect(try await home.client.path(to: target).status, is: .satisfied)
             let reply = try await lab.host.run {
                 let client = try UnixClient.connected(to: home.socket, as: 65_534)
                 let call = """
@@ -96,7 +97,7 @@ struct Case09PolicyRules {
             try await lab.addRule(.v4, "uidrange 65534-65534 to 203.0.113.0/24 prohibit")
             let home = try DaemonHome()
             let address = LabNetwork.serverAddress(.v4)
-            #expect(try await home.dialtone("check", address, on: lab.host).exit == .status(0))
+            expect(try await home.dialtone("check", address, on: lab.host).exit, is: .status(0))
             let refused = try await home.dialtone("check", address, on: lab.host, by: AnotherUser.command)
             #expect(refused.exit == .status(1), "\(refused)")
         }

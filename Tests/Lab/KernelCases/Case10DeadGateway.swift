@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CLabSupport
+import Expectations
 import Glibc
 import LabSupport
 import NetworkPath
@@ -120,7 +121,7 @@ struct Case10DeadGateway {
             let paths = try await it.watch()
             let path = try #require(paths.all.first)
             try await it.lab.setNeighbours([Uplink.wan0.gateway(.v4)], on: .wan1, answering: false)
-            #expect(try await it.expectSilence(on: paths, since: path) == 1)
+            expect(try await it.expectSilence(on: paths, since: path), is: 1)
         }
     }
 

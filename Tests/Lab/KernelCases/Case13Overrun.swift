@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Expectations
 import LabSupport
 import Netlink
 import NetworkPath
@@ -23,7 +24,7 @@ struct Case13Overrun {
             let path = try await paths.next("the right verdict") { $0.isCoherent && $0.interface?.name == "wan1" }
             #expect(path.status == .satisfied)
             try await it.expectAgreement(path, on: .server(.v4))
-            #expect(try await it.host.netlinkSockets().contains { $0.drops > 0 }, "the buffer was too small")
+            expect(try await it.host.netlinkSockets(), "the buffer was too small") { $0.contains { $0.drops > 0 } }
             for (round, kind) in [RefusingRoute.prohibit, .unreachable, .blackhole].enumerated() {
                 try await it.lab.addRefusingRoute(kind, "203.0.113.0/24")
                 try await paths.next("change \(round) after it") { $0.status == .unsatisfied && $0.isCoherent }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Expectations
 import LabSupport
 import Netlink
 import NetworkPath
@@ -51,7 +52,7 @@ struct Case15Dumps {
             for _ in 1...20 {
                 let sockets = try await lab.host.run { try KernelSockets() }
                 let other = await NetworkState(sockets)
-                #expect(await other.snapshot.interfaces.isEmpty == false)
+                expect(await other.snapshot.interfaces.isEmpty, is: false)
             }
             try await churn.value
             try await KernelCase(lab: lab, engine: engine).catchUp(paths)

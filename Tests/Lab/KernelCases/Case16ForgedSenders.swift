@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Expectations
 import LabSupport
 import NetworkPath
 import Reachability
@@ -14,10 +15,10 @@ struct Case16ForgedSenders {
             let path = try #require(paths.all.first)
             let listeners = try await KernelNotices.of([], on: it.host)
             let forged = ForgedNotice.linkRemoved(index: Uplink.wan0.index)
-            #expect(try await forged.sendToAll(on: it.host) >= 3, "the engine has three sockets")
+            expect(try await forged.sendToAll(on: it.host), "the engine has three sockets") { $0 >= 3 }
             #expect(try listeners.pending().map(\.kind) == [.deletedLink], "the message arrives")
-            #expect(try await it.expectSilence(on: paths, since: path) == 1)
-            #expect(await it.engine.snapshot.interfaces[Uplink.wan0.index]?.name == "wan0")
+            expect(try await it.expectSilence(on: paths, since: path), is: 1)
+            expect(await it.engine.snapshot.interfaces[Uplink.wan0.index]?.name, is: "wan0")
         }
     }
 }

@@ -11,9 +11,13 @@ import Testing
 /// A router carries a million routes. The kernel is asked for the targets that are watched; its table is never read.
 @Suite("Kernel case 17: narrow dumps", .lab)
 struct Case17NarrowDumps {
-    @Test(arguments: [KernelSockets.defaultReceiveBuffer, 1])
-    func `case 17: links and addresses are dumped, and routes never, whatever is lost`(buffer: Int) async throws {
+    /// As a router, with many neighbours; as a host, whose IPv6 routers that do not answer are looked up in the dump.
+    @Test(arguments: [KernelSockets.defaultReceiveBuffer, 1], [true, false])
+    func `case 17: links and addresses are dumped, and routes never, whatever is lost`(
+        buffer: Int, isRouter: Bool
+    ) async throws {
         try await LabNetwork.with { lab in
+            if isRouter { try await lab.host.sysctl([("net.ipv6.conf.all.forwarding", "1")]) }
             let routes = (0..<2000).map { "198.18.\($0 / 250).\($0 % 250)/32 via \(Uplink.wan0.gateway(.v4))" }
             try await lab.host.ip(batch: routes.map { "route add " + $0 })
             let file = FileManager.default.temporaryDirectory.appending(path: "dialtone-\(UUID().uuidString)").path
@@ -28,7 +32,9 @@ struct Case17NarrowDumps {
             recorder.finish()
 
             let requests = try Recording(contentsOf: file).requests
-            #expect(Set(requests.filter(\.isDump).map(\.type)) == [Request.links, Request.addresses])
+            let dumped: Set = [Request.links, Request.addresses]
+            #expect(
+                Set(requests.filter(\.isDump).map(\.type)) == (isRouter ? dumped : dumped.union([Request.neighbours])))
             #expect(requests.contains { $0.type == Request.route })
             #expect(requests.contains { $0.isDump && $0.type == Request.links })
         }
@@ -37,8 +43,8 @@ struct Case17NarrowDumps {
 
 /// What was asked of the kernel.
 private struct Request {
-    /// `RTM_GETLINK`, `RTM_GETADDR` and `RTM_GETROUTE`, from linux/rtnetlink.h.
-    static let (links, addresses, route): (UInt16, UInt16, UInt16) = (18, 22, 26)
+    /// `RTM_GETLINK`, `RTM_GETADDR`, `RTM_GETROUTE` and `RTM_GETNEIGH`, from linux/rtnetlink.h.
+    static let (links, addresses, route, neighbours): (UInt16, UInt16, UInt16, UInt16) = (18, 22, 26, 30)
 
     let type: UInt16
     /// `NLM_F_DUMP`, from linux/netlink.h.

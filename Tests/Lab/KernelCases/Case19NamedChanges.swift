@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Expectations
 import LabSupport
 import NetworkPath
 import Reachability
@@ -36,9 +37,9 @@ struct Case19NamedChanges {
         try await KernelCase.play { it in
             let paths = try await it.watch()
             await it.engine.setCosts(CostPolicy(expensive: ["wan0"]))
-            #expect(try await paths.nextReport("the cost").changes == [.expensive])
+            expect(try await paths.nextReport("the cost").changes, is: [.expensive])
             await it.engine.setCosts(CostPolicy(expensive: ["wan1"], constrained: ["wan0"]))
-            #expect(try await paths.nextReport("the other cost").changes == [.expensive, .constrained])
+            expect(try await paths.nextReport("the other cost").changes, is: [.expensive, .constrained])
         }
     }
 
@@ -51,7 +52,7 @@ struct Case19NamedChanges {
             let other = try await it.watch(neighbour)
             try await it.lab.addRefusingRoute(.unreachable, family == .v4 ? "203.0.113.64/26" : "2001:db8:c::77:0:0/96")
             try await other.next("the refusal") { $0.reason == .unreachable }
-            #expect(try await it.expectSilence(on: paths, since: path) == 2)
+            expect(try await it.expectSilence(on: paths, since: path), is: 2)
         }
     }
 }

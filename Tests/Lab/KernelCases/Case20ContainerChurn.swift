@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Expectations
 import LabSupport
 import NetworkPath
 import Reachability
@@ -19,8 +20,8 @@ struct Case20ContainerChurn {
             try await it.expectSilence(on: paths, since: path)
             let report = try await network.nextReport("the same")
             #expect(report.path.isMarked, "nor that on the network: \(report)")
-            #expect(
-                await it.engine.snapshot.interfaces.values.map(\.name).sorted() == ["docker0", "lo", "wan0", "wan1"])
+            expect(
+                await it.engine.snapshot.interfaces.values.map(\.name).sorted(), is: ["docker0", "lo", "wan0", "wan1"])
         }
     }
 

@@ -2,6 +2,7 @@
 
 import DialtoneAPI
 import DialtoneClient
+import Expectations
 import Foundation
 import LabSupport
 import Testing
@@ -19,10 +20,10 @@ struct Case22NetlinkRefused {
         let daemon = try await home.start(on: machine, by: LabAgent.refusing(AF_NETLINK, code))
         let complaint = try await daemon.line(containing: "the kernel's network cannot be followed")
         #expect(complaint.text.contains(String(cString: strerror(code))), "\(complaint.text)")
-        #expect(try await home.client.path().status == .unknown)
+        expect(try await home.client.path().status, is: .unknown)
         let target = NetworkAPI.Target(host: "127.0.0.1")
-        #expect(try await home.client.path(to: target).status == .unknown)
-        #expect(try await home.client.interfaces().isEmpty)
+        expect(try await home.client.path(to: target).status, is: .unknown)
+        expect(try await home.client.interfaces()) { $0.isEmpty }
 
         let name = try await home.client.open(.init(remote: "tcp://127.0.0.1:\(try server.port())"))
         let connection = try await home.recorder().connection(name, in: .ready)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Expectations
 import Foundation
 import LabSupport
 import NetworkPath
@@ -32,7 +33,7 @@ struct KindsAndCost {
     func `kinds: a wireless interface is wifi`() async throws {
         let name = try #require(WirelessInterface.name)
         let index = try #require(await NetworkState.shared.snapshot.interfaces.values.first { $0.name == name }?.index)
-        #expect(await NetworkState.shared.snapshot.interfaces[index]?.kind == .wifi)
+        expect(await NetworkState.shared.snapshot.interfaces[index]?.kind, is: .wifi)
     }
 
     @Test(arguments: Family.allCases)
@@ -120,7 +121,7 @@ struct KindsAndCost {
             let paths = try await it.watch(isSatisfied: false)
             try await it.lab.router.ip("link set wan0 up")
             try await it.host.link("wan0", "dormant") { $0.operstate == "DORMANT" && $0.flags.contains("LOWER_UP") }
-            #expect(await it.path(to: .server(.v4)).reason == .noCarrier)
+            expect(await it.path(to: .server(.v4)).reason, is: .noCarrier)
             try await it.host.ip("link set wan0 state up")
             try await paths.next("the keys") { $0.status == .satisfied }
             #expect(paths.count == 2)
