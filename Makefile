@@ -90,7 +90,8 @@ sanitize: SANITIZED = .build/$(SANITIZER)
 sanitize: deps-test
 	swift build --build-tests --sanitize $(SANITIZER) --scratch-path $(SANITIZED)
 	swift build --disable-build-manifest-caching --sanitize $(SANITIZER) --package-path Examples --scratch-path $(SANITIZED)
-	@BUILT=$(SANITIZED)/debug ASAN_OPTIONS=detect_leaks=0 scripts/run-tests
+	@BUILT=$(SANITIZED)/debug ASAN_OPTIONS=detect_leaks=0 \
+	    TSAN_OPTIONS=suppressions=$(CURDIR)/scripts/thread-sanitizer.suppressions scripts/run-tests
 
 soak: deps-test
 	swift build --build-tests

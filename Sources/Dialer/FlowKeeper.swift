@@ -139,9 +139,13 @@ final class FlowKeeper {
         if kept.probe?.before != nil { kept.flow.beginProbing() }
     }
 
-    /// Tells what the kernel has heard since it was asked to probe.
+    /// Tells what has come, and what the kernel has heard since it was asked to probe. A process that was stopped finds
+    /// an answer and its deadline at the same time, in any order.
     func lookForProof() {
-        for epoch in kept.keys.sorted() { look(epoch) }
+        for epoch in kept.keys.sorted() {
+            sortInput(on: epoch)
+            look(epoch)
+        }
     }
 
     /// Sends nothing any more on a flow that is about to be closed, and awaits nothing. Why it ended comes with the

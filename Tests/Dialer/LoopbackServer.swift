@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Dispatch
 import Glibc
 import NetworkPath
 import Platform
@@ -108,6 +109,19 @@ final class Peer {
             }
         }
         return inbox
+    }
+
+    /// Waits for the next message and answers it, on a thread of its own: at once, however busy the agent's queue is.
+    func answer(messageOf length: Int, with text: String) async {
+        let number = number
+        await withCheckedContinuation { answered in
+            DispatchQueue(label: "peer").async {
+                var buffer = [UInt8](repeating: 0, count: length)
+                _ = recv(number, &buffer, length, CInt(MSG_WAITALL))
+                _ = Glibc.send(number, text, text.utf8.count, CInt(MSG_NOSIGNAL))
+                answered.resume()
+            }
+        }
     }
 
     /// The next so many bytes of the other side, as soon as they have all come.

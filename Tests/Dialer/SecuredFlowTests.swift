@@ -158,7 +158,8 @@ import Testing
 
     @Test func aHandshakeThatDoesNotEndIsGivenUpAtTheDeadline() async throws {
         let server = try SecureServer(.init(isSilent: true))
-        let connection = try connection(to: server) { $0.connectTimeout = .seconds(1) }
+        // Time enough for the connection to stand, however busy the queue.
+        let connection = try connection(to: server) { $0.connectTimeout = .seconds(5) }
         expect(await surroundings.entered(.backingOff)?.reason, is: .dialFailed(.tls(.timedOut), server.endpoint))
         connection.close()
     }

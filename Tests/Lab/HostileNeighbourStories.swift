@@ -87,7 +87,8 @@ struct HostileNeighbourStories {
         #expect(stay.calls > 0 && stay.served == stay.calls, "\(stay)")
         // Turns that go round by connection give each of the thousand one before the other user has another.
         #expect(stay.between < 250, "\(stay)")
-        #expect(try bench.memory() < Self.mostMemory, "\(stay)")
+        let memory = try bench.memory()
+        #expect(memory < Self.mostMemory || isSanitized, "\(stay)")
     }
 
     @Test func `what one user opens and closes neither fills the log nor takes another's history`()
