@@ -84,6 +84,18 @@ struct InterfaceLossTests {
         #expect(loss.survivor(of: own) == own)
     }
 
+    @Test(arguments: [IPAddress.Family.v4, .v6])
+    func `a next-hop object goes with the carrier of its link, and the route with the last of them`(
+        family: IPAddress.Family
+    ) {
+        let loss = InterfaceLoss(of: 2, from: Self.stack)
+        var entry = Self.entry(family, by: 5)
+        entry.nextHopObject = 11
+        #expect(loss.survivor(of: entry) == nil)
+        entry.nextHops.append(.init(interfaceIndex: 3))
+        #expect(loss.survivor(of: entry)?.nextHops == [.init(interfaceIndex: 3)])
+    }
+
     @Test func `a source is taken from the interface, else from another; the one on the way to the destination first`()
     {
         var stack = Self.stack
