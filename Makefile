@@ -85,7 +85,8 @@ steady: suite
 	@scripts/install-dependencies steady
 	@scripts/steady '$(N)'
 
-# Without a search for leaks: Swift shifts the pointers to what weak references need, and the search cannot see them.
+# AddressSanitizer's search for leaks is off: it reads memory for pointers, and Swift keeps those to the counts of weak
+# references shifted, so each of them would be a leak.
 sanitize: SANITIZED = .build/$(SANITIZER)
 sanitize: deps-test
 	swift build --build-tests --sanitize $(SANITIZER) --scratch-path $(SANITIZED)

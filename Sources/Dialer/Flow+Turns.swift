@@ -32,6 +32,13 @@ extension Flow: TurnTaker {
         if hasEnded { passOn() } else { noted(readiness) }
     }
 
+    /// Decrypts what lies in the socket, out of turn: a deadline is about to be judged by it.
+    func takeWhatCame() {
+        guard security != nil, !hasEnded else { return }
+        heard.insert(.readable)
+        takeTurn()
+    }
+
     /// Passes on a buffer each way; where the client has written more, that is for another turn.
     func exchange(_ relay: Relay, _ security: SecuredStream, over number: CInt) {
         if relay.exchange(with: security, over: number) { standInLine() }

@@ -139,11 +139,14 @@ final class FlowKeeper {
         if kept.probe?.before != nil { kept.flow.beginProbing() }
     }
 
-    /// Tells what has come, and what the kernel has heard since it was asked to probe. A process that was stopped finds
-    /// an answer and its deadline at the same time, in any order.
+    /// Tells what has come, and what the kernel has heard since it was asked to probe. To be done before a deadline is
+    /// judged: a process that was stopped finds the answer and the deadline at the same time, in any order.
     func lookForProof() {
         for epoch in kept.keys.sorted() {
-            sortInput(on: epoch)
+            if kept[epoch]?.dialogue?.isAwaitingAnswer == true {
+                kept[epoch]?.flow.takeWhatCame()
+                sortInput(on: epoch)
+            }
             look(epoch)
         }
     }

@@ -154,11 +154,9 @@ public final class KernelMonitor {
         for gateway in snapshot.openNeighbours { _ = verifyFailure(of: gateway) }
     }
 
-    /// The IPv6 routers that do not answer: the kernel passes over their routes without a word, and returns to them
-    /// when they answer. To be watched before the kernel is asked, so that their return after the answer is told.
-    public func silentRouters() throws(SystemError) -> Set<NetworkSnapshot.Neighbour> {
-        try neighbours.silentRouters()
-    }
+    /// Listens for the return of IPv6 routers that do not answer: the kernel goes round them without a word, and comes
+    /// back to them. To be called before IPv6 routes are asked for.
+    public func watchSilentRouters() { neighbours.watchSilentRouters() }
 
     /// The link-layer address of a neighbour; `nil` for one that the kernel has none of. Two system calls.
     public func linkAddress(of neighbour: NetworkSnapshot.Neighbour) -> [UInt8]? {
@@ -260,14 +258,19 @@ public final class KernelMonitor {
     }
 
     private func readNeighbours() {
-        let failed = snapshot.failedNeighbours
+        var failed = snapshot.failedNeighbours
         var change = KernelChange()
         let end = drain(neighbours.notices) { message in
-            guard var event = KernelEvent(message, kinds: &kinds), neighbours.concerns(event) else { return }
+            guard let event = KernelEvent(message, kinds: &kinds) else { return }
+            if let router = neighbours.returnedRouter(by: event) { change.merge(snapshot.noteReturn(of: router)) }
+            guard neighbours.concerns(event) else { return }
+            switch event {
             // The kernel tells of a removed entry as of a failed one first (`neigh_delete` in net/core/neighbour.c). By
             // the time that both are read it may ask for the neighbour again, and the entry says no more than that.
-            if case .neighbourForgotten(let gateway) = event, !failed.contains(gateway) {
-                event = .neighbourChanged(gateway, isFailed: false)
+            case .neighbourForgotten(let gateway) where !failed.contains(gateway):
+                return change.merge(doubtFailure(of: gateway))
+            case .neighbourChanged(let gateway, isFailed: false): failed.remove(gateway)
+            default: break
             }
             change.merge(snapshot.apply(event))
         }

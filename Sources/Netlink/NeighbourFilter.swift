@@ -6,8 +6,8 @@ internal import NetworkPath
 /// The classic BPF program that lets through only what is told of certain gateways.
 ///
 /// On a busy network the neighbour group carries a message for each of thousands of hosts, again and again. Filtered in
-/// the kernel they never wake this process. What passes: a gateway's failure and the removal of its entry; and, while
-/// one is failed, its recovery. A healthy gateway's way through `STALE`, `DELAY`, `PROBE` and `REACHABLE` says nothing
+/// the kernel they never wake this process. What passes: a gateway's failure and the removal of its entry; of one that
+/// is awaited its recovery too. A healthy gateway's way through `STALE`, `DELAY`, `PROBE` and `REACHABLE` says nothing
 /// new.
 struct NeighbourFilter {
     /// Beyond this many gateways only the state is filtered. The kernel charges a filter to its socket, up to
@@ -17,26 +17,40 @@ struct NeighbourFilter {
 
     private(set) var program: [sock_filter] = []
 
-    /// A filter for `addresses`; with `nil` for all there are.
-    ///
-    /// - Parameter awaitsRecovery: whether one of them is failed, so that good news counts too.
-    init(for addresses: Set<IPAddress>?, awaitsRecovery: Bool) {
-        // struct nlmsghdr: length 4, type 2 at 4; struct ndmsg from 16: family at 16, state at 24; first attribute at
-        // 28, its value at 32. The kernel puts NDA_DST first (neigh_fill_info in net/core/neighbour.c).
-        load(BPF_H, at: 4)
-        skipUnless(BPF_JEQ, Self.asLoaded(UInt16(RTM_DELNEIGH)), count: 1)
-        jump(over: 3)
-        load(BPF_H, at: 24)
-        let states = awaitsRecovery ? NUD_FAILED | KernelEvent.answering : NUD_FAILED
-        skipIf(BPF_JSET, Self.asLoaded(UInt16(states)), count: 1)
-        drop()
-        if let addresses, addresses.count <= Self.mostAddresses {
-            for address in addresses { acceptIfDestination(is: address) }
+    /// A filter for `addresses` and those `awaited`; with `nil` for all there are, whose recovery passes if any is
+    /// awaited.
+    init(for addresses: Set<IPAddress>?, awaited: Set<IPAddress>) {
+        let all = addresses.map { $0.union(awaited) }
+        guard let all, all.count <= Self.mostAddresses else {
+            load(BPF_H, at: Self.type)
+            skipIf(BPF_JEQ, Self.asLoaded(UInt16(RTM_DELNEIGH)), count: 3)
+            load(BPF_H, at: Self.state)
+            let states = awaited.isEmpty ? NUD_FAILED : NUD_FAILED | KernelEvent.answering
+            skipIf(BPF_JSET, Self.asLoaded(UInt16(states)), count: 1)
             drop()
-        } else {
             accept()
+            return
         }
+        // The healthy ones first, so that good news goes past them.
+        var healthy = NeighbourFilter()
+        for address in all.subtracting(awaited) { healthy.acceptIfDestination(is: address) }
+        load(BPF_H, at: Self.type)
+        skipIf(BPF_JEQ, Self.asLoaded(UInt16(RTM_DELNEIGH)), count: 5)
+        load(BPF_H, at: Self.state)
+        skipIf(BPF_JSET, Self.asLoaded(UInt16(NUD_FAILED)), count: 3)
+        skipIf(BPF_JSET, Self.asLoaded(UInt16(KernelEvent.answering)), count: 1)
+        drop()
+        jump(over: UInt32(healthy.program.count))
+        program += healthy.program
+        for address in awaited { acceptIfDestination(is: address) }
+        drop()
     }
+
+    private init() {}
+
+    // struct nlmsghdr: length 4, type 2 at 4; struct ndmsg from 16: family at 16, state at 24; first attribute at 28,
+    // its value at 32. The kernel puts NDA_DST first (neigh_fill_info in net/core/neighbour.c).
+    private static let (type, state, destination): (UInt32, UInt32, UInt32) = (4, 24, 32)
 
     /// A host-order 16-bit field as `BPF_LD | BPF_ABS`, which reads in network order, loads it.
     private static func asLoaded(_ value: UInt16) -> UInt32 { UInt32(value.bigEndian) }
@@ -46,7 +60,7 @@ struct NeighbourFilter {
             address.bytes[start..<start + 4].reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
         }
         for (position, word) in words.enumerated() {
-            load(BPF_W, at: UInt32(32 + 4 * position))
+            load(BPF_W, at: Self.destination + UInt32(4 * position))
             // Two instructions a remaining word, and the accepting one.
             skipUnless(BPF_JEQ, word, count: UInt8(2 * (words.count - 1 - position) + 1))
         }

@@ -14,7 +14,10 @@ final class NeighbourWatch {
     let notices: NetlinkSocket
     private let requests: NetlinkSocket
     private(set) var watched: Set<NetworkSnapshot.Neighbour> = []
-    private var awaitsRecovery = false
+    /// Those of the watched whose recovery would be news.
+    private var awaited: Set<NetworkSnapshot.Neighbour> = []
+    /// IPv6 routers that do not answer and that no verdict rests on; of them nothing but the recovery is news.
+    private var silent: Set<NetworkSnapshot.Neighbour> = []
     private var isJoined = false
 
     init(notices: NetlinkSocket, requests: NetlinkSocket) {
@@ -26,23 +29,29 @@ final class NeighbourWatch {
     func watch(_ gateways: Set<NetworkSnapshot.Neighbour>) throws(SystemError) -> [KernelEvent] {
         guard gateways != watched else { return [] }
         let added = gateways.subtracting(watched)
-        try listen(to: gateways)
-        // Asked after the filter stands: a change in between comes as a notice, not at all in the other order.
-        let events = try states(of: added)
-        // Not before: what was refused is to be tried again.
-        watched = gateways
-        return events
+        let before = (watched, awaited, silent)
+        (watched, awaited, silent) = (gateways, awaited.intersection(gateways), silent.subtracting(gateways))
+        do throws(SystemError) {
+            try listen()
+            // Asked after the filter stands: a change in between comes as a notice, not at all in the other order.
+            return try states(of: added)
+        } catch {
+            // What was refused is to be tried again.
+            (watched, awaited, silent) = before
+            throw error
+        }
     }
 
-    /// Lets good news through while there is a gateway to wait for, among those that are `open`.
+    /// Lets good news through of the gateways that are `open`.
     ///
-    /// - Returns: whether it does from now on, and did not before: what is known of them may be out of date.
+    /// - Returns: whether it does of one from now on, and did not before: what is known of them may be out of date.
     func update(open: Set<NetworkSnapshot.Neighbour>) throws(SystemError) -> Bool {
-        let awaits = !open.isDisjoint(with: watched)
-        guard awaits != awaitsRecovery else { return false }
-        awaitsRecovery = awaits
-        try listen(to: watched)
-        return awaits
+        let open = open.intersection(watched)
+        guard open != awaited else { return false }
+        let isNew = !open.isSubset(of: awaited)
+        awaited = open
+        try listen()
+        return isNew
     }
 
     /// The present state of all watched gateways, after notices were lost.
@@ -61,12 +70,13 @@ final class NeighbourWatch {
         }
     }
 
-    /// Has the notices about `gateways` let through. Where the kernel has no room for their filter (`ENOMEM`), more
+    /// Has the notices let through that are to be heard. Where the kernel has no room for their filter (`ENOMEM`), more
     /// than those: the filter before it may not let through what is new.
-    private func listen(to gateways: Set<NetworkSnapshot.Neighbour>) throws(SystemError) {
+    private func listen() throws(SystemError) {
+        let recovering = Set(awaited.union(silent).map(\.address))
         let isFiltered =
-            attach(NeighbourFilter(for: Set(gateways.map(\.address)), awaitsRecovery: awaitsRecovery))
-            || attach(NeighbourFilter(for: nil, awaitsRecovery: awaitsRecovery))
+            attach(NeighbourFilter(for: Set(watched.map(\.address)), awaited: recovering))
+            || attach(NeighbourFilter(for: nil, awaited: recovering))
         if !isFiltered {
             var unused: CInt = 0
             let size = socklen_t(MemoryLayout.size(ofValue: unused))
@@ -89,29 +99,60 @@ final class NeighbourWatch {
         }
     }
 
-    /// The IPv6 routers that do not answer. The kernel goes by another route as long as they do not and names none of
-    /// them in its answers, and comes back to them when they do (`rt6_score_route` in net/ipv6/route.c). A machine that
-    /// forwards does not look at its neighbours (`ip6_pol_route` there), and there may be thousands.
+    // MARK: Routers that the kernel goes round
+
+    /// Looks which IPv6 routers do not answer, and listens for their recovery, beside the watched gateways. To be done
+    /// before the kernel is asked for a route.
     ///
-    /// A router is known by the flag that its own advertisements set (`NTF_ROUTER`). One that never answered is taken
-    /// for a router where its address is of the link, which those of routers are (RFC 4861, section 4.2).
-    func silentRouters() throws(SystemError) -> Set<NetworkSnapshot.Neighbour> {
+    /// The kernel goes by another route as long as a router does not answer and names it in none of its answers, and
+    /// comes back to it when it does (`rt6_score_route` in net/ipv6/route.c). A machine that forwards does not look at
+    /// its neighbours (`ip6_pol_route` there), and there may be thousands.
+    ///
+    /// What the kernel refuses to tell is left as it is: this is about routers that nobody uses at the moment.
+    func watchSilentRouters() {
+        guard let found = try? silentRouters(), found != silent else { return }
+        let isNew = !found.isSubset(of: silent)
+        silent = found
+        try? listen()
+        // One that has come back before the filter stood is seen by the lookups to come.
+        if isNew, let left = try? silentRouters(), left.isSubset(of: silent), left != silent {
+            silent = left
+            try? listen()
+        }
+    }
+
+    /// The silent router that answers by what `event` says; it is none from then on.
+    func returnedRouter(by event: KernelEvent) -> NetworkSnapshot.Neighbour? {
+        guard case .neighbourChanged(let neighbour, isFailed: false) = event, silent.remove(neighbour) != nil else {
+            return nil
+        }
+        try? listen()
+        return neighbour
+    }
+
+    /// A network has one or two routers, and rarely more that are dead. What their number is beyond this is up to the
+    /// neighbours on the link, who can claim to be one.
+    private static let mostSilent = 4
+
+    /// The failed neighbours that said that they are routers, besides those that are watched.
+    private func silentRouters() throws(SystemError) -> Set<NetworkSnapshot.Neighbour> {
         guard try !requests.forwards(.v6) else { return [] }
         var header = ndmsg()
         header.ndm_family = UInt8(AF_INET6)
         let request = NetlinkRequest(type: RTM_GETNEIGH, flags: NLM_F_REQUEST | NLM_F_DUMP, header: header)
-        var silent: Set<NetworkSnapshot.Neighbour> = []
+        let room = min(Self.mostSilent, NeighbourFilter.mostAddresses - watched.count)
+        var found: Set<NetworkSnapshot.Neighbour> = []
         var kinds = InterfaceKinds()
-        // What an interrupted dump leaves out is seen by the next one.
         _ = try requests.dump(request, "reading the kernel's neighbours") { message in
-            guard let entry = message.payload(ndmsg.self), CInt(entry.ndm_state) & NUD_FAILED != 0,
+            guard found.count < room, let entry = message.payload(ndmsg.self),
+                CInt(entry.ndm_state) & NUD_FAILED != 0, CInt(entry.ndm_flags) & NTF_ROUTER != 0,
                 case .neighbourChanged(let neighbour, isFailed: true)? = KernelEvent(message, kinds: &kinds),
-                CInt(entry.ndm_flags) & NTF_ROUTER != 0 || neighbour.address.isLinkLocal
+                !watched.contains(neighbour)
             else { return true }
-            silent.insert(neighbour)
+            found.insert(neighbour)
             return true
         }
-        return silent
+        return found
     }
 
     private func states(of neighbours: Set<NetworkSnapshot.Neighbour>) throws(SystemError) -> [KernelEvent] {

@@ -58,8 +58,8 @@ public struct InterfaceLoss: Hashable, Sendable {
         }
         var entry = entry
         let count = entry.nextHops.count
-        // A next-hop object goes with the carrier of its link (nh_netdev_event in net/ipv4/nexthop.c); a next hop of the
-        // route's own stays, marked.
+        // A next-hop object goes with the carrier of its link (nh_netdev_event in net/ipv4/nexthop.c); a next hop of
+        // the route's own stays, marked.
         let lost = entry.nextHopObject == nil ? gone : gone.union(silenced)
         entry.nextHops.removeAll { lost.contains($0.interfaceIndex) }
         // Of an IPv4 route with several next hops of its own, the removal of one interface takes all

@@ -144,6 +144,18 @@ extension NetworkSnapshot {
             let hadFailed = failedNeighbours.remove(neighbour) != nil
             guard hadFailed || wasAwaited else { return KernelChange() }
         }
+        return rerouting(by: neighbour)
+    }
+
+    /// A router answers that the kernel went round, and that nothing was known of here: routes through its link may
+    /// lead over it again.
+    public mutating func noteReturn(of router: Neighbour) -> KernelChange {
+        generation += 1
+        return rerouting(by: router)
+    }
+
+    /// What follows from a neighbour's death or return.
+    private func rerouting(by neighbour: Neighbour) -> KernelChange {
         var change = KernelChange(.neighbours)
         change.neighbours = [neighbour]
         change.rerouted = [neighbour.interfaceIndex: records[neighbour.interfaceIndex]?.reach ?? .unknown]

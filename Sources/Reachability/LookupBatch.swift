@@ -37,10 +37,8 @@ struct LookupBatch {
         on kernel: KernelMonitor, alsoWatching gateways: inout Set<NetworkSnapshot.Neighbour>
     ) throws(SystemError) {
         guard !slots.isEmpty else { return }
-        if queries.contains(where: { $0.query.destination.family == .v6 }) {
-            gateways.formUnion(try kernel.silentRouters())
-            try kernel.watch(gateways: gateways)
-        }
+        // One that comes back after the answer is then told.
+        if queries.contains(where: { $0.query.destination.family == .v6 }) { kernel.watchSilentRouters() }
         answers = try kernel.routes(for: queries)
         for case .route(let route) in answers {
             if let gateway = route.gateway {

@@ -3,6 +3,7 @@
 import Expectations
 import NetworkPath
 import Platform
+import TLSTestSupport
 import Testing
 
 @testable import Dialer
@@ -11,8 +12,8 @@ import Testing
 /// What a connection makes of answers and of silence, on real sockets.
 @AgentQueue
 @Suite(.timeLimit(.minutes(1))) struct LivenessTests {
-    private static let ping = "\r\n\r\n"
-    private static let pong = "\r\n"
+    private nonisolated static let ping = "\r\n\r\n"
+    private nonisolated static let pong = "\r\n"
 
     let surroundings = Surroundings(.loopback())
 
@@ -41,6 +42,19 @@ import Testing
         answer(connection, by: peer)
         connection.keeper.lookForProof()
         #expect(connection.unreadBytes == 0, "it is no message for the client")
+        connection.close()
+    }
+
+    @Test func anAnswerThatLiesThereEncryptedCountsToo() async throws {
+        let server = try SecureServer(.init(whenHeard: { session in session.send(Array(Self.pong.utf8)) }))
+        let connection = try surroundings.connection(to: server) { $0.heartbeat = Heartbeat(.crlf) }
+        _ = await surroundings.entered(.ready)
+        let begin = connection.status.lastProof
+        connection.keeper.beat(1)
+        // In one turn: nobody is told that something has come.
+        while connection.status.lastProof == begin, !Task.isCancelled { connection.keeper.lookForProof() }
+        #expect(connection.status.lastProof != begin)
+        #expect(connection.unreadBytes == 0)
         connection.close()
     }
 

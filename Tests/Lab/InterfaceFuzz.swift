@@ -59,7 +59,7 @@ struct InterfaceFuzz {
         }
         let growth = try Self.memory(of: daemon) - memory
         print("interface fuzz: the daemon has grown by \(growth) MiB")
-        #expect(growth < Self.mostGrowth || isSanitized, "seed \(seed)")
+        #expect(isBelow(growth, Self.mostGrowth), "seed \(seed)")
     }
 
     private static func descriptors(of daemon: LabProcess) throws -> [String] {

@@ -33,7 +33,7 @@ struct WhatIfTests {
                 var truth: Verdict?
                 do {
                     // What lived by the lost interface loses its carrier a moment later.
-                    try await machine.changes.wait(for: "the prediction to come true", within: .seconds(10)) {
+                    try await machine.changes.wait(for: "the prediction to come true") {
                         let now = try await machine.run { try verdict(on: target) }
                         truth = now
                         return prediction.comesTrue(now) ? () : nil

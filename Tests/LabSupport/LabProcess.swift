@@ -221,7 +221,7 @@ extension LabProcess {
 
     /// Asks the process to end with `SIGTERM`, and kills it if it has not within `patience`.
     @discardableResult
-    public func terminate(patience: Duration = .seconds(10)) async throws -> Exit {
+    public func terminate(patience: Duration = ChangeSignal.generousLimit) async throws -> Exit {
         signal(SIGTERM)
         if let exit = try? await exit(within: patience) { return exit }
         return try await killNow()

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CNetlink
-import Expectations
 import Glibc
 import NetworkPath
 import Testing
@@ -27,7 +26,7 @@ struct NeighbourDecodingTests {
     /// That it is being asked for says nothing of whether it will answer.
     @Test func anEntryWithoutAnAnswerLeavesWhatIsKnown() {
         let awaited = neighbourMessage(Self.gateway.address, state: NUD_INCOMPLETE)
-        expect(events(awaited), is: [.neighbourAwaited(Self.gateway)])
+        #expect(events(awaited) == [.neighbourAwaited(Self.gateway)])
     }
 
     /// A table that has grown is swept, and failures go first: no sign of life.

@@ -15,13 +15,14 @@ struct NeighbourFilterTests {
         NUD_NONE, NUD_INCOMPLETE, NUD_REACHABLE, NUD_STALE, NUD_DELAY, NUD_PROBE, NUD_FAILED, NUD_NOARP, NUD_PERMANENT,
     ]
 
-    @Test(arguments: [0, 1, 2, 5, NeighbourFilter.mostAddresses / 2], [true, false])
-    func onlyWhatMattersOfTheWatchedGatewaysPasses(count: Int, awaitsRecovery: Bool) throws {
+    @Test(arguments: [0, 1, 2, 5, NeighbourFilter.mostAddresses / 2], Awaited.allCases)
+    func onlyWhatMattersOfTheWatchedGatewaysPasses(count: Int, which: Awaited) throws {
         let gateways = gateways(count)
-        let machine = SocketFilterMachine(
-            program: NeighbourFilter(for: Set(gateways), awaitsRecovery: awaitsRecovery).program)
+        let awaited = which.of(gateways)
+        let machine = SocketFilterMachine(program: NeighbourFilter(for: Set(gateways), awaited: awaited).program)
         for message in messages(of: gateways, state: Self.states) {
-            #expect(try machine.accepts(message.bytes) == message.matters(awaitsRecovery: awaitsRecovery), "\(message)")
+            let matters = message.matters(isAwaited: awaited.contains(message.address))
+            #expect(try machine.accepts(message.bytes) == matters, "\(message)")
         }
         for message in messages(of: strangers(to: gateways), state: Self.states) {
             #expect(try !machine.accepts(message.bytes), "\(message)")
@@ -29,20 +30,22 @@ struct NeighbourFilterTests {
     }
 
     /// Beyond what the kernel may hold, the state alone decides.
-    @Test(arguments: [true, false])
-    func ofTooManyGatewaysTheStateAloneDecides(awaitsRecovery: Bool) throws {
+    @Test(arguments: Awaited.allCases)
+    func ofTooManyGatewaysTheStateAloneDecides(which: Awaited) throws {
         let gateways = gateways(NeighbourFilter.mostAddresses / 2 + 1)
-        let filter = NeighbourFilter(for: Set(gateways), awaitsRecovery: awaitsRecovery)
+        let awaited = which.of(gateways)
+        let filter = NeighbourFilter(for: Set(gateways), awaited: awaited)
         #expect(filter.program.count < 16)
         let machine = SocketFilterMachine(program: filter.program)
         for message in messages(of: [gateways[0], gateways[1]] + strangers(to: gateways), state: Self.states) {
-            #expect(try machine.accepts(message.bytes) == message.matters(awaitsRecovery: awaitsRecovery), "\(message)")
+            let matters = message.matters(isAwaited: !awaited.isEmpty)
+            #expect(try machine.accepts(message.bytes) == matters, "\(message)")
         }
     }
 
     @Test func aMessageCutShortIsDropped() throws {
         let machine = SocketFilterMachine(
-            program: NeighbourFilter(for: [Self.gateway4], awaitsRecovery: true).program)
+            program: NeighbourFilter(for: [Self.gateway4], awaited: [Self.gateway4]).program)
         let whole = neighbourMessage(Self.gateway4, state: NUD_FAILED)
         for length in 0..<36 { #expect(try !machine.accepts(Array(whole[..<length]))) }
         #expect(try machine.accepts(Array(whole[..<36])))
@@ -50,19 +53,34 @@ struct NeighbourFilterTests {
 
     /// The kernel takes the largest filter, and takes another in its place while the first still stands: both count
     /// against what it allows a socket (`net.core.optmem_max`). And it comes to the interpreter's verdicts.
-    @Test(arguments: [true, false])
-    func theKernelTakesTheLargestFilterAndAgrees(awaitsRecovery: Bool) throws {
+    @Test(arguments: Awaited.allCases)
+    func theKernelTakesTheLargestFilterAndAgrees(which: Awaited) throws {
         let count = NeighbourFilter.mostAddresses
         let gateways = (0..<UInt32(count)).map { IPAddress(v6: 0xFE80 << 112 | UInt128($0) << 32 | 1) }
-        let program = NeighbourFilter(for: Set(gateways), awaitsRecovery: awaitsRecovery).program
+        let program = NeighbourFilter(for: Set(gateways), awaited: which.of(gateways)).program
         #expect(program.count > 9 * count)
         let machine = SocketFilterMachine(program: program)
         let kernel = try FilteredSocket()
-        try kernel.attach(NeighbourFilter(for: Set(gateways), awaitsRecovery: !awaitsRecovery).program)
+        try kernel.attach(NeighbourFilter(for: Set(gateways), awaited: []).program)
         try kernel.attach(program)
-        let some = [gateways[0], gateways[count - 1], Self.gateway4, Self.gateway6]
+        let some = [gateways[0], gateways[1], gateways[count - 1], Self.gateway4, Self.gateway6]
         for message in messages(of: some, state: Self.states) {
             #expect(try kernel.accepts(message.bytes) == machine.accepts(message.bytes), "\(message)")
+        }
+    }
+
+    /// Which of the gateways are awaited.
+    enum Awaited: CaseIterable {
+        case none
+        case everySecond
+        case all
+
+        func of(_ gateways: [IPAddress]) -> Set<IPAddress> {
+            switch self {
+            case .none: []
+            case .everySecond: Set(gateways.enumerated().filter { $0.offset % 2 == 0 }.map(\.element))
+            case .all: Set(gateways)
+            }
         }
     }
 
@@ -110,10 +128,10 @@ struct NeighbourFilterTests {
 
         var bytes: [UInt8] { neighbourMessage(address, type: type, state: state) }
 
-        /// A failure and a removal always do; while a failed gateway is waited for, so does its recovery.
-        func matters(awaitsRecovery: Bool) -> Bool {
+        /// A failure and a removal always do; of a gateway that is awaited, so does its recovery.
+        func matters(isAwaited: Bool) -> Bool {
             let isAlive = ![NUD_NONE, NUD_INCOMPLETE, NUD_FAILED].contains(state)
-            return state == NUD_FAILED || type == RTM_DELNEIGH || awaitsRecovery && isAlive
+            return state == NUD_FAILED || type == RTM_DELNEIGH || isAwaited && isAlive
         }
     }
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Expectations
 import NetworkPath
 import Testing
 
@@ -31,7 +30,7 @@ struct AwaitedNeighbourTests {
         var snapshot = Self.awaiting
         let change = snapshot.apply(outcome)
         #expect(change.subjects == .neighbours && change.neighbours == [Self.gateway], "\(change)")
-        expect(snapshot.awaitedNeighbours, is: [])
+        #expect(snapshot.awaitedNeighbours == [])
         #expect(
             snapshot.failedNeighbours
                 == (outcome == .neighbourChanged(Self.gateway, isFailed: true) ? [Self.gateway] : []))
@@ -54,7 +53,7 @@ struct AwaitedNeighbourTests {
         var snapshot = Sample.network
         _ = snapshot.apply(.neighbourChanged(Self.gateway, isFailed: true))
         _ = snapshot.apply(.neighbourAwaited(Self.gateway))
-        expect(snapshot.awaitedNeighbours, is: [])
+        #expect(snapshot.awaitedNeighbours == [])
     }
 
     @Test func withItsLinkAWaitEnds() {
@@ -62,6 +61,6 @@ struct AwaitedNeighbourTests {
         var link = Sample.wired
         link.hasCarrier = false
         _ = snapshot.apply(.interfacePresent(link))
-        expect(snapshot.awaitedNeighbours, is: [])
+        #expect(snapshot.awaitedNeighbours == [])
     }
 }

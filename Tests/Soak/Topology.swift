@@ -26,7 +26,9 @@ struct Topology: Sendable {
         let topology = Topology(
             host: try await Namespace.create("the host"), far: try await Namespace.create("the far machine"))
         try await topology.host.sysctl(parameters)
-        try await topology.far.sysctl([("net.ipv6.conf.all.keep_addr_on_down", "1")] + parameters)
+        // As a router it says of itself that it is one.
+        try await topology.far.sysctl(
+            [("net.ipv6.conf.all.keep_addr_on_down", "1"), ("net.ipv6.conf.all.forwarding", "1")] + parameters)
         try await topology.host.ip(
             batch: ["link set lo up"]
                 + cables.map {

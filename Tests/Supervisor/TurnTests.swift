@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Expectations
 import NetworkPath
 import Testing
 
@@ -18,11 +17,11 @@ import Testing
         #expect(harness.status.state == .backingOff)
         #expect(harness.status.reason.description == "waits its turn: too many dials of this user at the moment")
         #expect(harness.status.nextAttempt == harness.dialsFrom)
-        expect(harness.machine.awaitedTurn, is: harness.dialsFrom)
+        #expect(harness.machine.awaitedTurn == harness.dialsFrom)
         #expect(harness.status.attempt == 1, "that is no failure")
         harness.tell(.timerFired(.retry), after: .seconds(7))
         #expect(harness.status.state == .resolving)
-        expect(harness.machine.awaitedTurn, is: nil)
+        #expect(harness.machine.awaitedTurn == nil)
     }
 
     @Test func aRedialIsNoWayRoundIt() {
@@ -31,7 +30,7 @@ import Testing
         harness.tell(all: .opened, .pathChanged(.wifi))
         for _ in 0..<5 {
             harness.tell(.redialRequested(), after: .seconds(1))
-            expect(.awaitsTurn, is: harness.status.reason)
+            #expect(harness.status.reason == .awaitsTurn)
             #expect(harness.status.nextAttempt == harness.dialsFrom)
         }
         harness.tell(.timerFired(.retry), after: .seconds(2))

@@ -115,6 +115,9 @@ struct Case10SeveralGateways {
             let late = try await it.startedNow()
             try await late.agreement(on: it.spare, "the start")
             try await late.recorder.rest()
+            // It is listened to and not asked: IPv6 asks by itself.
+            expect(await late.engine.probedGateways, is: [])
+            expect(await late.engine.snapshot.failedNeighbours, is: [])
             try await it.lab.restore(it.used)
             try await it.host.ip("neighbour replace \(it.entry) use")
             try await late.agreement(on: it.used, "the return")

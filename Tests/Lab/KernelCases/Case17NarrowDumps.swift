@@ -11,7 +11,7 @@ import Testing
 /// A router carries a million routes. The kernel is asked for the targets that are watched; its table is never read.
 @Suite("Kernel case 17: narrow dumps", .lab)
 struct Case17NarrowDumps {
-    /// As a router, with many neighbours; as a host, whose IPv6 routers that do not answer are looked up in the dump.
+    /// As a router; and as a host, whose IPv6 neighbours are dumped for the routers that do not answer.
     @Test(arguments: [KernelSockets.defaultReceiveBuffer, 1], [true, false])
     func `case 17: links and addresses are dumped, and routes never, whatever is lost`(
         buffer: Int, isRouter: Bool
