@@ -156,7 +156,17 @@ public final class KernelMonitor {
 
     /// Listens for the return of IPv6 routers that do not answer: the kernel goes round them without a word, and comes
     /// back to them. To be called before IPv6 routes are asked for.
-    public func watchSilentRouters() { neighbours.watchSilentRouters() }
+    public func watchSilentRouters() {
+        let change = returned(neighbours.watchSilentRouters())
+        // In a turn of its own: who is about to ask is in the middle of it.
+        if !change.isEmpty { AgentQueue.async { [weak self] in self?.deliver?(change) } }
+    }
+
+    private func returned(_ routers: Set<NetworkSnapshot.Neighbour>) -> KernelChange {
+        var change = KernelChange()
+        for router in routers { change.merge(snapshot.noteReturn(of: router)) }
+        return change
+    }
 
     /// The link-layer address of a neighbour; `nil` for one that the kernel has none of. Two system calls.
     public func linkAddress(of neighbour: NetworkSnapshot.Neighbour) -> [UInt8]? {
@@ -357,7 +367,7 @@ public final class KernelMonitor {
     }
 
     private func rereadNeighbours() -> KernelChange {
-        var change = KernelChange()
+        var change = returned(neighbours.watchSilentRouters())
         for event in (try? neighbours.reread()) ?? [] { change.merge(snapshot.apply(event)) }
         guard (try? neighbours.update(open: snapshot.openNeighbours)) == true else { return change }
         for gateway in snapshot.openNeighbours { change.merge(verifyFailure(of: gateway)) }

@@ -109,16 +109,19 @@ final class NeighbourWatch {
     /// its neighbours (`ip6_pol_route` there), and there may be thousands.
     ///
     /// What the kernel refuses to tell is left as it is: this is about routers that nobody uses at the moment.
-    func watchSilentRouters() {
-        guard let found = try? silentRouters(), found != silent else { return }
-        let isNew = !found.isSubset(of: silent)
-        silent = found
+    ///
+    /// - Returns: those that were silent and are not any more. Their notice may be on its way still, or lost.
+    func watchSilentRouters() -> Set<NetworkSnapshot.Neighbour> {
+        guard let failed = try? failedRouters() else { return [] }
+        let returned = silent.subtracting(failed)
+        let room = min(Self.mostSilent, NeighbourFilter.mostAddresses - watched.count) - (silent.count - returned.count)
+        let added = failed.subtracting(silent).prefix(max(room, 0))
+        guard !(returned.isEmpty && added.isEmpty) else { return [] }
+        silent = silent.subtracting(returned).union(added)
         try? listen()
         // One that has come back before the filter stood is seen by the lookups to come.
-        if isNew, let left = try? silentRouters(), left.isSubset(of: silent), left != silent {
-            silent = left
-            try? listen()
-        }
+        if !added.isEmpty, let failed = try? failedRouters() { silent.formIntersection(failed) }
+        return returned
     }
 
     /// The silent router that answers by what `event` says; it is none from then on.
@@ -134,25 +137,26 @@ final class NeighbourWatch {
     /// neighbours on the link, who can claim to be one.
     private static let mostSilent = 4
 
-    /// The failed neighbours that said that they are routers, besides those that are watched.
-    private func silentRouters() throws(SystemError) -> Set<NetworkSnapshot.Neighbour> {
+    /// The failed neighbours that said that they are routers, besides the gateways that are watched. The kernel keeps
+    /// 1,024 neighbours, unless set otherwise (sysctl net.ipv6.neigh.default.gc_thresh3).
+    private func failedRouters() throws(SystemError) -> Set<NetworkSnapshot.Neighbour> {
         guard try !requests.forwards(.v6) else { return [] }
         var header = ndmsg()
         header.ndm_family = UInt8(AF_INET6)
         let request = NetlinkRequest(type: RTM_GETNEIGH, flags: NLM_F_REQUEST | NLM_F_DUMP, header: header)
-        let room = min(Self.mostSilent, NeighbourFilter.mostAddresses - watched.count)
-        var found: Set<NetworkSnapshot.Neighbour> = []
+        var failed: Set<NetworkSnapshot.Neighbour> = []
         var kinds = InterfaceKinds()
         _ = try requests.dump(request, "reading the kernel's neighbours") { message in
-            guard found.count < room, let entry = message.payload(ndmsg.self),
-                CInt(entry.ndm_state) & NUD_FAILED != 0, CInt(entry.ndm_flags) & NTF_ROUTER != 0,
+            if let entry = message.payload(ndmsg.self), CInt(entry.ndm_state) & NUD_FAILED != 0,
+                CInt(entry.ndm_flags) & NTF_ROUTER != 0,
                 case .neighbourChanged(let neighbour, isFailed: true)? = KernelEvent(message, kinds: &kinds),
                 !watched.contains(neighbour)
-            else { return true }
-            found.insert(neighbour)
+            {
+                failed.insert(neighbour)
+            }
             return true
         }
-        return found
+        return failed
     }
 
     private func states(of neighbours: Set<NetworkSnapshot.Neighbour>) throws(SystemError) -> [KernelEvent] {
