@@ -149,9 +149,9 @@ public final class KernelMonitor {
         for event in try neighbours.watch(gateways) { _ = snapshot.apply(event) }
         let forgotten = snapshot.openNeighbours.subtracting(gateways)
         for gateway in forgotten { _ = snapshot.apply(.neighbourChanged(gateway, isFailed: false)) }
-        guard try neighbours.update(open: snapshot.openNeighbours) else { return }
-        // One that came back since it was asked about was kept from us by the filter.
-        for gateway in snapshot.openNeighbours { _ = verifyFailure(of: gateway) }
+        // One that came back since it was asked about was kept from us by the filter. Not those that are open longer:
+        // of their return a notice comes, for all who wait for it.
+        for gateway in try neighbours.update(open: snapshot.openNeighbours) { _ = verifyFailure(of: gateway) }
     }
 
     /// Listens for the return of IPv6 routers that do not answer: the kernel goes round them without a word, and comes
@@ -369,7 +369,7 @@ public final class KernelMonitor {
     private func rereadNeighbours() -> KernelChange {
         var change = returned(neighbours.watchSilentRouters())
         for event in (try? neighbours.reread()) ?? [] { change.merge(snapshot.apply(event)) }
-        guard (try? neighbours.update(open: snapshot.openNeighbours)) == true else { return change }
+        _ = try? neighbours.update(open: snapshot.openNeighbours)
         for gateway in snapshot.openNeighbours { change.merge(verifyFailure(of: gateway)) }
         return change
     }

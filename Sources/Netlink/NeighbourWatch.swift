@@ -44,14 +44,15 @@ final class NeighbourWatch {
 
     /// Lets good news through of the gateways that are `open`.
     ///
-    /// - Returns: whether it does of one from now on, and did not before: what is known of them may be out of date.
-    func update(open: Set<NetworkSnapshot.Neighbour>) throws(SystemError) -> Bool {
+    /// - Returns: those of which it does from now on, and did not before: what is known of them may be out of date.
+    @discardableResult
+    func update(open: Set<NetworkSnapshot.Neighbour>) throws(SystemError) -> Set<NetworkSnapshot.Neighbour> {
         let open = open.intersection(watched)
-        guard open != awaited else { return false }
-        let isNew = !open.isSubset(of: awaited)
+        guard open != awaited else { return [] }
+        let added = open.subtracting(awaited)
         awaited = open
         try listen()
-        return isNew
+        return added
     }
 
     /// The present state of all watched gateways, after notices were lost.
