@@ -68,9 +68,9 @@ final class BootedMachine: Sendable {
         return BootedMachine(network: network, nspawn: nspawn, leader: leader, directory: directory)
     }
 
-    /// Turns it off, as pulling the plug does.
+    /// Turns it off, as pulling the plug does. What waits for the container passes over any other signal.
     func turnOff() async throws {
-        try await nspawn.terminate()
+        try await nspawn.killNow()
         await network.close()
     }
 

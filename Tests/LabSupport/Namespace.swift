@@ -46,7 +46,8 @@ public final class Namespace: Sendable {
             return processes.filter(\.isRunning)
         }
         for process in running { process.signal(SIGTERM) }
-        for process in running { _ = try? await process.terminate() }
+        // One that is stopped, or passes over the signal, is not waited for.
+        for process in running { _ = try? await process.terminate(patience: .seconds(10)) }
     }
 }
 
