@@ -149,8 +149,8 @@ public final class KernelMonitor {
         for event in try neighbours.watch(gateways) { _ = snapshot.apply(event) }
         let forgotten = snapshot.openNeighbours.subtracting(gateways)
         for gateway in forgotten { _ = snapshot.apply(.neighbourChanged(gateway, isFailed: false)) }
-        // One that came back since it was asked about was kept from us by the filter. Not those that are open longer:
-        // of their return a notice comes, for all who wait for it.
+        // The filter so far dropped the notice of one that has come back since it was asked about, so it is asked about
+        // again. Those that were open before are not: their notice comes, and is told to all who wait for it.
         for gateway in try neighbours.update(open: snapshot.openNeighbours) { _ = verifyFailure(of: gateway) }
     }
 

@@ -45,7 +45,6 @@ final class NeighbourWatch {
     /// Lets good news through of the gateways that are `open`.
     ///
     /// - Returns: those of which it does from now on, and did not before: what is known of them may be out of date.
-    @discardableResult
     func update(open: Set<NetworkSnapshot.Neighbour>) throws(SystemError) -> Set<NetworkSnapshot.Neighbour> {
         let open = open.intersection(watched)
         guard open != awaited else { return [] }

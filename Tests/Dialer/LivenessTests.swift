@@ -35,11 +35,7 @@ import Testing
     /// A process that was stopped, or did not get the processor, finds an answer and its deadline at the same time.
     @Test func anAnswerThatLiesThereAtTheDeadlineCounts() async throws {
         let server = try LoopbackServer()
-        let connection = try surroundings.connection(to: "tcp://\(server.endpoint)", heartbeat: Heartbeat(.crlf))
-        let peer = try server.accept()
-        _ = await surroundings.entered(.ready)
-        connection.keeper.beat(1)
-        #expect(try peer.receive() == .bytes(4))
+        let (connection, peer) = try await pinged(server)
         answer(connection, by: peer)
         connection.keeper.lookForProof()
         #expect(connection.unreadBytes == 0, "it is no message for the client")
@@ -66,6 +62,16 @@ import Testing
         #expect(connection.status.lastProof != begin)
         #expect(connection.unreadBytes == 0)
         connection.close()
+    }
+
+    /// A connection whose keepalive has come to the server, which has not answered it.
+    private func pinged(_ server: borrowing LoopbackServer) async throws -> (ConnectionDriver, Peer) {
+        let connection = try surroundings.connection(to: "tcp://\(server.endpoint)", heartbeat: Heartbeat(.crlf))
+        let peer = try server.accept()
+        _ = await surroundings.entered(.ready)
+        connection.keeper.beat(1)
+        #expect(try peer.receive() == .bytes(4))
+        return (connection, peer)
     }
 
     /// Sends an answer and waits until it is there, in one turn: nobody is told of it.
@@ -126,11 +132,7 @@ import Testing
     /// In one turn, before the kernel can say that what is sent after the resume has arrived.
     @Test func whatWasSentBeforeTheResumeProvesNothing() async throws {
         let server = try LoopbackServer()
-        let connection = try surroundings.connection(to: "tcp://\(server.endpoint)", heartbeat: Heartbeat(.crlf))
-        let peer = try server.accept()
-        _ = await surroundings.entered(.ready)
-        connection.keeper.beat(1)
-        #expect(try peer.receive() == .bytes(4))
+        let (connection, peer) = try await pinged(server)
         // It lies there while the machine sleeps.
         answer(connection, by: peer)
         connection.resumed()
