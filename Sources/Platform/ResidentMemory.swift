@@ -13,16 +13,26 @@ public enum ResidentMemory {
     /// is mapped again from the page cache, at a microsecond a page. Only executable mappings: the others hold
     /// relocated data.
     public static func release() {
-        for line in (FileContent.text(of: "/proc/self/maps") ?? "").split(separator: "\n") {
-            // "start-end perms offset device inode path", as in proc_pid_maps(5).
-            let fields = line.split(separator: " ")
-            guard fields.count >= 6, fields[1] == "r-xp", fields[5].hasPrefix("/") else { continue }
-            let bounds = fields[0].split(separator: "-").compactMap { UInt($0, radix: 16) }
-            guard bounds.count == 2, let start = UnsafeMutableRawPointer(bitPattern: bounds[0]) else { continue }
+        for mapping in program {
             // A refusal leaves the pages where they are.
-            madvise(start, Int(bounds[1] - bounds[0]), MADV_DONTNEED)
+            madvise(UnsafeMutableRawPointer(mutating: mapping.baseAddress), mapping.count, MADV_DONTNEED)
         }
         trim()
+    }
+
+    /// What the process takes of files once all of its program ran: the text of it and of its libraries, in bytes.
+    public static var programBytes: UInt64 { program.reduce(0) { $0 + UInt64($1.count) } }
+
+    /// Where files are mapped to be run.
+    private static var program: [UnsafeRawBufferPointer] {
+        (FileContent.text(of: "/proc/self/maps") ?? "").split(separator: "\n").compactMap { line in
+            // "start-end perms offset device inode path", as in proc_pid_maps(5).
+            let fields = line.split(separator: " ")
+            guard fields.count >= 6, fields[1] == "r-xp", fields[5].hasPrefix("/") else { return nil }
+            let bounds = fields[0].split(separator: "-").compactMap { UInt($0, radix: 16) }
+            guard bounds.count == 2, let start = UnsafeRawPointer(bitPattern: bounds[0]) else { return nil }
+            return UnsafeRawBufferPointer(start: start, count: Int(bounds[1] - bounds[0]))
+        }
     }
 
     /// Lets go of the heap's free pages, which the C library keeps between what is in use. A few milliseconds for a

@@ -18,7 +18,8 @@ struct ResourceShortage: Error, Hashable {
 final class MemoryGuard {
     /// Readings of the kernel's figures are this fresh at least: between two, what was admitted counts by its estimate.
     private static let freshness = Duration.milliseconds(10)
-    /// The heap's free pages are given back before somebody is refused, so often at most: it takes milliseconds.
+    /// The heap's free pages are given back before somebody else than root is refused, so often at most: it takes
+    /// milliseconds.
     private static let trimPause = Duration.seconds(1)
     /// The least time between two lines of the log.
     private static let logPause = Duration.seconds(60)
@@ -106,18 +107,18 @@ final class MemoryGuard {
         }
         guard var use = use(for: work, isRoot, at: instant) else { return }
         if budget.admits(work, forRoot: isRoot, use, at: instant) { return }
-        if instant >= nextTrim {
-            // What was closed may still lie in the heap.
+        // What was closed may still lie in the heap. Root need not wait for what others had given back lately.
+        if isRoot || instant >= nextTrim {
             nextTrim = instant + Self.trimPause
             trim()
             latest = [:]
             use = self.use(for: work, isRoot, at: instant) ?? use
             if budget.admits(work, forRoot: isRoot, use, at: instant) { return }
         }
-        let used = use.used + budget.about(use.growth, at: instant)
+        let about = budget.about(use.growth, at: instant)
         throw shortage(
-            "\(used >> 20) of \(use.limit >> 20) MiB of \(use.name) are in use or about to be, "
-                + "and the rest is kept for what there is")
+            "\(use.used >> 20) MiB are in use and \(about >> 20) about to be, of \(use.limit >> 20) MiB of "
+                + "\(use.name), and the rest is kept for what there is")
     }
 
     /// Admits new work of a user, or gives the answer of `org.dialtone.Connections` that says why not.

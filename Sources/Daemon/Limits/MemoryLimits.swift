@@ -38,8 +38,9 @@ final class MemoryLimits {
         return uses.filter { !$0.name.hasSuffix(MemoryGroup.slowing) }.map(\.limit).min()
     }
 
-    /// What the lowest of these leaves beside the program, in bytes; `nil` where there is none.
-    var beside: UInt64? { least.map { $0 - min($0, mappedBytes) } }
+    /// What the lowest of these leaves beside the program, in bytes; `nil` where there is none. All of the program
+    /// counts, as it is there once all of it ran, but no more than half of the limit: some of it never runs.
+    var beside: UInt64? { least.map { $0 - min($0 / 2, ResidentMemory.programBytes) } }
 
     /// The limit that is nearest, as it is now; `nil` where there is none.
     ///
