@@ -12,14 +12,19 @@ let strict: [SwiftSetting] = [
     .treatAllWarnings(as: .error),
 ]
 
+/// What the simulation lives through a million times is optimized in debug builds too; assertions hold all the same.
+let optimized = strict + [.unsafeFlags(["-O", "-assert-config", "Debug"], .when(configuration: .debug))]
+
 /// A test target's folder is `Tests/<name without the suffix "Tests">`.
-func tests(_ name: String, _ dependencies: [Target.Dependency], resources: [Resource] = []) -> Target {
+func tests(
+    _ name: String, _ dependencies: [Target.Dependency], resources: [Resource] = [], settings: [SwiftSetting] = strict
+) -> Target {
     .testTarget(
         name: "\(name)Tests",
         dependencies: dependencies + ["Expectations"],
         path: "Tests/\(name)",
         resources: resources,
-        swiftSettings: strict
+        swiftSettings: settings
     )
 }
 
@@ -75,7 +80,7 @@ let package = Package(
             swiftSettings: strict),
 
         // Connections: the pure state machine and its driver.
-        .target(name: "Supervisor", dependencies: ["NetworkPath"], swiftSettings: strict),
+        .target(name: "Supervisor", dependencies: ["NetworkPath"], swiftSettings: optimized),
         .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
         .target(
             name: "TLS", dependencies: ["COpenSSL", "NetworkPath", "Platform", "Supervisor"], swiftSettings: strict),
@@ -139,7 +144,7 @@ let package = Package(
         // Worlds in virtual time that both tests and benchmarks look at.
         .target(
             name: "Models", dependencies: ["NetworkPath", "Supervisor", "TestSupport"], path: "Tests/Models",
-            swiftSettings: strict),
+            swiftSettings: optimized),
         // Certificates and a server's end of TLS, in memory.
         .target(
             name: "TLSTestSupport", dependencies: ["COpenSSL"], path: "Tests/TLSTestSupport", swiftSettings: strict),
@@ -167,7 +172,7 @@ let package = Package(
                 "Reachability", "Supervisor", "TestSupport", "Varlink", logging, ordered,
             ]),
         // The state machine in virtual time; the whole on a real kernel; the house rules.
-        tests("Simulation", ["Models", "NetworkPath", "Supervisor", "TestSupport"]),
+        tests("Simulation", ["Models", "NetworkPath", "Supervisor", "TestSupport"], settings: optimized),
         tests(
             "Lab",
             [

@@ -17,7 +17,9 @@ struct FunctionSpan: Equatable {
     }
 
     private static func declaredName(_ line: String) -> String? {
-        guard ["func ", "init", "subscript", "var "].contains(where: line.mentions) else { return nil }
+        // The pattern takes long, and few lines are worth it: a variable is one if its line opens a body.
+        let mayOpen = ["func ", "init", "subscript"].contains(where: line.mentions)
+        guard mayOpen || line.mentions("var ") && line.mentions("{") else { return nil }
         let pattern =
             #/
             ^\s*(?:[@\w()]+\s+)*?                    # attributes and modifiers

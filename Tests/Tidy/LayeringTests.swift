@@ -104,7 +104,7 @@ extension SourceFile {
     /// The modules that the file imports, with the lines they are named in.
     fileprivate var imports: [(index: Int, module: String)] {
         code.enumerated().compactMap { index, line in
-            guard line.mentions("import") else { return nil }
+            guard line.mentions("import ") else { return nil }
             let pattern =
                 #/
                 ^\s*(?:@\w+\s+)*
