@@ -19,12 +19,13 @@ final class Episode {
 
     /// How long the product may stay wrong while the kernel says one and the same. The kernel announces some changes
     /// before it makes them, so that whoever asks at the announcement may be given the old answer, and has to ask
-    /// again; and the machine may be busy.
-    static let patience = Duration.seconds(3)
+    /// again; a gateway that died counts as dead while it is asked for, three seconds (`mcast_solicit` times
+    /// `retrans_time_ms`, Documentation/networking/ip-sysctl.rst); and the machine may be busy.
+    static let patience = Duration.seconds(6)
 
     /// How long the kernel may go on changing by itself: detection of duplicates, expiry, a gateway that dies. Each of
     /// those ends within a second or two.
-    static let unrest = Duration.seconds(10)
+    static let unrest = Duration.seconds(15)
 
     let topology: Topology
     private let names: NameConfiguration
