@@ -189,9 +189,14 @@ final class Flow {
     private func carry(_ security: SecuredStream, _ readiness: Poller.Readiness) {
         // Closed by the owner when it was told of `securing`.
         guard let number = number else { return }
-        if let failure = pendingFailure() { return fail(failure) }
         security.carry(over: number, reading: !readiness.isDisjoint(with: [.readable, .peerClosed, .hangUp]))
-        if let failure = security.failure { return fail(FlowFailure(failure)) }
+        if let failure = pendingFailure() ?? security.failure.map({ FlowFailure($0) }) {
+            // A server that refuses a certificate says so and may reset the connection in the same moment: the reason
+            // still lies in the socket.
+            security.takeLastWords(from: number)
+            if case .failed(let word) = security.state { return fail(.tls(word)) }
+            return fail(failure)
+        }
         switch security.state {
         case .handshaking: break
         case .open:

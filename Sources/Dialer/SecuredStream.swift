@@ -101,6 +101,15 @@ final class SecuredStream {
         session.drain { send($0, to: socket) }
     }
 
+    /// Takes what came before the socket failed, up to plaintext that nobody read.
+    func takeLastWords(from socket: CInt) {
+        while session.wantsInput {
+            let count = recv(socket, Self.buffer.baseAddress, Self.buffer.count, CInt(MSG_DONTWAIT))
+            guard count > 0 else { return }
+            session.receive(UnsafeRawBufferPointer(rebasing: Self.buffer[..<count]))
+        }
+    }
+
     private func receive(from socket: CInt) {
         let buffer = Self.buffer
         let count = recv(socket, buffer.baseAddress, buffer.count, CInt(MSG_DONTWAIT))

@@ -24,6 +24,8 @@ final class SecureServer {
         var hangsUp = false
         /// Whether it closes the socket after it has answered the first word.
         var hangsUpWhenHeard = false
+        /// Whether it resets the connection in place of closing it.
+        var resets = false
         /// Whether it never answers.
         var isSilent = false
         /// Whether it wants a client certificate.
@@ -111,5 +113,6 @@ private func serve(
             break
         }
     }
+    if manners.resets { Flow.setLinger(of: socket, true) }
     return SecureServer.Ending(isResumed: session.isResumed, sawClose: session.sawClose, error: session.error)
 }

@@ -106,6 +106,24 @@ import Testing
         flow.close(aborting: false)
     }
 
+    @Test func aRefusalThatIsFollowedByAResetIsToldAsTheRefusal() async throws {
+        let server = try SecureServer(.init(resets: true, asksForCertificate: true))
+        let listener = Listener()
+        let flow = try flow(to: server, listener)
+        var outcome = await listener.next()
+        if case .securing = outcome { outcome = await listener.next() }
+        // With TLS 1.3 the server looks at the certificate when the client is done.
+        if case .connected = outcome {
+            // Both have come before this process looks.
+            var entry = pollfd(fd: try #require(flow.number), events: 0, revents: 0)
+            #expect(poll(&entry, 1, 60_000) == 1)
+            outcome = await listener.next()
+        }
+        let refusal = FlowFailure.tls(.clientCertificateRequired)
+        #expect(outcome == .failed(refusal) || outcome == .connectFailed(refusal))
+        flow.close(aborting: false)
+    }
+
     @Test func closingInTheHandshakeIsFine() async throws {
         let server = try SecureServer(.init(isSilent: true))
         let listener = Listener()
