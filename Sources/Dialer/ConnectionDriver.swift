@@ -86,7 +86,6 @@ public final class ConnectionDriver {
     public func adopt(_ descriptor: consuming OwnedDescriptor, _ adoption: Adoption) throws(SystemError) {
         flows[adoption.epoch] = try Flow(
             adopting: descriptor, adoption, machine.policy.socketOptions, owner: self)
-        flows[adoption.epoch]?.isParked = adoption.custody == .parked
         if let store { flows[adoption.epoch]?.keep(in: store) }
         process(.adopted(adoption))
     }
@@ -129,14 +128,12 @@ public final class ConnectionDriver {
         }
         guard custody.holder == .client else { throw .notTaken }
         if let opening { process(.openingLeft(opening)) }
-        flows[epoch]?.isParked = true
         process(.parked(epoch: epoch))
     }
 
     /// Takes the flow back from a client that never came to read or write it.
     public func takeBack(_ epoch: UInt64) {
         if taker(of: epoch) != nil { return remnants.giveBack(epoch) }
-        flows[epoch]?.isParked = true
         process(.returned(epoch: epoch))
     }
 
@@ -150,9 +147,7 @@ public final class ConnectionDriver {
     @discardableResult
     public func abandon(_ epoch: UInt64, isAlone: Bool = false) -> Bool {
         if taker(of: epoch) != nil { return remnants.abandon(epoch, keepsRest: policy.keepsAbandonedFlow) }
-        let isUntouched = flows[epoch]?.isUntouched ?? false
-        flows[epoch]?.isParked = isUntouched || policy.keepsAbandonedFlow
-        process(.abandoned(epoch: epoch, isUntouched: isUntouched && isAlone))
+        process(.abandoned(epoch: epoch, isUntouched: flows[epoch]?.isUntouched ?? false, isAlone: isAlone))
         return false
     }
 
@@ -291,17 +286,21 @@ public final class ConnectionDriver {
         case .keepAlive(let epoch, let heartbeat):
             if let flow = flows[epoch] { keeper.keepAlive(flow, heartbeat) }
         case .watchInput(let epoch, let isWatched):
-            if let flow = flows[epoch] { keeper.watchInput(of: flow, isWatched) }
+            guard let flow = flows[epoch] else { break }
+            // What comes while it is watched is for a client that sleeps.
+            flow.isParked = isWatched
+            keeper.watchInput(of: flow, isWatched)
         case .playOpening(let epoch, let opening):
             if let flow = flows[epoch] { play(opening, on: flow) }
         case .probe(let epoch):
             if let flow = flows[epoch] { keeper.probe(flow) }
         case .giveUpAnswers(let epoch):
             keeper.giveUpAnswers(on: epoch)
-        case .closeSocket(let epoch, let reason):
+        case .closeSocket(let epoch, let reason, let rest):
             keeper.forget(epoch)
             openings.removeValue(forKey: epoch)?.stop()
-            if let flow = flows.removeValue(forKey: epoch) { end(flow, reason) }
+            // Of what left from an address that is gone nothing arrives.
+            if let flow = flows.removeValue(forKey: epoch) { end(flow, rest, reason == .localAddressRemoved) }
         case .scheduleTimer(let timer, let deadline):
             timers.schedule(timer, at: deadline) { self.ring(timer) }
         case .cancelTimer(let timer):
@@ -312,23 +311,17 @@ public final class ConnectionDriver {
         }
     }
 
-    /// Closes a flow; one with bytes that a client has not read is kept for it.
-    private func end(_ flow: Flow, _ reason: CloseReason) {
-        switch reason {
-        case .closeRequested:
-            flow.close(aborting: false)
-        case .replaced where flow.wasHandedOver && !flow.isParked:
-            // Its client has not heard of the new one yet.
+    /// Closes a flow, as soon as nothing on it is to be read any more.
+    private func end(_ flow: Flow, _ rest: UnreadRest, _ isAborting: Bool) {
+        switch rest {
+        case .kept where flow.mayHaveUnread: remnants.keep(flow)
+        case .keptAsNewest where flow.mayHaveUnread: remnants.keepAsNewest(flow)
+        case .dropped, .kept, .keptAsNewest: flow.close(aborting: isAborting)
+        case .delivered: remnants.letGo(flow, aborting: isAborting)
+        case .lingering:
             lingering[flow.epoch] = (
                 flow, Timers.shared.schedule(after: Self.lingeringTime) { [weak self] in self?.closeLingering() }
             )
-        case .pathLost, .pathMoved, .localAddressRemoved, .dialFailed, .timedOut, .outrun, .unanswered, .replaced,
-            .overslept, .remoteClosed, .failed, .superseded, .abandoned:
-            if flow.isParked, flow.mayHaveUnread {
-                remnants.keep(flow)
-            } else {
-                remnants.letGo(flow, aborting: reason == .localAddressRemoved)
-            }
         }
     }
 
@@ -402,8 +395,6 @@ public final class ConnectionDriver {
                 process(.openingAnswered(epoch: epoch, awaiting: awaiting, begun: begun))
             case .opened:
                 openings[epoch] = nil
-                // What comes from now on is for a client that sleeps.
-                flow.isParked = true
                 process(.sessionOpened(epoch: epoch))
             case .failed(let failure):
                 openings[epoch] = nil

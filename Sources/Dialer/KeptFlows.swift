@@ -122,7 +122,6 @@ extension ConnectionDriver {
             return .reopened(epoch: epoch, .openingCut)
         }
         flows[adoption.epoch] = flow
-        flow.isParked = adoption.custody.holder == .daemon && adoption.custody.session != .none
         return .adopted(adoption)
     }
 

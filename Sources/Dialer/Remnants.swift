@@ -24,6 +24,8 @@ final class Remnants {
         var taker: FlowTaker?
         /// Whether it was given to that taker twice.
         var wasRepeated = false
+        /// Whether nobody was logged in on it.
+        var isWithoutSession = false
     }
 
     /// Oldest first.
@@ -49,7 +51,16 @@ final class Remnants {
             drop(at: remnants.firstIndex { $0.taker != nil } ?? 0)
         }
         flow.finish()
+        flow.isParked = true
         remnants.append(Remnant(flow: flow))
+    }
+
+    /// Keeps a flow on which nobody was logged in, in place of the one before it: a server that turns everybody away
+    /// does it on each.
+    func keepAsNewest(_ flow: Flow) {
+        if let index = remnants.firstIndex(where: { $0.isWithoutSession && $0.taker == nil }) { drop(at: index) }
+        keep(flow)
+        remnants[remnants.count - 1].isWithoutSession = true
     }
 
     /// Keeps a flow that an earlier process left, which had ended by then.

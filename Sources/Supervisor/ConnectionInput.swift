@@ -46,8 +46,8 @@ public enum ConnectionInput: Hashable, Sendable {
     /// The flow comes back from a client that has neither read nor written: a program that did not start.
     case returned(epoch: UInt64)
     /// The client that had the flow is gone without having parked it; `isUntouched` where it has neither read nor
-    /// written.
-    case abandoned(epoch: UInt64, isUntouched: Bool = false)
+    /// written, `isAlone` where nobody else can have a descriptor from it.
+    case abandoned(epoch: UInt64, isUntouched: Bool = false, isAlone: Bool = true)
     /// A client left another opening exchange for the flows to come, in place of the policy's; an empty one for none,
     /// `nil` for the policy's. It is forgotten when the policy leads to another remote.
     case openingLeft(Opening?)

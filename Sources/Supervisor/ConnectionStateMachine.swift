@@ -198,7 +198,8 @@ public struct ConnectionStateMachine: ~Copyable {
         case .taken(let epoch): taken(epoch, &turn)
         case .parked(let epoch): parked(epoch, &turn)
         case .returned(let epoch): returned(epoch, &turn)
-        case .abandoned(let epoch, let isUntouched): abandoned(epoch, isUntouched: isUntouched, &turn)
+        case .abandoned(let epoch, let isUntouched, let isAlone):
+            abandoned(epoch, isUntouched: isUntouched, isAlone: isAlone, &turn)
         case .openingLeft(let opening): openingLeft(opening, &turn)
         case .openingAnswered(let epoch, let awaited, let begun): openingAnswered(epoch, awaited, begun, &turn)
         case .sessionOpened(let epoch): sessionOpened(epoch, &turn)
@@ -323,10 +324,14 @@ extension ConnectionStateMachine {
 
     /// Closes a flow that stands; if it was stable, the failures so far are forgotten. Its move, if there is one, goes
     /// on.
-    mutating func closeFlow(_ ready: Ready, _ closing: CloseReason, _ turn: inout Turn<some RandomNumberGenerator>) {
+    ///
+    /// - Parameter rest: what becomes of unread bytes on it; `nil` for what follows from its custody.
+    mutating func closeFlow(
+        _ ready: Ready, _ closing: CloseReason, _ turn: inout Turn<some RandomNumberGenerator>, rest: UnreadRest? = nil
+    ) {
         if ready.liveness.deadline != nil { turn.perform(.cancelTimer(.proof)) }
         if ready.opening != nil { turn.perform(.cancelTimer(.opening)) }
-        turn.perform(.closeSocket(epoch: ready.epoch, closing))
+        turn.perform(.closeSocket(epoch: ready.epoch, closing, rest ?? ready.custody.rest(after: closing)))
         stopObservingWay(of: ready, &turn)
         if isStable(ready, at: turn.now) { startOver() }
     }

@@ -45,6 +45,19 @@ public struct Custody: Hashable, Sendable {
     /// Of one that a client left to the agent with a session on it.
     public static let parked = Custody(holder: .daemon, session: .open)
 
+    /// What becomes of the bytes on the flow that nobody has read, when it is closed.
+    ///
+    /// TCP has acknowledged them to the server, which will not send them again. Where nobody was logged in they are a
+    /// greeting, which comes again on the next flow, or a refusal: that is of use where the server had the flow end.
+    func rest(after reason: CloseReason) -> UnreadRest {
+        switch (holder, session) {
+        case (_, _) where reason == .closeRequested: .dropped
+        case (.client, _): reason == .replaced ? .lingering : .delivered
+        case (.daemon, .open), (.daemon, .unknown): .kept
+        case (.daemon, .none), (.daemon, .opening): reason.isOfServer ? .keptAsNewest : .dropped
+        }
+    }
+
     /// Whether a keepalive may be sent now: only its holder writes to a flow, and a server that waits for a login would
     /// take some for an error.
     func permits(_ keepalive: KeepaliveProtocol) -> Bool {
@@ -52,6 +65,32 @@ public struct Custody: Hashable, Sendable {
         case (.client, _), (_, .opening): false
         case (.daemon, .open): true
         case (.daemon, .none), (.daemon, .unknown): !keepalive.needsSession
+        }
+    }
+}
+
+/// What becomes of bytes on a closed flow that no client has read.
+public enum UnreadRest: Hashable, Sendable {
+    /// They are thrown away.
+    case dropped
+    /// They wait for a client that takes the flow.
+    case kept
+    /// Likewise, in place of those of an earlier flow on which nobody was logged in either.
+    case keptAsNewest
+    /// A client has the flow, and reads them.
+    case delivered
+    /// Likewise; it has not heard yet of the flow that took this one's place, and may write to this one.
+    case lingering
+}
+
+extension CloseReason {
+    /// Whether the server ended the flow, by a word or by its silence.
+    fileprivate var isOfServer: Bool {
+        switch self {
+        case .remoteClosed, .failed, .timedOut, .unanswered: true
+        case .pathLost, .pathMoved, .localAddressRemoved, .dialFailed, .outrun, .replaced, .overslept, .superseded,
+            .abandoned, .closeRequested:
+            false
         }
     }
 }

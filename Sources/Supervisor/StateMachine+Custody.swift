@@ -76,14 +76,21 @@ extension ConnectionStateMachine {
 
     /// The client that had the flow is gone, and did not say where in the stream it was.
     ///
-    /// - Parameter isUntouched: whether it has neither read nor written: then the flow is what it was.
-    mutating func abandoned(_ epoch: UInt64, isUntouched: Bool, _ turn: inout Turn<some RandomNumberGenerator>) {
-        guard case .ready(let ready) = state, ready.epoch == epoch, ready.custody.holder == .client else { return }
-        guard isUntouched || policy.keepsAbandonedFlow else {
+    /// - Parameters:
+    ///   - isUntouched: whether it has neither read nor written: then what came is there for the next one.
+    ///   - isAlone: whether nobody else can have a descriptor of the flow from it. An untouched flow is then what it
+    ///     was.
+    mutating func abandoned(
+        _ epoch: UInt64, isUntouched: Bool, isAlone: Bool, _ turn: inout Turn<some RandomNumberGenerator>
+    ) {
+        guard case .ready(var ready) = state, ready.epoch == epoch, ready.custody.holder == .client else { return }
+        guard isUntouched && isAlone || policy.keepsAbandonedFlow else {
+            if isUntouched { ready.custody.holder = .daemon }
+            state = .ready(ready)
             return redial(because: .clientGone, closing: .abandoned, &turn)
         }
         hand(epoch, because: .clientGone, kind: .abandoned, &turn) { custody in
-            Custody(holder: .daemon, session: isUntouched ? custody.session : .unknown)
+            Custody(holder: .daemon, session: isUntouched && isAlone ? custody.session : .unknown)
         }
     }
 

@@ -99,7 +99,7 @@ extension ConnectionStateMachine {
     ) {
         if ready.opening != nil { turn.perform(.cancelTimer(.opening)) }
         // Its timer has rung. Nothing is to be said to a remote that does not hear.
-        turn.perform(.closeSocket(epoch: ready.epoch, .unanswered))
+        turn.perform(.closeSocket(epoch: ready.epoch, .unanswered, ready.custody.rest(after: .unanswered)))
         stopObservingWay(of: ready, &turn)
         let wasStable = isStable(ready, at: turn.now)
         if wasStable { startOver() } else { failures += 1 }

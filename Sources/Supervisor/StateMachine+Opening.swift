@@ -172,7 +172,8 @@ extension ConnectionStateMachine {
     ) {
         guard case .ready(let ready) = state, case .opening(let next, let failures)? = ready.move, next.epoch == epoch
         else { return }
-        closeFlow(next, closing, &turn)
+        // There is a session on the one that stands, whatever the server said on this one.
+        closeFlow(next, closing, &turn, rest: .dropped)
         moveFailed(ready, afterFailures: failures, because: cause, &turn)
     }
 

@@ -66,6 +66,74 @@ import Testing
         connection.close()
     }
 
+    /// A connection to a server that turns everybody away with this word.
+    private func refused(
+        _ word: String, by server: borrowing LoopbackServer, _ adjust: (inout ConnectionPolicy) -> Void = { _ in }
+    ) async throws -> ConnectionDriver {
+        let connection = try surroundings.connection(to: "tcp://\(server.endpoint)") {
+            $0.backoff = BackoffPolicy(base: .seconds(600), multiplier: 1, ceiling: .seconds(600), jitter: .half)
+            adjust(&$0)
+        }
+        try turnAway(word, on: server)
+        _ = await surroundings.entered(.backingOff)
+        return connection
+    }
+
+    private func turnAway(_ word: String, on server: borrowing LoopbackServer) throws {
+        let peer = try server.accept()
+        peer.send(word)
+        peer.close()
+    }
+
+    @Test func aRefusalIsKeptThoughNobodyEverTookAFlow() async throws {
+        let server = try LoopbackServer()
+        let connection = try await refused("503", by: server)
+        let client = try take(connection)
+        #expect((client.epoch, client.isOver) == (1, true))
+        #expect(client.read(9) == "503")
+        #expect(client.read(1) == "")
+        connection.close()
+    }
+
+    @Test func ofRefusalsTheLastIsKept() async throws {
+        let server = try LoopbackServer()
+        let connection = try await refused("503", by: server)
+        connection.redial()
+        try turnAway("429", on: server)
+        _ = await surroundings.entered(.backingOff)
+        let client = try take(connection)
+        #expect((client.epoch, client.isOver) == (2, true))
+        #expect(client.read(9) == "429")
+        #expect(throws: TakeRefusal.self) { try take(connection) }
+        connection.close()
+    }
+
+    @Test func theRefusalOfALoginIsKept() async throws {
+        let server = try LoopbackServer()
+        let connection = try await refused("NO", by: server) {
+            $0.opening = Opening([.init(answer: ExpectedAnswer(.delimiter([10]), content: Array("OK".utf8)))])
+        }
+        #expect(try take(connection).read(9) == "NO")
+        connection.close()
+    }
+
+    @Test func aGreetingOfAFlowThatTheAgentEndsIsNotKept() async throws {
+        let server = try LoopbackServer()
+        let connection = try surroundings.connection(to: "tcp://\(server.endpoint)")
+        let peer = try server.accept()
+        peer.send("220")
+        _ = await surroundings.events.next { $0.kind == .arrived }
+        connection.redial()
+        let next = try server.accept()
+        _ = await surroundings.entered(.ready)
+        next.send("221")
+        let client = try take(connection)
+        #expect((client.epoch, client.isOver) == (2, false))
+        #expect(client.read(3) == "221")
+        withExtendedLifetime(peer) {}
+        connection.close()
+    }
+
     @Test func whoHasReadAnyOfItHasIt() async throws {
         let (connection, _) = try await ended()
         let first = try take(connection)

@@ -54,7 +54,7 @@ extension Checker {
             answerHiddenAt = now
         case .acknowledged(let epoch, let begun) where epoch == known.standing: known.life.acknowledged(begun, now)
         case .arrived(let epoch), .taken(let epoch), .parked(let epoch), .returned(let epoch),
-            .abandoned(let epoch, _):
+            .abandoned(let epoch, _, _):
             if epoch == known.standing, known.custody.session != .opening { noteHands(input, now) }
         case .openingLeft, .openingAnswered, .sessionOpened, .openingFailed: noteOpening(input, now)
         case .opened, .adopted, .reopened, .flowPathChanged, .remoteClosed, .flowFailed, .closeRequested,
@@ -80,8 +80,9 @@ extension Checker {
             known.custody = .parked
         case .returned where isHeld:
             known.custody = Custody(holder: .daemon, session: known.custody.session)
-        case .abandoned(_, let isUntouched) where isHeld && (isUntouched || known.policy.keepsAbandonedFlow):
-            known.custody = Custody(holder: .daemon, session: isUntouched ? known.custody.session : .unknown)
+        case .abandoned(_, let isUntouched, let isAlone)
+        where isHeld && (isUntouched && isAlone || known.policy.keepsAbandonedFlow):
+            known.custody = Custody(holder: .daemon, session: isUntouched && isAlone ? known.custody.session : .unknown)
         default:
             return
         }
@@ -89,6 +90,25 @@ extension Checker {
             known.sockets[standing]?.settledAt = now
         }
         heartbeatChangedAt = now
+    }
+
+    /// Whether what nobody has read on a flow that is closed goes where it has to.
+    func checkRest(
+        _ rest: UnreadRest, of epoch: UInt64, _ reason: CloseReason, _ input: ConnectionInput, _ before: Knowledge
+    ) throws {
+        let expected: UnreadRest =
+            if epoch != before.standing || reason == .closeRequested {
+                .dropped
+            } else if case .abandoned(_, let isUntouched, _) = input {
+                isUntouched ? .kept : .delivered
+            } else if before.custody.holder == .client {
+                reason == .replaced ? .lingering : .delivered
+            } else if [.open, .unknown].contains(before.custody.session) {
+                .kept
+            } else {
+                [.remoteClosed, .failed, .timedOut, .unanswered].contains(reason) ? .keptAsNewest : .dropped
+            }
+        try require(rest == expected, .restKept, "\(epoch) closed as \(reason): \(rest) and not \(expected)")
     }
 
     func noteAttempt(_ input: ConnectionInput, _ now: Duration) {

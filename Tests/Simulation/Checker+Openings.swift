@@ -90,8 +90,8 @@ extension Checker {
             case .redialRequested: reason == .superseded
             case .policyChanged(let new):
                 reason == .superseded && (Self.isElsewhere(new, before.policy) || !new.movesToBetterPath)
-            case .abandoned(_, let isUntouched):
-                reason == .abandoned && !isUntouched && !before.policy.keepsAbandonedFlow
+            case .abandoned(_, let isUntouched, let isAlone):
+                reason == .abandoned && !(isUntouched && isAlone) && !before.policy.keepsAbandonedFlow
             case .closeRequested: reason == .closeRequested
             case .opened, .adopted, .reopened, .resolved, .resolutionFailed, .handshakeBegan, .dialSucceeded,
                 .dialFailed, .timerFired, .probeSent, .answered, .answerHidden, .acknowledged, .arrived, .taken,

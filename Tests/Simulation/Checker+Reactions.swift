@@ -122,7 +122,7 @@ extension Checker {
         case .serverAsked:
             try require(actions.isEmpty, .silentWithoutNews, "\(actions)")
         case .arrived(let epoch), .taken(let epoch), .parked(let epoch), .returned(let epoch),
-            .abandoned(let epoch, _):
+            .abandoned(let epoch, _, _):
             try checkHands(epoch, before, actions, status, now)
         case .openingFailed:
             if before.next != nil, known.next == nil { try checkFailedMove(actions) }

@@ -227,7 +227,8 @@ final class Checker {
         case .openSocket(let request):
             try beginDial(on: input, now)
             try noteOpen(request, world, now)
-        case .closeSocket(let epoch, let reason):
+        case .closeSocket(let epoch, let reason, let rest):
+            try checkRest(rest, of: epoch, reason, input, before)
             try noteClose(epoch, reason, of: input, before, now)
         case .keepAlive(let epoch, let heartbeat):
             try require(known.sockets[epoch]?.connectedAt != nil, .closesWhatIsOpen, "keeps \(epoch) alive")
@@ -347,9 +348,9 @@ final class Checker {
             case .sessionOpened(let other): other == before.next && reason == .replaced
             case .timerFired(.opening): reason == .timedOut && before.play.map { $0.deadline <= now } ?? false
             case .timerFired(.proof): reason == .unanswered && before.life.isLost(at: now)
-            case .abandoned(let ended, let isUntouched):
-                ended == epoch && reason == .abandoned && before.custody.holder == .client && !isUntouched
-                    && !before.policy.keepsAbandonedFlow
+            case .abandoned(let ended, let isUntouched, let isAlone):
+                ended == epoch && reason == .abandoned && before.custody.holder == .client
+                    && !(isUntouched && isAlone) && !before.policy.keepsAbandonedFlow
             case .opened, .adopted, .reopened, .resolved, .resolutionFailed, .handshakeBegan, .dialFailed, .timerFired,
                 .probeSent, .answered, .answerHidden, .acknowledged, .arrived, .taken, .parked, .returned, .resumed,
                 .serverAsked, .openingLeft, .openingAnswered, .openingFailed:

@@ -101,8 +101,8 @@ extension Simulation {
             let isUntouched = random.chance(10)
             try withFlow { isUntouched ? .returned(epoch: $0) : .parked(epoch: $0) }
         case .clientGoes:
-            let isUntouched = random.chance(30)
-            try withFlow { .abandoned(epoch: $0, isUntouched: isUntouched) }
+            let (isUntouched, isAlone) = (random.chance(50), random.chance(60))
+            try withFlow { .abandoned(epoch: $0, isUntouched: isUntouched, isAlone: isAlone) }
         case .calm: try run(until: now + .seconds(checker.known.policy.heartbeat == nil ? 3600 : 600))
         }
     }

@@ -54,6 +54,9 @@ enum Invariant: String, CaseIterable {
     case readyInTime
     /// A flow is in one pair of hands, and what the status says of its session is what was said of it.
     case oneReader
+    /// What a client has not read of a flow with a session is kept for it; where nobody was logged in, what the server
+    /// said before it had the flow end.
+    case restKept
     /// A session is said to be open where every step of the opening was answered or a client says so, and nowhere else.
     /// Nothing but the opening is sent on a flow before.
     case sessionsTrue

@@ -215,7 +215,7 @@ struct Simulation: ~Copyable {
             scheduleBeat(epoch)
         case .probe(let epoch):
             probe(epoch)
-        case .closeSocket(let epoch, _):
+        case .closeSocket(let epoch, _, _):
             heartbeats[epoch] = nil
             lines[epoch] = nil
             pending.removeAll { if case .beat(epoch) = $0.happening { true } else { false } }

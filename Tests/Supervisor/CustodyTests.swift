@@ -90,7 +90,7 @@ import Testing
         var harness = Harness.ready()
         harness.tell(.taken(epoch: 1))
         let actions = harness.tell(.abandoned(epoch: 1))
-        #expect(actions.first == .closeSocket(epoch: 1, .abandoned))
+        #expect(actions.first == .closeSocket(epoch: 1, .abandoned, .delivered))
         #expect(actions.contains(where: Self.isOpening))
         #expect(harness.status.attempt == 1)
         #expect(harness.status.reason == .clientGone)

@@ -125,7 +125,10 @@ import Testing
         var harness = moving()
         let actions = harness.tell(.remoteClosed(epoch: 1))
         #expect(
-            actions == [.cancelTimer(.proof), .closeSocket(epoch: 1, .remoteClosed), harness.event(from: .verifying)])
+            actions == [
+                .cancelTimer(.proof), .closeSocket(epoch: 1, .remoteClosed, .keptAsNewest),
+                harness.event(from: .verifying),
+            ])
         #expect(harness.status.state == .connecting)
         #expect(harness.status.epoch == 2)
         harness.tell(.dialSucceeded(epoch: 2, local: Self.overModem, remote: .office))
@@ -150,7 +153,10 @@ import Testing
     @Test func aFlowThatDoesNotProveItselfLeavesItsPlaceToTheMove() {
         var harness = moving()
         let actions = harness.tell(.timerFired(.proof), after: .seconds(3))
-        #expect(actions == [.closeSocket(epoch: 1, .unanswered), harness.event(from: .verifying, after: .seconds(3))])
+        #expect(
+            actions == [
+                .closeSocket(epoch: 1, .unanswered, .keptAsNewest), harness.event(from: .verifying, after: .seconds(3)),
+            ])
         #expect(harness.status.reason == .unverified)
         #expect(harness.status.epoch == 2)
     }

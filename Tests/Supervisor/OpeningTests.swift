@@ -158,7 +158,7 @@ import Testing
                 .scheduleTimer(.opening, deadline: harness.now + .seconds(10))
             ])
         let actions = harness.tell(.timerFired(.opening), after: .seconds(10))
-        #expect(actions.first == .closeSocket(epoch: 1, .timedOut))
+        #expect(actions.first == .closeSocket(epoch: 1, .timedOut, .keptAsNewest))
         #expect(Self.kinds(actions) == [.stateChanged])
         #expect(harness.status.state == .backingOff)
         #expect(harness.status.reason == .openingFailed(failure))
@@ -213,7 +213,7 @@ import Testing
         var harness = opening()
         harness.tell(.resumed)
         let actions = harness.tell(.timerFired(.proof), after: .seconds(3))
-        #expect(actions.prefix(2) == [.cancelTimer(.opening), .closeSocket(epoch: 1, .unanswered)])
+        #expect(actions.prefix(2) == [.cancelTimer(.opening), .closeSocket(epoch: 1, .unanswered, .keptAsNewest)])
     }
 
     // MARK: - Moving
@@ -231,7 +231,7 @@ import Testing
         let actions = harness.tell(.sessionOpened(epoch: 2))
         #expect(
             actions.prefix(4) == [
-                .cancelTimer(.opening), .cancelTimer(.proof), .closeSocket(epoch: 1, .replaced),
+                .cancelTimer(.opening), .cancelTimer(.proof), .closeSocket(epoch: 1, .replaced, .kept),
                 .watchInput(epoch: 2, true),
             ])
         #expect(harness.status.epoch == 2)
@@ -246,13 +246,13 @@ import Testing
         if isOldLost { harness.tell(.remoteClosed(epoch: 1)) }
         harness.tell(all: .sessionOpened(epoch: 2), .probeSent(epoch: 2))
         let actions = harness.tell(.timerFired(.proof), after: .seconds(10))
-        #expect(actions.contains(.closeSocket(epoch: 2, .unanswered)))
+        #expect(actions.contains(.closeSocket(epoch: 2, .unanswered, .kept)))
     }
 
     @Test func aServerWithOneSessionEndsTheOtherFlowAndThatIsNoFailure() {
         var harness = moving()
         let actions = harness.tell(.remoteClosed(epoch: 1))
-        #expect(actions.contains(.closeSocket(epoch: 1, .remoteClosed)))
+        #expect(actions.contains(.closeSocket(epoch: 1, .remoteClosed, .kept)))
         #expect(harness.status.state == .ready)
         #expect(harness.status.epoch == 2)
         #expect(harness.status.custody == .opening)
@@ -296,7 +296,8 @@ import Testing
         #expect(harness.tell(.localAddressRemoved(.modemSource)).contains(.closeSocket(epoch: 2, .localAddressRemoved)))
         #expect(harness.status.epoch == 1)
         var other = moving()
-        #expect(other.tell(.localAddressRemoved(.wifiSource)).contains(.closeSocket(epoch: 1, .localAddressRemoved)))
+        #expect(
+            other.tell(.localAddressRemoved(.wifiSource)).contains(.closeSocket(epoch: 1, .localAddressRemoved, .kept)))
         #expect(other.status.epoch == 2)
         #expect(other.status.custody == .opening)
         var third = moving()

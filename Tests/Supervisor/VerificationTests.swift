@@ -38,7 +38,8 @@ import Testing
         var harness = Harness.ready()
         harness.tell(.resumed, after: .seconds(30))
         let actions = harness.tell(.timerFired(.proof), after: .seconds(3))
-        #expect(actions.prefix(2) == [.closeSocket(epoch: 1, .unanswered), .openSocket(.office(epoch: 2))])
+        #expect(
+            actions.prefix(2) == [.closeSocket(epoch: 1, .unanswered, .keptAsNewest), .openSocket(.office(epoch: 2))])
         #expect(harness.status.reason == .unverified)
     }
 
@@ -149,7 +150,7 @@ import Testing
 extension ConnectionAction {
     fileprivate var epoch: UInt64? {
         switch self {
-        case .closeSocket(let epoch, _): epoch
+        case .closeSocket(let epoch, _, _): epoch
         case .openSocket(let request): request.epoch
         default: nil
         }

@@ -43,7 +43,8 @@ import Testing
         #expect(harness.tell(.flowPathChanged(epoch: 1, way())) == [], "the first word is no news")
         #expect(harness.status.path?.destination == .second)
         let end = harness.tell(.remoteClosed(epoch: 1))
-        #expect(end.prefix(2) == [.closeSocket(epoch: 1, .remoteClosed), .stopObservingFlowPath(epoch: 1)])
+        #expect(
+            end.prefix(2) == [.closeSocket(epoch: 1, .remoteClosed, .keptAsNewest), .stopObservingFlowPath(epoch: 1)])
         #expect(harness.status.path?.destination == .office)
     }
 

@@ -76,7 +76,7 @@ struct ConnectionLife: ~Copyable {
         case .resolve(let query, let question): queries[query] = question
         case .cancelResolution(let query): queries[query] = nil
         case .openSocket(let request): sockets[request.epoch] = Socket(remote: request.remote)
-        case .closeSocket(let epoch, _): forget(epoch)
+        case .closeSocket(let epoch, _, _): forget(epoch)
         case .scheduleTimer(let timer, let deadline): timers[timer] = deadline
         case .cancelTimer(let timer): timers[timer] = nil
         case .keepAlive(let epoch, let heartbeat): keepAlive(epoch, heartbeat)
@@ -218,7 +218,7 @@ extension ConnectionLife {
         case 1: tell(.taken(epoch: epoch))
         case 2: tell(.parked(epoch: epoch))
         case 3: tell(.returned(epoch: epoch))
-        default: tell(.abandoned(epoch: epoch, isUntouched: draw.chance()))
+        default: tell(.abandoned(epoch: epoch, isUntouched: draw.chance(), isAlone: draw.chance()))
         }
     }
 
