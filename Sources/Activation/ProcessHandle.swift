@@ -137,11 +137,18 @@ public final class ProcessHandle {
     }
 
     /// The process that somebody else gave a descriptor for (``duplicateDescriptor()``).
-    public static func passed(_ descriptor: consuming OwnedDescriptor) throws(SystemError) -> ProcessHandle {
+    ///
+    /// - Parameter launched: the number that it had, where it was launched: then it may have been reaped since, and
+    ///   counts as ended.
+    /// - Throws: `ESRCH` where any other has been reaped, `EBADF` where the descriptor is none of a process.
+    public static func passed(
+        _ descriptor: consuming OwnedDescriptor, launchedAs launched: Int32? = nil
+    ) throws(SystemError) -> ProcessHandle {
         var status = stat()
         if fstat(descriptor.number, &status) == 0, status.st_mode & S_IFMT == S_IFSOCK {
             return try ProcessHandle(connectedBy: descriptor)
         }
+        if let launched { return ProcessHandle(descriptor, number: launched) }
         return try ProcessHandle(descriptor)
     }
 

@@ -33,6 +33,7 @@ extension RegisteredConnection {
         kept.flows = driver.keptFlows
         kept.client = number(of: clientProcess)
         kept.program = number(of: waker?.program)
+        kept.programProcess = waker?.program?.number
         kept.hasClient = waker?.hasHadClient ?? false
         kept.isLaunching = waker?.isLaunching ?? false
         kept.wake = legacy.wake ?? waker?.standing
@@ -128,8 +129,9 @@ extension RegisteredConnection {
     }
 
     private func claimProcesses(_ kept: KeptConnection) -> (client: ProcessHandle?, program: ProcessHandle?) {
-        let client = kept.client.flatMap { claimProcess($0) }
-        let program = kept.program == kept.client ? client : kept.program.flatMap { claimProcess($0) }
+        let isProgram = kept.program == kept.client
+        let client = kept.client.flatMap { claimProcess($0, launchedAs: isProgram ? kept.programProcess : nil) }
+        let program = isProgram ? client : kept.program.flatMap { claimProcess($0, launchedAs: kept.programProcess) }
         if let client { clientCame(client) }
         if let program {
             expectClient()
@@ -139,9 +141,10 @@ extension RegisteredConnection {
         return (client, program)
     }
 
-    private func claimProcess(_ number: UInt64) -> ProcessHandle? {
+    /// - Parameter launched: its number, where it was launched: whoever did that knows how it ended meanwhile.
+    private func claimProcess(_ number: UInt64, launchedAs launched: Int32?) -> ProcessHandle? {
         guard let descriptor = store?.claim(number) else { return nil }
-        guard let process = try? ProcessHandle.passed(descriptor) else {
+        guard let process = try? ProcessHandle.passed(descriptor, launchedAs: launched) else {
             store?.discard(number)
             return nil
         }

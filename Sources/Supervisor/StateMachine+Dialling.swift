@@ -9,8 +9,9 @@ extension ConnectionStateMachine {
     mutating func dial(because reason: StatusReason, _ turn: inout Turn<some RandomNumberGenerator>) {
         if endsWithItsFlow(because: reason, &turn) { return }
         guard let path, path.permitsDialling else {
-            let lost = StatusReason.noPath(path?.reason, destination: path?.destination)
-            return enter(.waiting, because: lost, &turn)
+            // Before the path is known there is nothing to be said of it.
+            let lost = path.map { StatusReason.noPath($0.reason, destination: $0.destination) }
+            return enter(.waiting, because: lost ?? reason, &turn)
         }
         if let leftAloneUntil, turn.now < leftAloneUntil {
             return wait(until: drawDeadline(policy.backoff, &turn), because: .serverAsked, &turn)

@@ -6,6 +6,7 @@ import DialtoneAPI
 import Expectations
 import Foundation
 import Glibc
+import Logging
 import Platform
 import Supervisor
 import TestSupport
@@ -47,6 +48,29 @@ struct LaunchRestartTests {
         #expect(bench.ends == [.unseen])
     }
 
+    @Test(arguments: [0, 1])
+    func `a program that the launcher launched and that ends between two processes gives its flow back as it ended`(
+        status: Int32
+    ) async throws {
+        let settings = WakeSettings.script("read line; echo \"got $line\"; read line; exit \(status)")
+        let deputy = try WorkingDeputy(settings)
+        let bench = try LaunchBench(settings, deputy: deputy)
+        try await bench.ready()
+        bench.send("hello\n")
+        expect(try await bench.line(), is: "got hello")
+        try await bench.agent.wait(for: "office", "acknowledged") { $0.wake == nil }
+        try await bench.kill {
+            try deputy.hangUp()
+            bench.send("bye\n")
+            try await eventually("the program has ended") { deputy.isIdle }
+        }
+        try await bench.agent.wait(for: "office", "given back") { $0.holder == .daemon }
+        #expect(bench.ends == [.exited(status: status)])
+        try await bench.agent.ready("office")
+        #expect(bench.connection?.epoch == (status == 0 ? 1 : 2))
+        #expect(bench.agent.events.allSatisfy { if case .noPath = $0.event.reason { false } else { true } })
+    }
+
     @Test func `a program that parked its flow and runs on is not launched beside itself in the next process`()
         async throws
     {
@@ -69,9 +93,53 @@ struct LaunchRestartTests {
     }
 }
 
+/// Something that launches programs for the agent.
+@AgentQueue
+private protocol SomeDeputy: AnyObject {
+    var path: String { get }
+}
+
+/// The one of the product, which finds one connection in root's files.
+@AgentQueue
+private final class WorkingDeputy: SomeDeputy {
+    let path = NSTemporaryDirectory() + "working.\(UUID().uuidString.prefix(8))"
+    private let service = VarlinkService(vendor: "", product: "", version: "", url: "")
+    private let deputy: Deputy
+    private var server: VarlinkServer
+
+    init(_ wake: WakeSettings) throws {
+        var configuration = Configuration()
+        var office = ConnectionSettings(name: "office", remote: "tcp://192.0.2.7:1")
+        (office.owner, office.wake) = (geteuid(), wake)
+        configuration.connections = [office]
+        let loaded = configuration
+        deputy = Deputy(
+            Activator(bus: "unix:path=/nowhere"), socketPath: "/nowhere", Logger(label: "test"),
+            load: { _ throws(ConfigurationError) in loaded }, onIdle: {})
+        deputy.register(in: service)
+        server = VarlinkServer(service)
+        try server.listen(at: path, mode: 0o600)
+    }
+
+    isolated deinit {
+        server.close()
+        unlink("\(path).lock")
+    }
+
+    /// Whether no program runs any more.
+    var isIdle: Bool { deputy.isIdle }
+
+    /// Its caller is gone, and the next one may come.
+    func hangUp() throws {
+        server.close()
+        server = VarlinkServer(service)
+        try server.listen(at: path, mode: 0o600)
+    }
+}
+
 /// Takes every call, and answers none.
 @AgentQueue
-private final class SilentDeputy {
+private final class SilentDeputy: SomeDeputy {
     let path = NSTemporaryDirectory() + "silent.\(UUID().uuidString.prefix(8))"
     private let server: VarlinkServer
     private var exchanges: [VarlinkExchange<DeputyAPI.Wake>] = []
@@ -101,7 +169,7 @@ final class LaunchBench {
     private var server: Connected?
 
     /// Launches for processes that have not got the rights themselves; `nil` for those that have.
-    fileprivate var deputy: SilentDeputy? {
+    fileprivate var deputy: (any SomeDeputy)? {
         get { choice.deputy }
         set { choice.deputy = newValue }
     }
@@ -109,9 +177,9 @@ final class LaunchBench {
 
     @AgentQueue
     private final class Choice {
-        var deputy: SilentDeputy?
+        var deputy: (any SomeDeputy)?
 
-        init(_ deputy: SilentDeputy?) { self.deputy = deputy }
+        init(_ deputy: (any SomeDeputy)?) { self.deputy = deputy }
 
         func wakes() -> WakeContext {
             guard let deputy else { return WakeContext() }
@@ -120,7 +188,7 @@ final class LaunchBench {
         }
     }
 
-    fileprivate init(_ settings: WakeSettings, deputy: SilentDeputy? = nil) throws {
+    fileprivate init(_ settings: WakeSettings, deputy: (any SomeDeputy)? = nil) throws {
         let choice = Choice(deputy)
         self.choice = choice
         listener = try LoopbackListener()
@@ -147,6 +215,11 @@ final class LaunchBench {
     }
 
     func kill() throws { try agent.kill(configured: [configured]) }
+
+    /// Likewise, and has something happen before the next process begins.
+    func kill(_ meanwhile: () async throws -> Void) async throws {
+        try await agent.kill(configured: [configured], meanwhile)
+    }
 
     /// Begins something, and kills the process right behind the turn in which its event comes.
     func kill(at kind: ConnectionEvent.Kind, _ begin: () -> Void) async throws {

@@ -100,6 +100,17 @@ final class RestartBench {
     func kill(configured: [ConfiguredConnection] = []) throws {
         // What its flows would do from here on, no process does.
         _ = registry.stepDown()
+        try begin(configured)
+    }
+
+    /// Likewise, and has something happen before the next process begins.
+    func kill(configured: [ConfiguredConnection], _ meanwhile: () async throws -> Void) async throws {
+        _ = registry.stepDown()
+        try await meanwhile()
+        try begin(configured)
+    }
+
+    private func begin(_ configured: [ConfiguredConnection]) throws {
         let (continuity, registry) = try Self.process(store, store.inheritance(), network, limit, makeWakes())
         (self.continuity, self.registry) = (continuity, registry)
         events = []

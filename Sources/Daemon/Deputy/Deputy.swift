@@ -231,10 +231,13 @@ final class Deputy {
         rest()
     }
 
+    /// Whether there is nothing to do.
+    var isIdle: Bool { requests == 0 && running.isEmpty }
+
     /// Goes when there is nothing to do for a while.
     private func rest() {
         timer?.cancel()
-        guard requests == 0, running.isEmpty else { return }
+        guard isIdle else { return }
         timer = Timers.shared.schedule(after: Self.idleTime) { [weak self] in self?.onIdle() }
     }
 }

@@ -32,6 +32,8 @@ struct KeptConnection: Hashable {
     /// The same of the program that was launched for it and runs, which may have parked the flow by itself. Mostly it
     /// is the client.
     var program: UInt64?
+    /// The program's number as a process, by which whoever launched it is asked how it ended.
+    var programProcess: Int32?
     /// Whether it has, or had, a client, who is to hear of what happens to it.
     var hasClient = false
     /// Whether the flow was taken for a program that was to be launched, of which no process was known yet.
@@ -60,6 +62,7 @@ struct KeptConnection: Hashable {
         static let hasClient = 15
         static let isLaunching = 16
         static let program = 17
+        static let programProcess = 18
     }
 
     /// A connection without a flow.
@@ -95,6 +98,7 @@ struct KeptConnection: Hashable {
         if isLaunching { fields.put(Field.isLaunching, 1) }
         if let client { fields.put(Field.client, client) }
         if let program { fields.put(Field.program, program) }
+        if let programProcess { fields.put(Field.programProcess, UInt64(clamping: programProcess)) }
         if let wake { fields.put(Field.wake, wake.write) }
     }
 
@@ -121,6 +125,7 @@ struct KeptConnection: Hashable {
             case Field.isLaunching: isLaunching = try value.unsigned() != 0
             case Field.client: client = try value.count()
             case Field.program: program = try value.count()
+            case Field.programProcess: programProcess = Int32(clamping: try value.unsigned())
             case Field.wake: wake = try .init(value.fields())
             default: break
             }
