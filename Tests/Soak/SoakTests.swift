@@ -24,7 +24,8 @@ struct SoakTests {
         let seed: UInt64
         let steps: Int
 
-        /// What the environment asks for; else one that is the same every time, and one that is not.
+        /// What the environment asks for; else a short one that is the same every time, and one that is not: the suite
+        /// waits for these two last.
         static let all: [Run] = {
             let environment = ProcessInfo.processInfo.environment
             let seed = environment["SOAK_SEED"].flatMap(UInt64.init)
@@ -32,7 +33,7 @@ struct SoakTests {
             // Short enough to be typed.
             let random = UInt64.random(in: 0..<1_000_000)
             if seed != nil || steps != nil { return [Run(seed: seed ?? random, steps: steps ?? 300)] }
-            return [Run(seed: 1, steps: 300), Run(seed: random, steps: 300)]
+            return [Run(seed: 1, steps: Soak.stepsPerEpisode), Run(seed: random, steps: 300)]
         }()
 
         var testDescription: String { "SEED=\(seed) STEPS=\(steps)" }
