@@ -318,6 +318,8 @@ final class RegisteredConnection {
 extension RegisteredConnection: ConnectionObserver {
     func connection(_ connection: ConnectionDriver, did event: ConnectionEvent) {
         record(event, of: connection)
+        // Who watches a connection that nobody has taken yet may be its client.
+        if event.kind == .arrived, isWatched(by: nil) { expectClient() }
         waker?.heard(event)
         if event.kind == .policyChanged, caller == nil { calls?.handler = connection.policy.handler }
         calls?.custodyChanged(to: event.status.custody)

@@ -17,6 +17,24 @@ import Testing
 
 @Suite("Waking clients") @AgentQueue
 struct WakeTests {
+    @Test func `who only watches a connection is told by an event, also before anybody took it`() async throws {
+        let bench = try WakeBench(nil)
+        bench.wakes.isWatched = { _, _ in true }
+        try await bench.ready()
+        bench.server.send("hello\n")
+        try await bench.tells("began data", "attempted event")
+        #expect(bench.connection?.wake != nil)
+    }
+
+    @Test func `where nobody watches and nobody took it, nobody is woken`() async throws {
+        let bench = try WakeBench(nil)
+        try await bench.ready()
+        bench.server.send("hello\n")
+        try await eventually("bytes have come") { bench.bench.events.contains { $0.event.kind == .arrived } }
+        #expect(bench.story == [])
+        #expect(bench.connection?.wake == nil)
+    }
+
     @Test func `a message launches the program, which reads it and answers`() async throws {
         let bench = try WakeBench(.script("read line; echo \"got $line as $DIALTONE_REASON\"; read rest; exit 0"))
         try await bench.ready()

@@ -220,7 +220,8 @@ final class ConnectionWaker {
 
     /// The client wants something to be done, or is to do something, for which it must run.
     func need(_ reason: WakeReason) {
-        guard isTended || hasHadClient, settings.wantedReasons.contains(reason) else { return }
+        guard settings.wantedReasons.contains(reason) else { return }
+        guard isTended || hasHadClient || subject.isWatched(by: nil) else { return }
         tell(.needed(reason, presence(with: reason)))
     }
 
