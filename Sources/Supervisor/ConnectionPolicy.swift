@@ -121,26 +121,27 @@ public struct ConnectionPolicy: Hashable, Sendable {
         Target(remote.host, port: remote.port, transport: .tcp, mark: mark, user: user)
     }
 
-    /// What the driver sets on the socket.
-    public var socketOptions: SocketOptions {
-        SocketOptions(
-            keepalive: kernelKeepalive, userTimeout: userTimeout ?? derivedUserTimeout,
-            trafficClass: trafficClass, priority: priority, mark: mark, user: user)
-    }
+    /// What the driver sets on the socket, where the flow begins with the policy's own opening.
+    public var socketOptions: SocketOptions { socketOptions(keeping: opening) }
 
-    private var kernelKeepalive: KeepalivePolicy? {
-        guard let heartbeat else { return keepalive }
-        return keepalive.map { heartbeat.kernelKeepalive($0) }
+    /// The same where it begins with another: what the client promises its server there holds for the kernel's
+    /// keepalive as well.
+    func socketOptions(keeping opening: Opening?) -> SocketOptions {
+        let heartbeat = heartbeat?.keeping(opening)
+        let kernel = keepalive.map { heartbeat?.kernelKeepalive($0) ?? $0 }
+        return SocketOptions(
+            keepalive: kernel, userTimeout: userTimeout ?? Self.userTimeout(kernel, heartbeat),
+            trafficClass: trafficClass, priority: priority, mark: mark, user: user)
     }
 
     /// Long enough for all of the kernel's probes: once one is under way, the kernel goes by this timeout and not by
     /// their number (`tcp_keepalive_timer` in net/ipv4/tcp_timer.c), and a single lost one would end the flow.
-    private var derivedUserTimeout: Duration {
-        let kernels = (kernelKeepalive ?? KeepalivePolicy()).giveUpAfter
+    private static func userTimeout(_ kernel: KeepalivePolicy?, _ heartbeat: Heartbeat?) -> Duration {
+        let kernels = (kernel ?? KeepalivePolicy()).giveUpAfter
         // One that waits for a session is not sent.
         guard let heartbeat, !heartbeat.kind.needsSession else { return kernels }
         let heartbeats = heartbeat.kind.userTimeout(interval: heartbeat.cadence.interval)
-        return kernelKeepalive == nil ? heartbeats : max(kernels, heartbeats)
+        return kernel == nil ? heartbeats : max(kernels, heartbeats)
     }
 
     /// How a flow is secured; `nil` for a remote without TLS.

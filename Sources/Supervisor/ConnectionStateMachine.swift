@@ -247,7 +247,7 @@ extension ConnectionStateMachine {
     ) {
         let old = self.policy
         guard policy != old else { return }
-        let oldHeartbeat = heartbeat
+        let (oldHeartbeat, oldOptions) = (heartbeat, socketOptions)
         self.policy = policy
         if policy.needsAnotherFlow(than: old) {
             // The path that is known leads to the old target; the driver is asked for the new one's.
@@ -260,9 +260,7 @@ extension ConnectionStateMachine {
             turn.perform(.observePath(policy.target))
             return enter(.waiting, because: .policyChanged, &turn)
         }
-        if policy.socketOptions != old.socketOptions {
-            for epoch in openEpochs { turn.perform(.configureSocket(epoch: epoch, policy.socketOptions)) }
-        }
+        configureSockets(after: oldOptions, &turn)
         if heartbeat != oldHeartbeat { heartbeatChanged(&turn) }
         if !policy.movesToBetterPath { endMove(.superseded, &turn) }
         if case .backingOff(let deadline) = state, policy.backoff != old.backoff {
@@ -286,6 +284,16 @@ extension ConnectionStateMachine {
 // MARK: - What every rule is made of
 
 extension ConnectionStateMachine {
+    /// What is set on its sockets.
+    var socketOptions: SocketOptions { policy.socketOptions(keeping: opening) }
+
+    /// Sets what is another than before on the sockets that are open.
+    mutating func configureSockets(after old: SocketOptions, _ turn: inout Turn<some RandomNumberGenerator>) {
+        let options = socketOptions
+        guard options != old else { return }
+        for epoch in openEpochs { turn.perform(.configureSocket(epoch: epoch, options)) }
+    }
+
     /// The epochs of the sockets that are open.
     private var openEpochs: [UInt64] {
         switch state {

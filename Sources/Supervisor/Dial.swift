@@ -30,6 +30,8 @@ struct Dial {
     /// What the dial is made by.
     struct Setting {
         let policy: ConnectionPolicy
+        /// What its sockets are made with.
+        let options: SocketOptions
         let path: Path
     }
 
@@ -85,7 +87,7 @@ struct Dial {
     // MARK: - What can be asked
 
     /// What its sockets are made with.
-    var options: SocketOptions { setting.policy.socketOptions }
+    var options: SocketOptions { setting.options }
 
     /// The attempts that are under way, the oldest first.
     var attempts: [Race.Attempt] { race?.running ?? [] }

@@ -20,7 +20,7 @@ extension ConnectionStateMachine {
         // The agent's own TLS is on no flow that it has not dialled: the keys would be with whoever did.
         ready.isSealed = policy.remote.scheme.needsTLS
         turn.perform(.observePath(policy.target))
-        turn.perform(.configureSocket(epoch: adoption.epoch, policy.socketOptions))
+        turn.perform(.configureSocket(epoch: adoption.epoch, socketOptions))
         state = .ready(ready)
         if let past = adoption.past {
             since = past.since

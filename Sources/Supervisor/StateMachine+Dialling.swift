@@ -22,7 +22,7 @@ extension ConnectionStateMachine {
         guard budget.spend(at: turn.now) else {
             return wait(until: budget.earliest, because: .dialledTooOften, &turn)
         }
-        let dial = Dial(.init(policy: policy, path: path), &numbers, &turn)
+        let dial = Dial(.init(policy: policy, options: socketOptions, path: path), &numbers, &turn)
         goOn(dial, isNew: true, because: reason, &turn)
     }
 
@@ -147,9 +147,9 @@ extension ConnectionStateMachine {
         }
         guard won.attempts.contains(where: { $0.epoch == epoch }) else { return }
         abandon(&won, .outrun, but: epoch, &turn)
-        if won.options != policy.socketOptions {
-            // The dial began under an earlier policy.
-            turn.perform(.configureSocket(epoch: epoch, policy.socketOptions))
+        if won.options != socketOptions {
+            // The dial began under an earlier policy, or before a client left another opening.
+            turn.perform(.configureSocket(epoch: epoch, socketOptions))
         }
         refusedSince = nil
         let interface = path?.interface.flatMap { interface in

@@ -62,7 +62,7 @@ extension ConnectionStateMachine {
         guard earliest <= turn.now, budget.spend(at: turn.now) else {
             return moveLater(ready, at: max(earliest, budget.earliest), failures, &turn)
         }
-        let dial = Dial(.init(policy: policy, path: way), &numbers, &turn)
+        let dial = Dial(.init(policy: policy, options: socketOptions, path: way), &numbers, &turn)
         goOn(moving: ready, by: dial, afterFailures: failures, &turn)
     }
 

@@ -43,9 +43,10 @@ extension ConnectionStateMachine {
     var heartbeat: Heartbeat? { policy.heartbeat?.keeping(opening) }
 
     mutating func openingLeft(_ opening: Opening?, _ turn: inout Turn<some RandomNumberGenerator>) {
-        let before = heartbeat
+        let before = (heartbeat: heartbeat, options: socketOptions)
         leftOpening = opening
-        if heartbeat != before { heartbeatChanged(&turn) }
+        configureSockets(after: before.options, &turn)
+        if heartbeat != before.heartbeat { heartbeatChanged(&turn) }
     }
 
     /// Logs in on a flow that was just connected. One that stands with a session on it is kept until that is done; the

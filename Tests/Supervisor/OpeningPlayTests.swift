@@ -358,6 +358,12 @@ import Testing
         #expect(Heartbeat(.mqtt, interval: .seconds(50)).keeping(opening(20)).bounds == nil)
         #expect(Heartbeat(.crlf).keeping(opening(20)) == Heartbeat(.crlf))
 
+        // The kernel's keepalive keeps the promise, too.
+        var silent = ConnectionPolicy(remote: .of("mqtt://192.0.2.7"))
+        #expect(silent.socketOptions.keepalive?.idle == .seconds(58))
+        silent.opening = opening(20)
+        #expect(silent.socketOptions.keepalive?.idle == .seconds(20))
+
         // A longer promise lets the user choose a longer interval.
         var policy = ConnectionPolicy(remote: .of("mqtt://192.0.2.7"))
         policy.heartbeat = Heartbeat(.mqtt, interval: .seconds(150))

@@ -347,7 +347,12 @@ import Testing
                 answer: ExpectedAnswer(BytePattern([0x20, 2, 0, 0])))
         ])
         var harness = Harness.ready(ConnectionPolicy(remote: .of("mqtt://192.0.2.7")))
-        harness.tell(all: .taken(epoch: 1), .openingLeft(left))
+        harness.tell(.taken(epoch: 1))
+        let configured = harness.tell(.openingLeft(left)).compactMap { action -> SocketOptions? in
+            if case .configureSocket(1, let options) = action { options } else { nil }
+        }
+        #expect(configured.map(\.keepalive) == [KeepalivePolicy(idle: .seconds(20))], "the kernel's as well")
+        #expect(configured.map(\.userTimeout) == [.seconds(50)])
         let sent = harness.tell(.parked(epoch: 1)).compactMap { action -> Duration? in
             if case .keepAlive(_, let heartbeat) = action { heartbeat?.cadence.interval } else { nil }
         }
