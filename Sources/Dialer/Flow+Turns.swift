@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Glibc
 internal import Platform
 
 // What is computed for a flow, and how much, is its peers' choice: a handshake takes milliseconds, a client and a
@@ -32,11 +33,16 @@ extension Flow: TurnTaker {
         if hasEnded { passOn() } else { noted(readiness) }
     }
 
-    /// Decrypts what lies in the socket, out of turn: a deadline is about to be judged by it.
+    /// Decrypts what lies in the socket, or hears of its connect, out of turn: a deadline is about to be judged by it.
     func takeWhatCame() {
-        guard security != nil, !hasEnded else { return }
-        heard.insert(.readable)
-        takeTurn()
+        guard !hasEnded, let number else { return }
+        if security != nil {
+            heard.insert(.readable)
+            return takeTurn()
+        }
+        guard !isConnected else { return }
+        var entry = pollfd(fd: number, events: Int16(POLLOUT), revents: 0)
+        if poll(&entry, 1, 0) == 1 { noted(.writable) }
     }
 
     /// Passes on a buffer each way; where the client has written more, that is for another turn.

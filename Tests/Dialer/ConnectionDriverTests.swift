@@ -13,6 +13,23 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct ConnectionDriverTests {
     let surroundings = Surroundings(.loopback())
 
+    @Test func aConnectThatCameWhileTheQueueWasBusyIsNoTimeout() async throws {
+        func keepQueueBusy(for time: Duration) {
+            let end = BootClock.now() + time
+            while BootClock.now() < end {}
+        }
+        let server = try LoopbackServer()
+        // What waits for the queue with this rings all timers that are due by then, before the connect is heard of.
+        let other = Timers.shared.schedule(after: .milliseconds(1)) {}
+        keepQueueBusy(for: .milliseconds(50))
+        let connection = try surroundings.connection(to: "tcp://\(server.endpoint)") { $0.connectTimeout = .seconds(1) }
+        keepQueueBusy(for: .milliseconds(1100))
+        defer { other.cancel() }
+        let event = await surroundings.events.next { $0.kind == .stateChanged && $0.previousState == .connecting }
+        #expect((event?.status.state, event?.status.epoch) == (.ready, 1))
+        connection.close()
+    }
+
     @Test func aConnectionBecomesReadyAndTellsItsStory() async throws {
         let server = try LoopbackServer()
         let connection = try surroundings.connection(to: "tcp://\(server.endpoint)")

@@ -68,7 +68,7 @@ struct ServerStories {
             for (kick, least) in zip(kicks, [100, 200, 400, 800]) {
                 let next = try #require(kick.connection.nextAttemptAt)
                 // By RFC 5626 half of the bound at least, which doubles; a millisecond is for what rounding takes.
-                #expect(next.milliseconds - kick.time.milliseconds >= Int64(least) - 1)
+                #expect(next.milliseconds - kick.connection.since.milliseconds >= Int64(least) - 1)
                 let dial = events.events.first { $0.sequence > kick.sequence && $0.connection.state == .connecting }
                 if let dial { #expect(dial.time.milliseconds >= next.milliseconds - 1) }
             }

@@ -91,7 +91,7 @@ package final class LingeringSocket: Sendable {
                 return true
             }
             group.addTask {
-                try? await Task.sleep(for: .seconds(10))
+                try? await Task.sleep(for: .seconds(45))
                 return false
             }
             let isOver = await group.next() ?? false
