@@ -102,6 +102,7 @@ extension RegisteredConnection {
         // Before the first event, with which all that is known is written down.
         legacy.wake = kept.wake
         leftOpening = LeftOpening(given: kept.opening)
+        if kept.wake != nil { expectClient() }
         if kept.hasClient {
             // Its process may be one that cannot be watched, of another PID namespace.
             expectClient()

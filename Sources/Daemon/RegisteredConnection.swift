@@ -278,7 +278,12 @@ final class RegisteredConnection {
     }
 
     /// Whoever watched it does not any more, or somebody new does.
-    func subscriptionsChanged() { waker?.presenceChanged() }
+    func subscriptionsChanged() {
+        if let waker { return waker.presenceChanged() }
+        guard driver?.status.custody?.holder == .daemon, unreadBytes > 0, isWatched(by: nil) else { return }
+        expectClient()
+        waker?.need(.data)
+    }
 
     /// This process is its client from now on.
     func clientCame(_ process: ProcessHandle?) {
@@ -319,7 +324,7 @@ extension RegisteredConnection: ConnectionObserver {
     func connection(_ connection: ConnectionDriver, did event: ConnectionEvent) {
         record(event, of: connection)
         // Who watches a connection that nobody has taken yet may be its client.
-        if event.kind == .arrived, isWatched(by: nil) { expectClient() }
+        if event.kind == .arrived || event.kind == .openingFailed, isWatched(by: nil) { expectClient() }
         waker?.heard(event)
         if event.kind == .policyChanged, caller == nil { calls?.handler = connection.policy.handler }
         calls?.custodyChanged(to: event.status.custody)

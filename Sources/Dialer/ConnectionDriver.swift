@@ -287,6 +287,8 @@ public final class ConnectionDriver {
             if let flow = flows[epoch] { keeper.keepAlive(flow, heartbeat) }
         case .watchInput(let epoch, let isWatched):
             guard let flow = flows[epoch] else { break }
+            // A flow stands again: what the server said before is out of date.
+            if isWatched { remnants.dropRefusal() }
             // What comes while it is watched is for a client that sleeps.
             flow.isParked = isWatched
             keeper.watchInput(of: flow, isWatched)
@@ -315,8 +317,8 @@ public final class ConnectionDriver {
     private func end(_ flow: Flow, _ rest: UnreadRest, _ isAborting: Bool) {
         switch rest {
         case .kept where flow.mayHaveUnread: remnants.keep(flow)
-        case .keptAsNewest where flow.mayHaveUnread: remnants.keepAsNewest(flow)
-        case .dropped, .kept, .keptAsNewest: flow.close(aborting: isAborting)
+        case .keptAsRefusal where flow.mayHaveUnread: remnants.keepRefusal(flow)
+        case .dropped, .kept, .keptAsRefusal: flow.close(aborting: isAborting)
         case .delivered: remnants.letGo(flow, aborting: isAborting)
         case .lingering:
             lingering[flow.epoch] = (
@@ -334,7 +336,13 @@ public final class ConnectionDriver {
     }
 
     private func ring(_ timer: ConnectionTimer) {
-        if timer == .proof { keeper.lookForProof() }
+        // What a process that was stopped, or a queue that was busy, has not been told yet counts.
+        switch timer {
+        case .proof: keeper.lookForProof()
+        case .dial: for flow in flows.values where !flow.isConnected { flow.takeWhatCame() }
+        case .opening: for player in openings.values { player.goOn() }
+        case .retry: break
+        }
         process(.timerFired(timer))
     }
 

@@ -194,8 +194,11 @@ final class Flow {
             // A server that refuses a certificate says so and may reset the connection in the same moment: the reason
             // still lies in the socket.
             security.takeLastWords(from: number)
-            if case .failed(let word) = security.state { return fail(.tls(word)) }
-            return fail(failure)
+            switch security.state {
+            case .handshaking, .open: return fail(failure)
+            case .closed: return end(.remoteClosed)
+            case .failed(let word): return fail(.tls(word))
+            }
         }
         switch security.state {
         case .handshaking: break
@@ -263,7 +266,7 @@ final class Flow {
             if stored != nil { shutdown(number, CInt(SHUT_RDWR)) }
         }
         descriptor.close()
-        if let stored = stored.take() { stored.store.discard(stored.number) }
+        leaveStore()
     }
 
     // MARK: - Beyond this process
@@ -281,6 +284,11 @@ final class Flow {
 
     /// The store has had a copy since an earlier process left it there, under this number.
     func isKept(in store: any FlowStore, as number: UInt64) { stored = (store, number) }
+
+    /// The socket ends with this process.
+    func leaveStore() {
+        if let stored = stored.take() { stored.store.discard(stored.number) }
+    }
 
     /// Under which number the store has a copy of the socket; `nil` for a flow that ends with this process.
     var storeNumber: UInt64? { stored?.number }

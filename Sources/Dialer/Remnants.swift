@@ -24,8 +24,8 @@ final class Remnants {
         var taker: FlowTaker?
         /// Whether it was given to that taker twice.
         var wasRepeated = false
-        /// Whether nobody was logged in on it.
-        var isWithoutSession = false
+        /// Whether nobody was logged in on it, and the server hung up.
+        var isRefusal = false
     }
 
     /// Oldest first.
@@ -55,12 +55,19 @@ final class Remnants {
         remnants.append(Remnant(flow: flow))
     }
 
-    /// Keeps a flow on which nobody was logged in, in place of the one before it: a server that turns everybody away
-    /// does it on each.
-    func keepAsNewest(_ flow: Flow) {
-        if let index = remnants.firstIndex(where: { $0.isWithoutSession && $0.taker == nil }) { drop(at: index) }
+    /// Keeps what a server said that turned the agent away, in place of what it said before. It is of less use than
+    /// what waits on other flows, and does not outlive the process.
+    func keepRefusal(_ flow: Flow) {
+        dropRefusal()
+        guard remnants.count < Self.most else { return flow.close(aborting: false) }
+        flow.leaveStore()
         keep(flow)
-        remnants[remnants.count - 1].isWithoutSession = true
+        remnants[remnants.count - 1].isRefusal = true
+    }
+
+    /// Nobody wants to know any more why the server turned the agent away; who has taken it reads on.
+    func dropRefusal() {
+        if let index = remnants.firstIndex(where: { $0.isRefusal && $0.taker == nil }) { drop(at: index) }
     }
 
     /// Keeps a flow that an earlier process left, which had ended by then.

@@ -101,13 +101,12 @@ final class SecuredStream {
         session.drain { send($0, to: socket) }
     }
 
-    /// Takes what came before the socket failed, up to plaintext that nobody read.
+    /// Takes what came before the socket failed, up to plaintext that nobody read: no more than a buffer, in which a
+    /// server's last flight and its alert have room. Whoever sends more has it computed in turns, or not at all.
     func takeLastWords(from socket: CInt) {
-        while session.wantsInput {
-            let count = recv(socket, Self.buffer.baseAddress, Self.buffer.count, CInt(MSG_DONTWAIT))
-            guard count > 0 else { return }
-            session.receive(UnsafeRawBufferPointer(rebasing: Self.buffer[..<count]))
-        }
+        guard session.wantsInput else { return }
+        let count = recv(socket, Self.buffer.baseAddress, Self.buffer.count, CInt(MSG_DONTWAIT))
+        if count > 0 { session.receive(UnsafeRawBufferPointer(rebasing: Self.buffer[..<count])) }
     }
 
     private func receive(from socket: CInt) {

@@ -37,7 +37,7 @@ public enum ConnectionAction: Hashable, Sendable {
     /// Await no answer any more to the keepalives that were sent on a flow: the server gives none.
     case giveUpAnswers(epoch: UInt64)
     /// Close a socket, now; with bytes on it that no client has read, do as the rest says.
-    case closeSocket(epoch: UInt64, CloseReason, UnreadRest = .dropped)
+    case closeSocket(epoch: UInt64, CloseReason, UnreadRest)
     /// Tell when a deadline has passed; replaces an earlier deadline of the same timer.
     case scheduleTimer(ConnectionTimer, deadline: Duration)
     /// Forget a timer.

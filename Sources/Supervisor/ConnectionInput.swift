@@ -47,7 +47,7 @@ public enum ConnectionInput: Hashable, Sendable {
     case returned(epoch: UInt64)
     /// The client that had the flow is gone without having parked it; `isUntouched` where it has neither read nor
     /// written, `isAlone` where nobody else can have a descriptor from it.
-    case abandoned(epoch: UInt64, isUntouched: Bool = false, isAlone: Bool = true)
+    case abandoned(epoch: UInt64, isUntouched: Bool, isAlone: Bool)
     /// A client left another opening exchange for the flows to come, in place of the policy's; an empty one for none,
     /// `nil` for the policy's. It is forgotten when the policy leads to another remote.
     case openingLeft(Opening?)

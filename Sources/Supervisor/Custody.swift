@@ -54,7 +54,7 @@ public struct Custody: Hashable, Sendable {
         case (_, _) where reason == .closeRequested: .dropped
         case (.client, _): reason == .replaced ? .lingering : .delivered
         case (.daemon, .open), (.daemon, .unknown): .kept
-        case (.daemon, .none), (.daemon, .opening): reason.isOfServer ? .keptAsNewest : .dropped
+        case (.daemon, .none), (.daemon, .opening): reason.isOfServer ? .keptAsRefusal : .dropped
         }
     }
 
@@ -75,8 +75,8 @@ public enum UnreadRest: Hashable, Sendable {
     case dropped
     /// They wait for a client that takes the flow.
     case kept
-    /// Likewise, in place of those of an earlier flow on which nobody was logged in either.
-    case keptAsNewest
+    /// Likewise, until another flow stands: a server that nobody had logged in to turned the agent away.
+    case keptAsRefusal
     /// A client has the flow, and reads them.
     case delivered
     /// Likewise; it has not heard yet of the flow that took this one's place, and may write to this one.
@@ -84,12 +84,13 @@ public enum UnreadRest: Hashable, Sendable {
 }
 
 extension CloseReason {
-    /// Whether the server ended the flow, by a word or by its silence.
+    /// Whether the server has the flow end: it hung up, or said something else than the answer that it owed. Not
+    /// whether the line died.
     fileprivate var isOfServer: Bool {
         switch self {
-        case .remoteClosed, .failed, .timedOut, .unanswered: true
-        case .pathLost, .pathMoved, .localAddressRemoved, .dialFailed, .outrun, .replaced, .overslept, .superseded,
-            .abandoned, .closeRequested:
+        case .remoteClosed, .timedOut: true
+        case .pathLost, .pathMoved, .localAddressRemoved, .dialFailed, .outrun, .unanswered, .replaced, .overslept,
+            .failed, .superseded, .abandoned, .closeRequested:
             false
         }
     }

@@ -150,7 +150,7 @@ struct Dial {
         _ turn: inout Turn<some RandomNumberGenerator>
     ) -> Race.Attempt? {
         guard let attempt = race?.failed(epoch, failure) else { return nil }
-        turn.perform(.closeSocket(epoch: epoch, closing))
+        turn.perform(.closeSocket(epoch: epoch, closing, .dropped))
         return attempt
     }
 
@@ -202,7 +202,7 @@ struct Dial {
         for query in topics.keys.sorted() { turn.perform(.cancelResolution(query: query)) }
         topics = [:]
         for attempt in attempts where attempt.epoch != winner {
-            turn.perform(.closeSocket(epoch: attempt.epoch, reason))
+            turn.perform(.closeSocket(epoch: attempt.epoch, reason, .dropped))
         }
     }
 

@@ -7,7 +7,7 @@ extension ConnectionStateMachine {
         numbers.epoch = max(numbers.epoch, min(adoption.epoch, Self.largestNumber))
         if adoption.custody.session == .opening {
             // Nobody knows how far it was.
-            turn.perform(.closeSocket(epoch: adoption.epoch, .superseded))
+            turn.perform(.closeSocket(epoch: adoption.epoch, .superseded, .dropped))
             return open(&turn)
         }
         var ready = Ready(

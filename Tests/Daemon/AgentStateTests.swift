@@ -124,6 +124,9 @@ struct AgentStateTests {
         kept.redials = false
         kept.opening = Array("[]".utf8)
         kept.client = 12
+        kept.program = 13
+        kept.programProcess = 4711
+        kept.isLaunching = true
         kept.hasClient = true
         kept.wake = StandingWake(
             number: 99, reasons: [.data, .reconnected], since: .seconds(5), attempts: 2, means: .signal,

@@ -77,6 +77,10 @@ struct MemoryGuardTests {
         bench.onTrim = { bench.used = 1 << 20 }
         #expect(bench.admits(0), "root does not wait for it")
         #expect(bench.trims == 2)
+        (bench.used, bench.onTrim) = (31 << 20, {})
+        bench.now += .milliseconds(20)
+        for _ in 0..<10 { #expect(!bench.admits(0)) }
+        #expect(bench.trims == 2)
     }
 
     @Test func `a thousand at once are one reading`() {

@@ -79,6 +79,10 @@ import Testing
         return connection
     }
 
+    private static let login = Opening([
+        .init(answer: ExpectedAnswer(.delimiter([10]), content: Array("OK".utf8)))
+    ])
+
     private func turnAway(_ word: String, on server: borrowing LoopbackServer) throws {
         let peer = try server.accept()
         peer.send(word)
@@ -108,10 +112,56 @@ import Testing
         connection.close()
     }
 
+    @Test func whereAFlowStandsAgainARefusalIsOutOfDate() async throws {
+        let server = try LoopbackServer()
+        let connection = try await refused("503", by: server)
+        #expect(connection.hasRemnantToTake)
+        connection.redial()
+        let next = try server.accept()
+        _ = await surroundings.entered(.ready)
+        #expect(!connection.hasRemnants)
+        next.send("WELCOME")
+        let client = try take(connection)
+        #expect((client.epoch, client.isOver) == (2, false))
+        #expect(client.read(7) == "WELCOME")
+        connection.close()
+    }
+
+    @Test func whoHasTakenARefusalReadsOnWhereAFlowStandsAgain() async throws {
+        let server = try LoopbackServer()
+        let connection = try await refused("503", by: server)
+        let client = try take(connection)
+        connection.redial()
+        let next = try server.accept()
+        _ = await surroundings.entered(.ready)
+        #expect(client.read(9) == "503")
+        #expect(client.read(1) == "")
+        withExtendedLifetime(next) {}
+        connection.close()
+    }
+
+    @Test func aRefusalTakesNoPlaceFromWhatWaits() async throws {
+        let server = try LoopbackServer()
+        let connection = try surroundings.connection(to: "tcp://\(server.endpoint)") {
+            $0.backoff = BackoffPolicy(base: .seconds(600), multiplier: 1, ceiling: .seconds(600), jitter: .half)
+            $0.opening = Self.login
+        }
+        for _ in 1...8 {
+            let peer = try server.accept()
+            peer.send("OK\nMESSAGE")
+            _ = await surroundings.events.next { $0.kind == .arrived }
+            connection.redial()
+        }
+        try turnAway("NO\n", on: server)
+        _ = await surroundings.entered(.backingOff)
+        #expect(connection.remnants.flows.map(\.epoch) == Array(1...8))
+        connection.close()
+    }
+
     @Test func theRefusalOfALoginIsKept() async throws {
         let server = try LoopbackServer()
         let connection = try await refused("NO", by: server) {
-            $0.opening = Opening([.init(answer: ExpectedAnswer(.delimiter([10]), content: Array("OK".utf8)))])
+            $0.opening = Self.login
         }
         #expect(try take(connection).read(9) == "NO")
         connection.close()

@@ -106,7 +106,10 @@ extension Checker {
             } else if [.open, .unknown].contains(before.custody.session) {
                 .kept
             } else {
-                [.remoteClosed, .failed, .timedOut, .unanswered].contains(reason) ? .keptAsNewest : .dropped
+                switch input {
+                case .remoteClosed, .flowFailed(_, .reset), .timerFired(.opening): .keptAsRefusal
+                default: .dropped
+                }
             }
         try require(rest == expected, .restKept, "\(epoch) closed as \(reason): \(rest) and not \(expected)")
     }

@@ -20,7 +20,8 @@ extension Checker {
         try needs(status.state.hasFlow == (standing.count == 1), "\(standing.count) flows")
         if let (epoch, socket) = standing.first {
             try require(status.epoch == epoch, .oneFlow, "says \(status.epoch)")
-            try require(socket.options == known.policy.socketOptions(keeping: known.opening), .configuredAsAsked, "\(socket.options)")
+            let options = known.policy.socketOptions(keeping: known.opening)
+            try require(socket.options == options, .configuredAsAsked, "\(socket.options) and not \(options)")
         }
         try require(known.isWatchedApart == known.leadsElsewhere, .watchesTheWay, "\(String(describing: known.path))")
         let isSecuring = attempts.values.contains { $0.local != nil }

@@ -200,7 +200,7 @@ extension Simulation {
         try tell(.acknowledged(epoch: epoch, begun: now))
         let words = [
             ConnectionInput.arrived, ConnectionInput.taken, ConnectionInput.parked, ConnectionInput.returned,
-            { ConnectionInput.abandoned(epoch: $0) },
+            { ConnectionInput.abandoned(epoch: $0, isUntouched: false, isAlone: true) },
         ]
         for word in words {
             try tell(word(epoch))

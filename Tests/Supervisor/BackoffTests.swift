@@ -11,7 +11,7 @@ import Testing
         let actions = harness.tell(.remoteClosed(epoch: 1), after: .seconds(600))
         #expect(
             actions == [
-                .closeSocket(epoch: 1, .remoteClosed, .keptAsNewest),
+                .closeSocket(epoch: 1, .remoteClosed, .keptAsRefusal),
                 .scheduleTimer(.retry, deadline: harness.now + .seconds(5)),
                 harness.event(from: .ready, after: .seconds(600)),
             ])
@@ -24,7 +24,7 @@ import Testing
         let actions = harness.tell(.flowFailed(epoch: 1, .reset), after: .seconds(600))
         #expect(
             actions == [
-                .closeSocket(epoch: 1, .failed, .keptAsNewest),
+                .closeSocket(epoch: 1, .failed, .keptAsRefusal),
                 .scheduleTimer(.retry, deadline: harness.now + .seconds(5)),
                 harness.event(from: .ready, after: .seconds(600)),
             ])

@@ -57,7 +57,10 @@ import Testing
         #expect(harness.tell(.taken(epoch: 1)).contains(.cancelTimer(.proof)))
     }
 
-    @Test(arguments: [ConnectionInput.taken(epoch: 2), .parked(epoch: 2), .abandoned(epoch: 2), .arrived(epoch: 2)])
+    @Test(arguments: [
+        ConnectionInput.taken(epoch: 2), .parked(epoch: 2), .abandoned(epoch: 2, isUntouched: false, isAlone: true),
+        .arrived(epoch: 2),
+    ])
     func anotherEpochIsNoNews(input: ConnectionInput) {
         var harness = Harness.ready()
         #expect(harness.tell(input) == [])
@@ -82,14 +85,14 @@ import Testing
     @Test func whatComesInTheMiddleOfAMoveEndsIt() {
         var harness = Harness.ready()
         harness.tell(.pathChanged(.modem))
-        #expect(harness.tell(.arrived(epoch: 1)).contains(.closeSocket(epoch: 2, .superseded)))
+        #expect(harness.tell(.arrived(epoch: 1)).contains(.closeSocket(epoch: 2, .superseded, .dropped)))
         #expect(harness.status.epoch == 1)
     }
 
     @Test func aFlowWhoseClientIsGoneIsMadeAnewAndNoFailureIsCounted() {
         var harness = Harness.ready()
         harness.tell(.taken(epoch: 1))
-        let actions = harness.tell(.abandoned(epoch: 1))
+        let actions = harness.tell(.abandoned(epoch: 1, isUntouched: false, isAlone: true))
         #expect(actions.first == .closeSocket(epoch: 1, .abandoned, .delivered))
         #expect(actions.contains(where: Self.isOpening))
         #expect(harness.status.attempt == 1)
@@ -97,7 +100,7 @@ import Testing
         // It parked, and may go.
         harness.tell(all: .dialSucceeded(epoch: 2, local: .local, remote: .office), .taken(epoch: 2))
         harness.tell(.parked(epoch: 2))
-        #expect(harness.tell(.abandoned(epoch: 2)) == [])
+        #expect(harness.tell(.abandoned(epoch: 2, isUntouched: false, isAlone: true)) == [])
     }
 
     @Test func anAdoptedFlowIsSupervisedAsIfItHadBeenDialled() {

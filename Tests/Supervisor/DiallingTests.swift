@@ -58,7 +58,7 @@ import Testing
         let won = harness.tell(.dialSucceeded(epoch: 1, local: .local, remote: .office), after: .milliseconds(5))
         #expect(
             won == [
-                .cancelTimer(.dial), .closeSocket(epoch: 2, .outrun), .watchInput(epoch: 1, true),
+                .cancelTimer(.dial), .closeSocket(epoch: 2, .outrun, .dropped), .watchInput(epoch: 1, true),
                 harness.event(from: .connecting, after: .milliseconds(255)),
             ])
         #expect(harness.status.epoch == 1)
@@ -106,7 +106,7 @@ import Testing
         let actions = harness.tell(.dialFailed(epoch: 1, .refused), after: .milliseconds(100))
         #expect(
             actions == [
-                .closeSocket(epoch: 1, .dialFailed),
+                .closeSocket(epoch: 1, .dialFailed, .dropped),
                 .openSocket(.second(epoch: 2)),
                 .scheduleTimer(.dial, deadline: harness.now + .seconds(10)),
                 harness.event(
@@ -126,7 +126,7 @@ import Testing
         let actions = harness.tell(.dialFailed(epoch: 1, .networkUnreachable))
         #expect(
             actions == [
-                .closeSocket(epoch: 1, .dialFailed), .cancelTimer(.dial),
+                .closeSocket(epoch: 1, .dialFailed, .dropped), .cancelTimer(.dial),
                 .scheduleTimer(.retry, deadline: harness.now + .milliseconds(800)),
                 harness.event(from: .connecting, after: .milliseconds(250)),
             ])
@@ -141,7 +141,7 @@ import Testing
         let actions = harness.tell(.timerFired(.dial), after: .seconds(10))
         #expect(
             actions == [
-                .closeSocket(epoch: 1, .timedOut),
+                .closeSocket(epoch: 1, .timedOut, .dropped),
                 .scheduleTimer(.retry, deadline: harness.now + .milliseconds(800)),
                 harness.event(from: .connecting, after: .seconds(10)),
             ])

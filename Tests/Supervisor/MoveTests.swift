@@ -36,7 +36,7 @@ import Testing
         let actions = harness.tell(.dialSucceeded(epoch: 2, local: Self.overModem, remote: .office))
         #expect(
             actions == [
-                .cancelTimer(.dial), .cancelTimer(.proof), .closeSocket(epoch: 1, .replaced),
+                .cancelTimer(.dial), .cancelTimer(.proof), .closeSocket(epoch: 1, .replaced, .dropped),
                 .watchInput(epoch: 2, true), harness.event(from: .verifying),
             ])
         #expect(harness.status.state == .ready)
@@ -93,7 +93,7 @@ import Testing
         let actions = harness.tell(.dialFailed(epoch: 2, .refused), after: .milliseconds(10))
         #expect(
             actions == [
-                .closeSocket(epoch: 2, .dialFailed), .cancelTimer(.dial),
+                .closeSocket(epoch: 2, .dialFailed, .dropped), .cancelTimer(.dial),
                 .scheduleTimer(.retry, deadline: harness.now + .milliseconds(800)),
                 harness.event(
                     .moveFailed, from: .ready, after: .milliseconds(10), because: .dialFailed(.refused, .office)),
@@ -117,7 +117,7 @@ import Testing
     @Test func aPathThatLeadsBackEndsTheMove() {
         var harness = moving()
         let actions = harness.tell(.pathChanged(.wifi))
-        #expect(actions.prefix(2) == [.cancelTimer(.dial), .closeSocket(epoch: 2, .pathMoved)])
+        #expect(actions.prefix(2) == [.cancelTimer(.dial), .closeSocket(epoch: 2, .pathMoved, .dropped)])
         #expect(harness.status.epoch == 1)
     }
 
@@ -126,7 +126,7 @@ import Testing
         let actions = harness.tell(.remoteClosed(epoch: 1))
         #expect(
             actions == [
-                .cancelTimer(.proof), .closeSocket(epoch: 1, .remoteClosed, .keptAsNewest),
+                .cancelTimer(.proof), .closeSocket(epoch: 1, .remoteClosed, .keptAsRefusal),
                 harness.event(from: .verifying),
             ])
         #expect(harness.status.state == .connecting)
@@ -138,7 +138,7 @@ import Testing
     @Test func whenTheOldAddressGoesTheMoveIsTheDial() {
         var harness = moving()
         let actions = harness.tell(.localAddressRemoved(.wifiSource))
-        #expect(actions.contains(.closeSocket(epoch: 1, .localAddressRemoved)))
+        #expect(actions.contains(.closeSocket(epoch: 1, .localAddressRemoved, .dropped)))
         #expect(harness.status.state == .connecting)
         #expect(harness.status.epoch == 2)
     }
@@ -146,7 +146,7 @@ import Testing
     @Test func whenTheNewAddressGoesTheMoveEndsAndTheFlowStays() {
         var harness = moving()
         let actions = harness.tell(.localAddressRemoved(.modemSource))
-        #expect(actions == [.cancelTimer(.dial), .closeSocket(epoch: 2, .localAddressRemoved)])
+        #expect(actions == [.cancelTimer(.dial), .closeSocket(epoch: 2, .localAddressRemoved, .dropped)])
         #expect(harness.status.epoch == 1)
     }
 
@@ -155,7 +155,7 @@ import Testing
         let actions = harness.tell(.timerFired(.proof), after: .seconds(3))
         #expect(
             actions == [
-                .closeSocket(epoch: 1, .unanswered, .keptAsNewest), harness.event(from: .verifying, after: .seconds(3)),
+                .closeSocket(epoch: 1, .unanswered, .dropped), harness.event(from: .verifying, after: .seconds(3)),
             ])
         #expect(harness.status.reason == .unverified)
         #expect(harness.status.epoch == 2)
@@ -166,8 +166,8 @@ import Testing
         let actions = harness.tell(.pathChanged(.none))
         #expect(
             actions.prefix(4) == [
-                .cancelTimer(.dial), .closeSocket(epoch: 2, .pathLost), .cancelTimer(.proof),
-                .closeSocket(epoch: 1, .pathLost),
+                .cancelTimer(.dial), .closeSocket(epoch: 2, .pathLost, .dropped), .cancelTimer(.proof),
+                .closeSocket(epoch: 1, .pathLost, .dropped),
             ])
     }
 }

@@ -158,7 +158,7 @@ import Testing
                 .scheduleTimer(.opening, deadline: harness.now + .seconds(10))
             ])
         let actions = harness.tell(.timerFired(.opening), after: .seconds(10))
-        #expect(actions.first == .closeSocket(epoch: 1, .timedOut, .keptAsNewest))
+        #expect(actions.first == .closeSocket(epoch: 1, .timedOut, .keptAsRefusal))
         #expect(Self.kinds(actions) == [.stateChanged])
         #expect(harness.status.state == .backingOff)
         #expect(harness.status.reason == .openingFailed(failure))
@@ -213,7 +213,7 @@ import Testing
         var harness = opening()
         harness.tell(.resumed)
         let actions = harness.tell(.timerFired(.proof), after: .seconds(3))
-        #expect(actions.prefix(2) == [.cancelTimer(.opening), .closeSocket(epoch: 1, .unanswered, .keptAsNewest)])
+        #expect(actions.prefix(2) == [.cancelTimer(.opening), .closeSocket(epoch: 1, .unanswered, .dropped)])
     }
 
     // MARK: - Moving
@@ -287,13 +287,15 @@ import Testing
         var harness = opening()
         harness.tell(.pathChanged(.modem))
         let actions = harness.tell(.dialSucceeded(epoch: 2, local: Self.overModem, remote: .office))
-        #expect(actions.contains(.closeSocket(epoch: 1, .replaced)))
+        #expect(actions.contains(.closeSocket(epoch: 1, .replaced, .dropped)))
         #expect(harness.status.custody == .opening)
     }
 
     @Test func theNextFlowGoesWithItsAddressAndStaysWithoutTheOthers() {
         var harness = moving()
-        #expect(harness.tell(.localAddressRemoved(.modemSource)).contains(.closeSocket(epoch: 2, .localAddressRemoved)))
+        #expect(
+            harness.tell(.localAddressRemoved(.modemSource)).contains(
+                .closeSocket(epoch: 2, .localAddressRemoved, .dropped)))
         #expect(harness.status.epoch == 1)
         var other = moving()
         #expect(
@@ -304,14 +306,14 @@ import Testing
         let actions = third.tell(.closeRequested)
         #expect(
             actions.prefix(3) == [
-                .cancelTimer(.opening), .closeSocket(epoch: 2, .closeRequested),
-                .closeSocket(epoch: 1, .closeRequested),
+                .cancelTimer(.opening), .closeSocket(epoch: 2, .closeRequested, .dropped),
+                .closeSocket(epoch: 1, .closeRequested, .dropped),
             ])
     }
 
     @Test func aPathThatLeadsBackEndsTheMove() {
         var harness = moving()
-        #expect(harness.tell(.pathChanged(.wifi)).contains(.closeSocket(epoch: 2, .pathMoved)))
+        #expect(harness.tell(.pathChanged(.wifi)).contains(.closeSocket(epoch: 2, .pathMoved, .dropped)))
         #expect(harness.status.epoch == 1)
     }
 
@@ -362,7 +364,7 @@ import Testing
     @Test func aFlowThatWasHandedOnInTheMiddleOfItsOpeningIsMadeAnew() {
         var harness = Harness(Self.policy())
         let adoption = Adoption(epoch: 7, local: .local, remote: .office, custody: .opening)
-        #expect(harness.tell(.adopted(adoption)).first == .closeSocket(epoch: 7, .superseded))
+        #expect(harness.tell(.adopted(adoption)).first == .closeSocket(epoch: 7, .superseded, .dropped))
         harness.tell(.pathChanged(.wifi))
         #expect(harness.status.epoch == 8)
     }

@@ -59,7 +59,7 @@ import Testing
         var harness = Harness.ready()
         let actions = harness.tell(.pathChanged(.none), after: .seconds(7))
         #expect(
-            actions == [.closeSocket(epoch: 1, .pathLost), harness.event(from: .ready, after: .seconds(7))])
+            actions == [.closeSocket(epoch: 1, .pathLost, .dropped), harness.event(from: .ready, after: .seconds(7))])
         #expect(harness.status.state == .waiting)
         #expect(harness.status.reason == .noPath(.noRoute, destination: .office))
         #expect(harness.status.epoch == 1)
@@ -70,7 +70,7 @@ import Testing
         connecting.tell(all: .opened, .pathChanged(.wifi))
         #expect(
             connecting.tell(.pathChanged(.none)) == [
-                .cancelTimer(.dial), .closeSocket(epoch: 1, .pathLost), connecting.event(from: .connecting),
+                .cancelTimer(.dial), .closeSocket(epoch: 1, .pathLost, .dropped), connecting.event(from: .connecting),
             ])
 
         var resolving = Harness(.named)
@@ -123,7 +123,7 @@ import Testing
         let actions = harness.tell(.pathChanged(.modem), after: .seconds(1))
         #expect(
             actions == [
-                .cancelTimer(.dial), .closeSocket(epoch: 1, .pathMoved),
+                .cancelTimer(.dial), .closeSocket(epoch: 1, .pathMoved, .dropped),
                 .openSocket(
                     .overModem(epoch: 2)),
                 .scheduleTimer(.dial, deadline: harness.now + .seconds(10)),
@@ -175,7 +175,7 @@ import Testing
         #expect(harness.status.state == .ready)
         #expect(harness.status.path == Path.wifi.incoherent)
         // The re-read then settles it.
-        #expect(harness.tell(.pathChanged(.none)).first == .closeSocket(epoch: 1, .pathLost))
+        #expect(harness.tell(.pathChanged(.none)).first == .closeSocket(epoch: 1, .pathLost, .dropped))
     }
 
     @Test func anIncoherentPathIsDialled() {
@@ -216,7 +216,7 @@ import Testing
         let actions = harness.tell(.localAddressRemoved(.wifiSource), after: .seconds(3))
         #expect(
             actions == [
-                .closeSocket(epoch: 1, .localAddressRemoved),
+                .closeSocket(epoch: 1, .localAddressRemoved, .dropped),
                 .openSocket(.overModem(epoch: 2)),
                 .scheduleTimer(.dial, deadline: harness.now + .seconds(10)),
                 harness.event(from: .ready, after: .seconds(3)),
@@ -240,7 +240,7 @@ import Testing
         var harness = Harness()
         harness.tell(all: .opened, .pathChanged(.wifi))
         let actions = harness.tell(.localAddressRemoved(.wifiSource))
-        #expect(actions.prefix(2) == [.cancelTimer(.dial), .closeSocket(epoch: 1, .localAddressRemoved)])
+        #expect(actions.prefix(2) == [.cancelTimer(.dial), .closeSocket(epoch: 1, .localAddressRemoved, .dropped)])
         #expect(harness.status.epoch == 2)
     }
 

@@ -11,7 +11,7 @@ import Testing
         let actions = harness.tell(.redialRequested(), after: .seconds(5))
         #expect(
             actions == [
-                .closeSocket(epoch: 1, .superseded),
+                .closeSocket(epoch: 1, .superseded, .dropped),
                 .openSocket(.office(epoch: 2)),
                 .scheduleTimer(.dial, deadline: harness.now + .seconds(10)),
                 harness.event(from: .ready, after: .seconds(5)),
@@ -55,7 +55,7 @@ import Testing
         let actions = harness.tell(.closeRequested, after: .seconds(5))
         #expect(
             actions == [
-                .closeSocket(epoch: 1, .closeRequested), .stopObservingPath,
+                .closeSocket(epoch: 1, .closeRequested, .dropped), .stopObservingPath,
                 harness.event(from: .ready, after: .seconds(5)),
             ])
     }
@@ -88,7 +88,7 @@ import Testing
         let actions = harness.tell(.policyChanged(.named), after: .seconds(1))
         #expect(
             actions == [
-                .closeSocket(epoch: 1, .superseded),
+                .closeSocket(epoch: 1, .superseded, .dropped),
                 .observePath(Target(.name("sip.example.com"), port: 5060, transport: .tcp)),
                 harness.event(from: .ready, after: .seconds(1)),
             ])
@@ -103,7 +103,7 @@ import Testing
             change(&policy)
             var harness = Harness.ready()
             let actions = harness.tell(.policyChanged(policy))
-            #expect(actions.first == .closeSocket(epoch: 1, .superseded))
+            #expect(actions.first == .closeSocket(epoch: 1, .superseded, .dropped))
             #expect(actions.dropFirst().first == .observePath(policy.target))
         }
     }

@@ -69,7 +69,7 @@ import Testing
         var harness = securing()
         #expect(harness.tell(.timerFired(.dial), after: .seconds(9)).count == 1)
         let actions = harness.tell(.timerFired(.dial), after: .seconds(1))
-        #expect(actions.first == .closeSocket(epoch: 1, .timedOut))
+        #expect(actions.first == .closeSocket(epoch: 1, .timedOut, .dropped))
         #expect(harness.status.reason == .dialFailed(.tls(.timedOut), .office))
         #expect(harness.status.state == .backingOff)
     }
@@ -118,7 +118,7 @@ import Testing
     @Test func theLossOfTheLocalAddressEndsTheHandshake() {
         var harness = securing()
         let actions = harness.tell(.localAddressRemoved(.wifiSource))
-        #expect(actions.dropFirst().first == .closeSocket(epoch: 1, .localAddressRemoved))
+        #expect(actions.dropFirst().first == .closeSocket(epoch: 1, .localAddressRemoved, .dropped))
         #expect(harness.status.state == .connecting)
     }
 
@@ -127,6 +127,6 @@ import Testing
         harness.tell(all: .opened, .pathChanged(.wifi), .dialSucceeded(epoch: 1, local: .local, remote: .office))
         var policy = Self.policy
         policy.tls.minimumVersion = .v13
-        #expect(harness.tell(.policyChanged(policy)).first == .closeSocket(epoch: 1, .superseded))
+        #expect(harness.tell(.policyChanged(policy)).first == .closeSocket(epoch: 1, .superseded, .dropped))
     }
 }

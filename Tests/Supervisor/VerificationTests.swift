@@ -39,7 +39,7 @@ import Testing
         harness.tell(.resumed, after: .seconds(30))
         let actions = harness.tell(.timerFired(.proof), after: .seconds(3))
         #expect(
-            actions.prefix(2) == [.closeSocket(epoch: 1, .unanswered, .keptAsNewest), .openSocket(.office(epoch: 2))])
+            actions.prefix(2) == [.closeSocket(epoch: 1, .unanswered, .dropped), .openSocket(.office(epoch: 2))])
         #expect(harness.status.reason == .unverified)
     }
 
@@ -49,7 +49,8 @@ import Testing
         #expect(backingOff.status.state == .connecting)
         var connecting = Harness()
         connecting.tell(all: .opened, .pathChanged(.wifi))
-        #expect(connecting.tell(.resumed).prefix(2) == [.cancelTimer(.dial), .closeSocket(epoch: 1, .overslept)])
+        #expect(
+            connecting.tell(.resumed).prefix(2) == [.cancelTimer(.dial), .closeSocket(epoch: 1, .overslept, .dropped)])
         #expect(connecting.status.epoch == 2)
         var waiting = Harness()
         waiting.tell(all: .opened, .pathChanged(.none))
@@ -131,7 +132,7 @@ import Testing
     @Test func aClientPassesTheServersWishOn() {
         var harness = Harness.ready()
         let actions = harness.tell(.redialRequested(after: .seconds(120)))
-        #expect(actions.first == .closeSocket(epoch: 1, .superseded))
+        #expect(actions.first == .closeSocket(epoch: 1, .superseded, .dropped))
         #expect(harness.status.state == .backingOff)
         #expect(harness.status.nextAttempt == harness.now + .seconds(125))
         harness.tell(.resumed, after: .seconds(60))

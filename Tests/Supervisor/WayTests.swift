@@ -44,7 +44,7 @@ import Testing
         #expect(harness.status.path?.destination == .second)
         let end = harness.tell(.remoteClosed(epoch: 1))
         #expect(
-            end.prefix(2) == [.closeSocket(epoch: 1, .remoteClosed, .keptAsNewest), .stopObservingFlowPath(epoch: 1)])
+            end.prefix(2) == [.closeSocket(epoch: 1, .remoteClosed, .keptAsRefusal), .stopObservingFlowPath(epoch: 1)])
         #expect(harness.status.path?.destination == .office)
     }
 
@@ -87,7 +87,7 @@ import Testing
         var harness = known()
         let actions = harness.tell(
             .flowPathChanged(epoch: 1, Path(status: .unsatisfied, reason: .noCarrier, destination: .second)))
-        #expect(actions.prefix(2) == [.closeSocket(epoch: 1, .pathLost), .stopObservingFlowPath(epoch: 1)])
+        #expect(actions.prefix(2) == [.closeSocket(epoch: 1, .pathLost, .dropped), .stopObservingFlowPath(epoch: 1)])
         #expect(harness.status.state == .resolving)
         #expect(harness.status.reason == .noPath(.noCarrier, destination: .second))
     }

@@ -14,6 +14,9 @@ final class DeputyClient {
     /// How long the deputy may take: its start, and what it waits for itself.
     private static let limit = Duration.seconds(100)
 
+    /// How long it may take to say how a program ended.
+    private static let answerLimit = Duration.seconds(10)
+
     private let path: String
 
     init(path: String = standardPath) { self.path = path }
@@ -91,7 +94,10 @@ final class DeputyClient {
         of process: ProcessHandle, on connection: VarlinkConnection,
         _ ended: @escaping @AgentQueue (ProgramEnd) -> Void
     ) {
+        // Of one that has ended already the launcher knows how, and nobody else has its flow before it has said it.
+        let timer = process.isAlive ? nil : Timers.shared.schedule(after: answerLimit) { connection.close() }
         connection.call(DeputyAPI.Await.self, .init(number: Int(process.number))) { result in
+            timer?.cancel()
             connection.close()
             switch result {
             case .success(let reply): ended(ProgramEnd(reply))

@@ -18,9 +18,9 @@ struct ResourceShortage: Error, Hashable {
 final class MemoryGuard {
     /// Readings of the kernel's figures are this fresh at least: between two, what was admitted counts by its estimate.
     private static let freshness = Duration.milliseconds(10)
-    /// The heap's free pages are given back before somebody else than root is refused, so often at most: it takes
-    /// milliseconds.
-    private static let trimPause = Duration.seconds(1)
+    /// The heap's free pages are given back before somebody is refused, so often at most: it takes milliseconds. Root
+    /// need not wait for what others had given back lately.
+    private static let trimPause = (others: Duration.seconds(1), root: Duration.milliseconds(100))
     /// The least time between two lines of the log.
     private static let logPause = Duration.seconds(60)
 
@@ -34,7 +34,7 @@ final class MemoryGuard {
     private var latest: [UInt64: (use: MemoryUse?, needed: Int64, at: Duration)] = [:]
     private var pressureEnd = Duration.zero
     private var nextLine = Duration.zero
-    private var nextTrim = Duration.zero
+    private var nextTrim = (others: Duration.zero, root: Duration.zero)
     private var pressure: MemoryPressure?
     private let trim: @AgentQueue () -> Void
     private let descriptors: DescriptorRoom
@@ -107,9 +107,13 @@ final class MemoryGuard {
         }
         guard var use = use(for: work, isRoot, at: instant) else { return }
         if budget.admits(work, forRoot: isRoot, use, at: instant) { return }
-        // What was closed may still lie in the heap. Root need not wait for what others had given back lately.
-        if isRoot || instant >= nextTrim {
-            nextTrim = instant + Self.trimPause
+        // What was closed may still lie in the heap.
+        if instant >= (isRoot ? nextTrim.root : nextTrim.others) {
+            if isRoot {
+                nextTrim.root = instant + Self.trimPause.root
+            } else {
+                nextTrim.others = instant + Self.trimPause.others
+            }
             trim()
             latest = [:]
             use = self.use(for: work, isRoot, at: instant) ?? use
