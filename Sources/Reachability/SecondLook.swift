@@ -6,9 +6,10 @@ internal import Platform
 /// Has a change evaluated again a little later, because the kernel tells of some before it makes them.
 ///
 /// IPv4 routes, addresses, next-hop objects and links that go down are announced first and taken out of the routes
-/// after. Who is woken by the announcement and asks at once may still be given the route that is about to go, and
-/// nothing more is said when it is gone. Nothing tells when the kernel is done either (its lock could be waited for,
-/// but a driver may hold it for seconds), so the time has to.
+/// after; an IPv4 address that comes is announced before routes have it as their source. Who is woken by the
+/// announcement and asks at once may still be given what is about to go, and nothing more is said when it is gone.
+/// Nothing tells when the kernel is done either (its lock could be waited for, but a driver may hold it for seconds),
+/// so the time has to.
 @AgentQueue
 final class SecondLook {
     /// The kernel's work takes microseconds, unless what it works for loses the processor in between: to us, who were

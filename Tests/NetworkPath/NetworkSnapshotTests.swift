@@ -43,6 +43,18 @@ struct NetworkSnapshotTests {
         apply(.interfacePresent(Sample.wifi, group: 0), to: &snapshot, [.interfaces, .rules])
     }
 
+    /// Routes have it as their source a moment later, and nothing tells of that.
+    @Test func anIPv4AddressIsForetoldWhenItComesAndBothFamiliesWhenTheyGo() {
+        var snapshot = Sample.network
+        let foretold = [IPAddress(v4: 0xC000_0217), Sample.linkLocal6].map { address in
+            let entry = InterfaceAddress(address, prefixLength: 24)
+            let came = snapshot.apply(.addressPresent(entry, interfaceIndex: Sample.wifiIndex))
+            let went = snapshot.apply(.addressRemoved(entry, interfaceIndex: Sample.wifiIndex))
+            return [came.isForetold, went.isForetold]
+        }
+        #expect(foretold == [[true, true], [false, true]])
+    }
+
     /// kernel.md, 5: wireless drivers re-send a link with nothing new in it. The message never carries the addresses.
     @Test func aRepeatedLinkKeepsItsAddresses() {
         var snapshot = Sample.network
