@@ -138,8 +138,7 @@ public final class ProcessHandle {
 
     /// The process that somebody else gave a descriptor for (``duplicateDescriptor()``).
     ///
-    /// - Parameter launched: the number that it had, where it was launched: then it may have been reaped since, and
-    ///   counts as ended.
+    /// - Parameter launched: the process number of a launched program. If that has been reaped, it counts as ended.
     /// - Throws: `ESRCH` where any other has been reaped, `EBADF` where the descriptor is none of a process.
     public static func passed(
         _ descriptor: consuming OwnedDescriptor, launchedAs launched: Int32? = nil

@@ -142,7 +142,7 @@ extension RegisteredConnection {
         return (client, program)
     }
 
-    /// - Parameter launched: its number, where it was launched: whoever did that knows how it ended meanwhile.
+    /// - Parameter launched: the process number of a launched program. The launcher is asked how that ended.
     private func claimProcess(_ number: UInt64, launchedAs launched: Int32?) -> ProcessHandle? {
         guard let descriptor = store?.claim(number) else { return nil }
         guard let process = try? ProcessHandle.passed(descriptor, launchedAs: launched) else {

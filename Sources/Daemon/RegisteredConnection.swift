@@ -280,9 +280,9 @@ final class RegisteredConnection {
     /// Whoever watched it does not any more, or somebody new does.
     func subscriptionsChanged() {
         if let waker { return waker.presenceChanged() }
-        guard driver?.status.custody?.holder == .daemon, unreadBytes > 0, isWatched(by: nil) else { return }
+        guard unreadBytes > 0, isWatched(by: nil) else { return }
         expectClient()
-        waker?.need(.data)
+        waker?.needForBytes()
     }
 
     /// This process is its client from now on.
@@ -324,7 +324,8 @@ extension RegisteredConnection: ConnectionObserver {
     func connection(_ connection: ConnectionDriver, did event: ConnectionEvent) {
         record(event, of: connection)
         // Who watches a connection that nobody has taken yet may be its client.
-        if event.kind == .arrived || event.kind == .openingFailed, isWatched(by: nil) { expectClient() }
+        let isForClient = event.kind == .arrived || event.kind == .openingFailed
+        if waker == nil, isForClient, isWatched(by: nil) { expectClient() }
         waker?.heard(event)
         if event.kind == .policyChanged, caller == nil { calls?.handler = connection.policy.handler }
         calls?.custodyChanged(to: event.status.custody)

@@ -47,8 +47,6 @@ final class Flow {
     private(set) var isConnected = false
     /// The socket's own end, once it is connected.
     private var local: Endpoint?
-    /// Whether a client has ever had the socket; it may still hold a descriptor of it.
-    private(set) var wasHandedOver = false
     /// Whether what arrives is for a client that sleeps.
     var isParked = false {
         didSet {
@@ -108,8 +106,6 @@ final class Flow {
         self.options = options
         self.owner = owner
         isConnected = true
-        // Who made it may have kept a descriptor.
-        wasHandedOver = true
         let number = descriptor.number
         self.descriptor = descriptor.shared(with: owner.user)
         try UserThreads.checkRoom(for: owner.user)
@@ -126,7 +122,6 @@ final class Flow {
         self.options = options
         self.owner = owner
         isConnected = true
-        wasHandedOver = true
         isParked = true
         self.descriptor = descriptor.shared(with: owner.user)
     }
@@ -380,7 +375,6 @@ final class Flow {
     }
 
     private func noteHandover() {
-        wasHandedOver = true
         isParked = false
         handedAt = handedAt ?? progress
     }

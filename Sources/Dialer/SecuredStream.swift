@@ -101,8 +101,8 @@ final class SecuredStream {
         session.drain { send($0, to: socket) }
     }
 
-    /// Takes what came before the socket failed, up to plaintext that nobody read: no more than a buffer, in which a
-    /// server's last flight and its alert have room. Whoever sends more has it computed in turns, or not at all.
+    /// Takes what came before the socket failed, up to plaintext that nobody read. One buffer at most: a server's last
+    /// flight and its alert fit into it, and more would keep the queue from others.
     func takeLastWords(from socket: CInt) {
         guard session.wantsInput else { return }
         let count = recv(socket, Self.buffer.baseAddress, Self.buffer.count, CInt(MSG_DONTWAIT))

@@ -82,8 +82,8 @@ extension NetworkSnapshot {
         var change = KernelChange(.addresses, lostAddresses: lost(former, from: interfaces[index]))
         change.links = [index]
         change.addresses = [address.address]
-        // The source that the kernel remembers for a route is chosen anew only after it has told of an address and of
-        // the routes that come with it (`dev_addr_genid`, fib_inetaddr_event in net/ipv4/fib_frontend.c).
+        // The kernel announces the address and its routes first. Only then do other routes choose their source again
+        // (`dev_addr_genid`, fib_inetaddr_event in net/ipv4/fib_frontend.c).
         change.isForetold = address.address.family == .v4
         return change
     }

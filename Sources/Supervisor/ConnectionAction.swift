@@ -36,7 +36,7 @@ public enum ConnectionAction: Hashable, Sendable {
     case configureSocket(epoch: UInt64, SocketOptions)
     /// Await no answer any more to the keepalives that were sent on a flow: the server gives none.
     case giveUpAnswers(epoch: UInt64)
-    /// Close a socket, now; with bytes on it that no client has read, do as the rest says.
+    /// Close a socket, now. The rest says what becomes of bytes on it that no client has read.
     case closeSocket(epoch: UInt64, CloseReason, UnreadRest)
     /// Tell when a deadline has passed; replaces an earlier deadline of the same timer.
     case scheduleTimer(ConnectionTimer, deadline: Duration)

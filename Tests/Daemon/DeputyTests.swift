@@ -15,14 +15,14 @@ import Varlink
 
 /// A deputy that serves on a socket of the test's, with root's configuration as the test says, and the daemon's end.
 @AgentQueue
-private final class DeputyBench {
+final class DeputyBench {
     let deputy: Deputy
     let client: DeputyClient
-    private let server: VarlinkServer
+    private let service = VarlinkService(vendor: "", product: "", version: "", url: "")
+    private var server: VarlinkServer
     private let directory: String
     private(set) var ends: [ProgramEnd] = []
     private(set) var programs: [ProcessHandle] = []
-    private(set) var isIdle = false
 
     init(_ connections: [ConnectionSettings]) throws {
         var configuration = Configuration()
@@ -33,7 +33,6 @@ private final class DeputyBench {
         deputy = Deputy(
             Activator(bus: "unix:path=/nowhere"), socketPath: "\(directory)/agent", Logger(label: "test"),
             load: { _ throws(ConfigurationError) in loaded }, onIdle: {})
-        let service = VarlinkService(vendor: "", product: "", version: "", url: "")
         deputy.register(in: service)
         server = VarlinkServer(service)
         try server.listen(at: "\(directory)/socket", mode: 0o600)
@@ -43,6 +42,13 @@ private final class DeputyBench {
     isolated deinit {
         server.close()
         try? FileManager.default.removeItem(atPath: directory)
+    }
+
+    /// Its caller is gone, and the next one may come.
+    func hangUp() throws {
+        server.close()
+        server = VarlinkServer(service)
+        try server.listen(at: "\(directory)/socket", mode: 0o600)
     }
 
     /// Has a program launched by a daemon that is gone before it asks for its end.

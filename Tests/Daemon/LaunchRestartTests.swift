@@ -6,7 +6,6 @@ import DialtoneAPI
 import Expectations
 import Foundation
 import Glibc
-import Logging
 import Platform
 import Supervisor
 import TestSupport
@@ -20,7 +19,8 @@ import Varlink
 struct LaunchRestartTests {
     @Test func `a flow that was taken for a program that never began is there for the next attempt`() async throws {
         let deputy = try SilentDeputy()
-        let bench = try LaunchBench(.script("read line; echo \"got $line\"; read rest"), deputy: deputy)
+        let bench = try LaunchBench(
+            .script("read line; echo \"got $line\"; read rest"), deputy: DeputyClient(path: deputy.path))
         try await bench.ready()
         bench.send("hello\n")
         try await eventually("the deputy is asked") { deputy.hasBeenAsked }
@@ -29,6 +29,7 @@ struct LaunchRestartTests {
         try bench.kill()
         expect(try await bench.line(), is: "got hello")
         #expect((bench.connection?.holder, bench.connection?.epoch) == (.client, 1))
+        withExtendedLifetime(deputy) {}
     }
 
     @Test func `a program of which nobody has heard yet whether it runs has the flow, and no other beside it`()
@@ -53,22 +54,25 @@ struct LaunchRestartTests {
         status: Int32
     ) async throws {
         let settings = WakeSettings.script("read line; echo \"got $line\"; read line; exit \(status)")
-        let deputy = try WorkingDeputy(settings)
-        let bench = try LaunchBench(settings, deputy: deputy)
+        var office = ConnectionSettings(name: "office", remote: "tcp://192.0.2.7:1")
+        (office.owner, office.wake) = (geteuid(), settings)
+        let launcher = try DeputyBench([office])
+        let bench = try LaunchBench(settings, deputy: launcher.client)
         try await bench.ready()
         bench.send("hello\n")
         expect(try await bench.line(), is: "got hello")
         try await bench.agent.wait(for: "office", "acknowledged") { $0.wake == nil }
         try await bench.kill {
-            try deputy.hangUp()
+            try launcher.hangUp()
             bench.send("bye\n")
-            try await eventually("the program has ended") { deputy.isIdle }
+            try await eventually("the program has ended") { launcher.deputy.isIdle }
         }
         try await bench.agent.wait(for: "office", "given back") { $0.holder == .daemon }
         #expect(bench.ends == [.exited(status: status)])
         try await bench.agent.ready("office")
         #expect(bench.connection?.epoch == (status == 0 ? 1 : 2))
         #expect(bench.agent.events.allSatisfy { if case .noPath = $0.event.reason { false } else { true } })
+        withExtendedLifetime(launcher) {}
     }
 
     @Test func `a program that parked its flow and runs on is not launched beside itself in the next process`()
@@ -93,53 +97,9 @@ struct LaunchRestartTests {
     }
 }
 
-/// Something that launches programs for the agent.
-@AgentQueue
-private protocol SomeDeputy: AnyObject {
-    var path: String { get }
-}
-
-/// The one of the product, which finds one connection in root's files.
-@AgentQueue
-private final class WorkingDeputy: SomeDeputy {
-    let path = NSTemporaryDirectory() + "working.\(UUID().uuidString.prefix(8))"
-    private let service = VarlinkService(vendor: "", product: "", version: "", url: "")
-    private let deputy: Deputy
-    private var server: VarlinkServer
-
-    init(_ wake: WakeSettings) throws {
-        var configuration = Configuration()
-        var office = ConnectionSettings(name: "office", remote: "tcp://192.0.2.7:1")
-        (office.owner, office.wake) = (geteuid(), wake)
-        configuration.connections = [office]
-        let loaded = configuration
-        deputy = Deputy(
-            Activator(bus: "unix:path=/nowhere"), socketPath: "/nowhere", Logger(label: "test"),
-            load: { _ throws(ConfigurationError) in loaded }, onIdle: {})
-        deputy.register(in: service)
-        server = VarlinkServer(service)
-        try server.listen(at: path, mode: 0o600)
-    }
-
-    isolated deinit {
-        server.close()
-        unlink("\(path).lock")
-    }
-
-    /// Whether no program runs any more.
-    var isIdle: Bool { deputy.isIdle }
-
-    /// Its caller is gone, and the next one may come.
-    func hangUp() throws {
-        server.close()
-        server = VarlinkServer(service)
-        try server.listen(at: path, mode: 0o600)
-    }
-}
-
 /// Takes every call, and answers none.
 @AgentQueue
-private final class SilentDeputy: SomeDeputy {
+private final class SilentDeputy {
     let path = NSTemporaryDirectory() + "silent.\(UUID().uuidString.prefix(8))"
     private let server: VarlinkServer
     private var exchanges: [VarlinkExchange<DeputyAPI.Wake>] = []
@@ -169,7 +129,7 @@ final class LaunchBench {
     private var server: Connected?
 
     /// Launches for processes that have not got the rights themselves; `nil` for those that have.
-    fileprivate var deputy: (any SomeDeputy)? {
+    var deputy: DeputyClient? {
         get { choice.deputy }
         set { choice.deputy = newValue }
     }
@@ -177,18 +137,18 @@ final class LaunchBench {
 
     @AgentQueue
     private final class Choice {
-        var deputy: (any SomeDeputy)?
+        var deputy: DeputyClient?
 
-        init(_ deputy: (any SomeDeputy)?) { self.deputy = deputy }
+        init(_ deputy: DeputyClient?) { self.deputy = deputy }
 
         func wakes() -> WakeContext {
             guard let deputy else { return WakeContext() }
             return WakeContext(
-                Activator(bus: "unix:path=/nowhere", user: geteuid() + 1), deputy: DeputyClient(path: deputy.path))
+                Activator(bus: "unix:path=/nowhere", user: geteuid() + 1), deputy: deputy)
         }
     }
 
-    fileprivate init(_ settings: WakeSettings, deputy: (any SomeDeputy)? = nil) throws {
+    init(_ settings: WakeSettings, deputy: DeputyClient? = nil) throws {
         let choice = Choice(deputy)
         self.choice = choice
         listener = try LoopbackListener()

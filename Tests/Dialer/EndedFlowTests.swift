@@ -66,14 +66,21 @@ import Testing
         connection.close()
     }
 
+    /// A connection that is not dialled again by itself for as long as a test lasts.
+    private func patient(
+        to server: borrowing LoopbackServer, _ adjust: (inout ConnectionPolicy) -> Void
+    ) throws -> ConnectionDriver {
+        try surroundings.connection(to: "tcp://\(server.endpoint)") {
+            $0.backoff = BackoffPolicy(base: .seconds(600), multiplier: 1, ceiling: .seconds(600), jitter: .half)
+            adjust(&$0)
+        }
+    }
+
     /// A connection to a server that turns everybody away with this word.
     private func refused(
         _ word: String, by server: borrowing LoopbackServer, _ adjust: (inout ConnectionPolicy) -> Void = { _ in }
     ) async throws -> ConnectionDriver {
-        let connection = try surroundings.connection(to: "tcp://\(server.endpoint)") {
-            $0.backoff = BackoffPolicy(base: .seconds(600), multiplier: 1, ceiling: .seconds(600), jitter: .half)
-            adjust(&$0)
-        }
+        let connection = try patient(to: server, adjust)
         try turnAway(word, on: server)
         _ = await surroundings.entered(.backingOff)
         return connection
@@ -142,10 +149,7 @@ import Testing
 
     @Test func aRefusalTakesNoPlaceFromWhatWaits() async throws {
         let server = try LoopbackServer()
-        let connection = try surroundings.connection(to: "tcp://\(server.endpoint)") {
-            $0.backoff = BackoffPolicy(base: .seconds(600), multiplier: 1, ceiling: .seconds(600), jitter: .half)
-            $0.opening = Self.login
-        }
+        let connection = try patient(to: server) { $0.opening = Self.login }
         for _ in 1...8 {
             let peer = try server.accept()
             peer.send("OK\nMESSAGE")
@@ -160,9 +164,7 @@ import Testing
 
     @Test func theRefusalOfALoginIsKept() async throws {
         let server = try LoopbackServer()
-        let connection = try await refused("NO", by: server) {
-            $0.opening = Self.login
-        }
+        let connection = try await refused("NO", by: server) { $0.opening = Self.login }
         #expect(try take(connection).read(9) == "NO")
         connection.close()
     }

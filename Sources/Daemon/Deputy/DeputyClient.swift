@@ -94,7 +94,7 @@ final class DeputyClient {
         of process: ProcessHandle, on connection: VarlinkConnection,
         _ ended: @escaping @AgentQueue (ProgramEnd) -> Void
     ) {
-        // Of one that has ended already the launcher knows how, and nobody else has its flow before it has said it.
+        // The flow of a program that has ended waits for this answer. A launcher that hangs must not hold it.
         let timer = process.isAlive ? nil : Timers.shared.schedule(after: answerLimit) { connection.close() }
         connection.call(DeputyAPI.Await.self, .init(number: Int(process.number))) { result in
             timer?.cancel()

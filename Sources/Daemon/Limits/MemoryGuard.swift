@@ -20,7 +20,7 @@ final class MemoryGuard {
     private static let freshness = Duration.milliseconds(10)
     /// The heap's free pages are given back before somebody is refused, so often at most: it takes milliseconds. Root
     /// need not wait for what others had given back lately.
-    private static let trimPause = (others: Duration.seconds(1), root: Duration.milliseconds(100))
+    private static func trimPause(forRoot: Bool) -> Duration { forRoot ? .milliseconds(100) : .seconds(1) }
     /// The least time between two lines of the log.
     private static let logPause = Duration.seconds(60)
 
@@ -34,7 +34,8 @@ final class MemoryGuard {
     private var latest: [UInt64: (use: MemoryUse?, needed: Int64, at: Duration)] = [:]
     private var pressureEnd = Duration.zero
     private var nextLine = Duration.zero
-    private var nextTrim = (others: Duration.zero, root: Duration.zero)
+    /// For root, and for others.
+    private var nextTrim: [Bool: Duration] = [:]
     private var pressure: MemoryPressure?
     private let trim: @AgentQueue () -> Void
     private let descriptors: DescriptorRoom
@@ -108,12 +109,8 @@ final class MemoryGuard {
         guard var use = use(for: work, isRoot, at: instant) else { return }
         if budget.admits(work, forRoot: isRoot, use, at: instant) { return }
         // What was closed may still lie in the heap.
-        if instant >= (isRoot ? nextTrim.root : nextTrim.others) {
-            if isRoot {
-                nextTrim.root = instant + Self.trimPause.root
-            } else {
-                nextTrim.others = instant + Self.trimPause.others
-            }
+        if instant >= nextTrim[isRoot, default: .zero] {
+            nextTrim[isRoot] = instant + Self.trimPause(forRoot: isRoot)
             trim()
             latest = [:]
             use = self.use(for: work, isRoot, at: instant) ?? use

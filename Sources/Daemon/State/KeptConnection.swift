@@ -32,7 +32,7 @@ struct KeptConnection: Hashable {
     /// The same of the program that was launched for it and runs, which may have parked the flow by itself. Mostly it
     /// is the client.
     var program: UInt64?
-    /// The program's number as a process, by which whoever launched it is asked how it ended.
+    /// The program's process number, with which the launcher is asked how it ended.
     var programProcess: Int32?
     /// Whether it has, or had, a client, who is to hear of what happens to it.
     var hasClient = false

@@ -141,7 +141,7 @@ final class ConnectionWaker {
     }
 
     /// Wakes the client for bytes that are there, where nothing is being done about them.
-    private func needForBytes() {
+    func needForBytes() {
         endReview()
         guard machine.standing == nil, subject.status?.custody?.holder == .daemon, subject.unreadBytes > 0 else {
             return
