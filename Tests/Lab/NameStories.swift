@@ -41,7 +41,7 @@ struct NameStories {
         try await NameBench.run(answering: Self.usual) { bench in
             let paths = bench.watch(Self.name)
             let first = try await paths.next("the server's address") { $0.destination == Self.serverV6 }
-            #expect(bench.stub.questions.count == 2)
+            #expect(bench.stub.asked.count == 2)
             // Another one beside it, which nobody can tell from the first by a verdict.
             try bench.write("nameserver \(LabNetwork.serverAddress(.v4))\nnameserver 192.0.2.1\n", to: "resolv.conf")
             let report = try await paths.nextReport("the second server")
@@ -108,7 +108,7 @@ struct NameStories {
                 NameServerStub(LabNetwork.serverAddress(.v4), port: port, reply: Self.usual)
             }
             _ = try await paths.next("the server's return") { $0.supportsDNS }
-            #expect(again.questions.map(\.name) == ["other.lab.example"])
+            #expect(again.asked.map(\.name) == ["other.lab.example"])
         }
     }
 

@@ -89,7 +89,7 @@ struct NameTrackerTests {
         bench.tracker?.askIfHeldBack()
         #expect(bench.tracker?.state == .pending)
         while let addresses = await bench.next(), addresses != [v4] {}
-        #expect(server.questions.count == 2)
+        #expect(server.asked.count == 2)
     }
 
     @Test func aFamilyThatComesSoonAfterTheOtherIsToldWithIt() async throws {
@@ -137,7 +137,7 @@ struct NameTrackerTests {
         let witness = try Bench(server, named: "other.example.com", record: NameRecord(shortest: .milliseconds(1)))
         _ = await witness.next()
         // What was asked before the stop comes to the server before what this one asks.
-        let others = { server.questions.drop { $0.name != "other.example.com" }.map(\.name) }
+        let others = { server.asked.drop { $0.name != "other.example.com" }.map(\.name) }
         while others().count < 4 { await turn() }
         #expect(others().allSatisfy { $0 == "other.example.com" }, "\(others())")
     }
@@ -159,11 +159,11 @@ struct NameTrackerTests {
         let server = NameServerStub { [v4] in $0.isForV4 ? .addresses([v4], ttl: 600) : .empty }
         let bench = try Bench(server)
         expect(await bench.next(), is: [v4])
-        let count = server.questions.count
+        let count = server.asked.count
         try bench.writeHosts("192.0.2.9 other.example.com\n")
         try bench.writeHosts("192.0.2.9 sip.example.com\n")
         expect(await bench.next(), is: [IPAddress(v4: 0xC000_0209)])
-        #expect(server.questions.count == count)
+        #expect(server.asked.count == count)
         try bench.writeHosts("")
         expect(await bench.next(), is: [v4])
     }

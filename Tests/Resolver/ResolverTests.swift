@@ -70,14 +70,14 @@ struct ResolverTests {
         defer { configuration.remove() }
         let resolver = Resolver(files: configuration.files, port: silent.port)
         expect(await resolver.resolve("sip.example.com", [.v4]).addresses, is: [v4])
-        #expect(silent.questions.count == 1 && second.questions.count == 1)
+        #expect(silent.asked.count == 1 && second.asked.count == 1)
     }
 
     @Test func searchDomainsCompleteAShortName() async throws {
         let server = NameServerStub { $0.name == "pbx.corp.example" ? .addresses([v4], ttl: 60) : .code(3) }
         try await withResolver(asking: server, "search lab.example corp.example") { resolver, _ in
             expect(await resolver.resolve("pbx", [.v4]).addresses, is: [v4])
-            #expect(server.questions.map(\.name) == ["pbx.lab.example", "pbx.corp.example"])
+            #expect(server.asked.map(\.name) == ["pbx.lab.example", "pbx.corp.example"])
         }
     }
 
@@ -85,7 +85,7 @@ struct ResolverTests {
         let server = NameServerStub { _ in .code(3) }
         try await withResolver(asking: server, "search corp.example\noptions ndots:3") { resolver, _ in
             _ = await resolver.resolve(name, [.v4])
-            #expect(server.questions.map(\.name) == [String(name.dropLast())])
+            #expect(server.asked.map(\.name) == [String(name.dropLast())])
         }
     }
 
@@ -94,7 +94,7 @@ struct ResolverTests {
         let server = NameServerStub { _ in .addresses([v4], ttl: 60) }
         try await withResolver(asking: server, "search corp.example") { resolver, _ in
             expect(await resolver.resolve(name, [.v4]).addresses, is: [v4])
-            #expect(server.questions.map(\.name) == [name])
+            #expect(server.asked.map(\.name) == [name])
         }
     }
 
@@ -104,7 +104,7 @@ struct ResolverTests {
         let server = NameServerStub { _ in .truncated(.addresses(many, ttl: 60)) }
         try await withResolver(asking: server) { resolver, _ in
             expect(await resolver.resolve("big.example.com", [.v4]).addresses, is: Array(many.prefix(8)))
-            #expect(server.questions.count == 2)
+            #expect(server.asked.count == 2)
         }
     }
 

@@ -53,7 +53,7 @@ struct ServicesTests {
             resolver.onEvidence = { shown, _ in evidence.append(shown) }
             resolver.onAnswer = { name, _, _ in Issue.record("\(name) was not asked for its addresses") }
             expect(await resolver.services(of: service), is: .success(hosts))
-            #expect(server.questions.map(\.description) == ["_sip._tcp.example.com SRV"])
+            #expect(server.asked.map(\.description) == ["_sip._tcp.example.com SRV"])
             #expect(evidence == [.answered])
             #expect(resolver.channel == nil)
         }
@@ -96,7 +96,7 @@ struct ServicesTests {
         }
         try await withResolver(asking: server) { resolver, _ in
             let rules = try await resolver.pointers(of: "example.com").get()
-            #expect(server.questions.map(\.description) == ["example.com NAPTR"])
+            #expect(server.asked.map(\.description) == ["example.com NAPTR"])
             #expect(rules.map(\.order) == [50, 90, 100])
             #expect(rules.map(\.preference) == [50, 50, 10])
             #expect(rules.map(\.flags) == ["s", "S", "u"])
@@ -139,7 +139,7 @@ struct ServicesTests {
                 expect(await resolver.pointers(of: name).failure?.kind, is: .noSuchName)
             }
             let asked = name.hasSuffix(".") ? String(name.dropLast()) : name
-            #expect(server.questions.map(\.name) == [asked, asked, asked, asked])
+            #expect(server.asked.map(\.name) == [asked, asked, asked, asked])
         }
     }
 

@@ -103,6 +103,9 @@ public final class NameServerStub: Sendable {
     /// Every question that came, in order.
     public var questions: [Question] { core.state.withLock { $0.questions } }
 
+    /// The same without repeats: on a busy machine an answer comes late, and is asked for again meanwhile.
+    public var asked: [Question] { core.state.withLock { $0.asked } }
+
     /// The ports that a name was asked for from, over UDP: one for each socket, however often it repeated the question.
     public func ports(askingFor name: String) -> Set<UInt16> {
         core.state.withLock { $0.senders[name] ?? [] }
@@ -168,6 +171,9 @@ private func serve(_ argument: UnsafeMutableRawPointer?) -> UnsafeMutableRawPoin
 private final class Core: Sendable {
     struct State {
         var questions: [NameServerStub.Question] = []
+        var asked: [NameServerStub.Question] = []
+        /// The messages that asked, by their identifiers and the sender's port.
+        var messages: Set<[UInt8]> = []
         var senders: [String: Set<UInt16>] = [:]
         var held: [(response: [UInt8], peer: sockaddr_in)] = []
     }
@@ -231,7 +237,10 @@ private final class Core: Sendable {
         guard let query = DNSQuery(packet.prefix(max(0, count))) else { return }
         state.withLock { state in
             state.questions.append(query.question)
-            state.senders[query.question.name, default: []].insert(UInt16(bigEndian: peer.sin_port))
+            let port = UInt16(bigEndian: peer.sin_port)
+            state.senders[query.question.name, default: []].insert(port)
+            let isNew = state.messages.insert(query.identifier + bigEndian(port)).inserted
+            if isNew { state.asked.append(query.question) }
         }
         let reply = reply(query.question)
         if case .held(let later) = reply {
@@ -248,7 +257,10 @@ private final class Core: Sendable {
         var packet = [UInt8](repeating: 0, count: 514)
         let count = recv(peer, &packet, packet.count, 0)
         guard count > 2, let query = DNSQuery(packet[2..<count]) else { return }
-        state.withLock { $0.questions.append(query.question) }
+        state.withLock { state in
+            state.questions.append(query.question)
+            state.asked.append(query.question)
+        }
         guard let response = query.response(reply(query.question), overTCP: true) else { return }
         let framed = bigEndian(UInt16(response.count)) + response
         Glibc.send(peer, framed, framed.count, CInt(MSG_NOSIGNAL))
@@ -258,7 +270,7 @@ private final class Core: Sendable {
 /// A question as it came, and the messages that answer it.
 private struct DNSQuery {
     let question: NameServerStub.Question
-    private let identifier: [UInt8]
+    let identifier: [UInt8]
     /// The question section, to be repeated.
     private let section: [UInt8]
 
