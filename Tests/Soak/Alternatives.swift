@@ -21,7 +21,7 @@ struct Alternatives: Sendable {
             let table = Table(isV6: subject.isV6, name: match.table ?? "main")
             if tables[table] == nil { tables[table] = try await table.entries(on: host) }
             let equals = tables[table, default: []].filter { $0.ranks(like: match) }
-            ways[subject] = equals.count > 1 ? equals.flatMap(\.ways) : []
+            ways[subject] = equals.count > 1 ? equals.flatMap { $0.ways(isV6: subject.isV6) } : []
         }
     }
 
@@ -88,9 +88,11 @@ struct Alternatives: Sendable {
 
         func ranks(like other: Entry) -> Bool { dst == other.dst && metric == other.metric && tos == other.tos }
 
-        /// Its next hops, but those that the kernel leaves out.
-        var ways: [KernelWord.Route] {
+        /// Its next hops, but those that the kernel leaves out. Among equal defaults of IPv4 it leaves out none: that
+        /// choice looks at the gateways, and not at the links that lead to them.
+        func ways(isV6: Bool) -> [KernelWord.Route] {
             let all = nexthops?.map { ($0.way, $0.flags) } ?? [(own, flags ?? [])]
+            if !isV6, dst == "default" { return all.map(\.0) }
             return all.filter { $0.1.isDisjoint(with: ["dead", "linkdown"]) }.map(\.0)
         }
     }
