@@ -82,9 +82,13 @@ extension NetworkSnapshot {
         var change = KernelChange(.addresses, lostAddresses: lost(former, from: interfaces[index]))
         change.links = [index]
         change.addresses = [address.address]
-        // The kernel announces the address and its routes first. Only then do other routes choose their source again
-        // (`dev_addr_genid`, fib_inetaddr_event in net/ipv4/fib_frontend.c).
-        change.isForetold = address.address.family == .v4
+        if address.address.family == .v4 {
+            // The kernel announces the address and its routes first. Only then do other routes choose their source
+            // again (`dev_addr_genid`), and it deals the packets of multipath routes anew to the next hops that are
+            // there by then (`fib_sync_up`; both in fib_inetaddr_event, net/ipv4/fib_frontend.c).
+            change.isForetold = true
+            change.rerouted = [index: records[index]?.reach ?? .unknown]
+        }
         return change
     }
 

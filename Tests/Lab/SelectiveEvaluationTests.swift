@@ -264,6 +264,29 @@ struct SelectiveEvaluationTests {
         }
     }
 
+    /// The setting alone leaves each destination with its next hop; the next address on any link of the route does not
+    /// (`fib_sync_up` in net/ipv4/fib_semantics.c).
+    @Test func `an address that comes deals the packets of a multipath route anew`() async throws {
+        try await LabNetwork.with { lab in
+            let hops = Uplink.allCases.map { "nexthop via \($0.gateway(.v4)) dev \($0.name)" }.joined(separator: " ")
+            try await lab.host.ip("route add 203.0.113.0/24 \(hops)")
+            let recorder = try await EngineRecorder.start(on: lab.host)
+            let beyond = (1...16).map { Question.address("203.0.113.\($0)") }
+            try await recorder.watch(beyond)
+            try await lab.cut(.wan1)
+            try await recorder.changes.wait(for: "some to lose their carrier") {
+                await recorder.paths().values.contains { $0.reason == .noCarrier } ? () : nil
+            }
+            try await lab.host.sysctl([("net.ipv4.conf.wan1.ignore_routes_with_linkdown", "1")])
+            try await recorder.settle(after: "the setting")
+            try await recorder.rest()
+            try await lab.host.ip("address add 192.0.2.9/24 dev wan0")
+            for target in beyond {
+                try await recorder.path(to: target, "the hop that is left") { $0.interface?.name == "wan0" }
+            }
+        }
+    }
+
     /// The kernel says that a link goes down before it takes its routes out, and with IPv6 off nothing more.
     @Test func `a link that goes down is left for the next, though the kernel tells too early`() async throws {
         try await LabNetwork.with { lab in
