@@ -31,34 +31,25 @@ final class RegisteredConnection {
     let store: StorePart?
     var driver: ConnectionDriver?
     private var subject: RecordedEvent.Subject?
-    /// The process that has the flow, as far as it can be watched.
-    private var holder: ProcessHandle?
-    /// Whether the agent launched it: then its end is told with how it ended.
-    private var isHolderLaunched = false
-    /// The processes that have flows which ended, as long as they have not shown it.
-    private var takersOfEnded: [UInt64: (process: ProcessHandle, taker: FlowTaker)] = [:]
-    private var lastTaker = 0
     /// Called when it may be over without an event of its own.
     var mayBeOver: @AgentQueue () -> Void = {}
-    /// The process that is taking the flow in this moment.
-    private(set) var taker: ProcessHandle?
     /// Whether a user, or the configuration, has no use for it any more.
     private var isBeingClosed: Bool { closing != nil }
     /// Why it is being closed.
     private var closing: StatusReason?
     /// The opening exchange that its client left when it parked.
     var leftOpening: LeftOpening?
-    /// What belongs to it beyond this process.
-    var legacy = Legacy()
+    /// The processes that have, or had, its flows.
+    let processes: ClientProcesses
+    /// What was last written down of it.
+    var written: KeptConnection?
     /// How its client is woken, as its file says.
     private var wake: WakeSettings?
-    private let wakes: WakeContext
+    let wakes: WakeContext
     /// Calls its client to keep it alive itself.
     private var calls: ClientCalls?
     /// Who asked for these calls.
     private var caller: (any KeepaliveCaller)?
-    /// Wakes its client; made when there is one, or could be.
-    private(set) var waker: ConnectionWaker?
 
     /// A connection that is not at work yet.
     ///
@@ -81,7 +72,8 @@ final class RegisteredConnection {
         self.wakes = wakes
         self.record = record
         self.writeDown = writeDown
-        if wake != nil { waker = makeWaker() }
+        processes = ClientProcesses(self.store)
+        processes.ended = { [weak self] in self?.ended($0, .unseen) }
     }
 
     /// Whether it takes the launcher to wake the process that has its flow.
@@ -106,7 +98,7 @@ final class RegisteredConnection {
             .init(
                 name, owner: owner, remote: subject(of: driver).remoteText, driver.status,
                 unreadBytes: driver.unreadBytes,
-                wake: waker?.standing,
+                wake: driver.standingWake,
                 endsWithAgent: driver.lacksPlace, at: .now())
         }
     }
@@ -120,7 +112,7 @@ final class RegisteredConnection {
     /// Makes its driver, which is not at work yet.
     func makeDriver(_ policy: ConnectionPolicy, _ context: DialerContext) -> ConnectionDriver {
         let driver = ConnectionDriver(
-            policy: policy, account: account, context: context, store: store, observer: self)
+            policy: policy, wakes: wakeRules, account: account, context: context, store: store, observer: self)
         driver.label = ConnectionLabel(name: name, user: owner)
         self.driver = driver
         return driver
@@ -128,7 +120,7 @@ final class RegisteredConnection {
 
     /// Whether it has ended and nothing of it is left for a client.
     var isOver: Bool {
-        driver.map { $0.status.state == .closed && (isBeingClosed || !$0.hasRemnants) } ?? false
+        driver.map { $0.status.state == .closed && (isBeingClosed || !$0.hasUnreadEnds) } ?? false
     }
 
     /// Begins with a flow that a client brought.
@@ -138,76 +130,34 @@ final class RegisteredConnection {
     ) throws(SystemError) {
         prepareCalls(policy, context)
         let driver = makeDriver(policy, context)
-        // Before the first event, with which all that is known is written down.
-        clientCame(process)
-        try driver.adopt(descriptor, adoption)
+        try driver.adopt(descriptor, adoption, from: process.map { processes.number(of: $0) })
     }
 
-    /// Gives the flow to a client.
-    ///
-    /// A descriptor may get lost on its way: a client that does not ask the kernel for ancillary data never sees it. So
-    /// the process that has the flow may take it again; nobody else may. One that is not known has it until it parks
-    /// it, or the flow ends.
+    /// Gives a client what it is to read next.
     ///
     /// - Parameter process: the client, whose end gives the flow back; `nil` where it cannot be watched.
     func take(by process: ProcessHandle?) throws(RegistryError) -> HandedFlow {
         guard let driver else { throw .notReady(.waiting) }
-        if driver.status.custody?.holder == .client {
-            // Somebody has it, who is not known, or is about to be launched.
-            guard let holder else { throw .heldByClient(0) }
-            if holder.isAlive || isHolderLaunched {
-                guard let process, holder.isSame(as: process) else { throw .heldByClient(holder.number) }
-            } else {
-                // It ended in this moment, and nobody may read on where it stopped.
-                self.holder = nil
-                driver.abandon(driver.status.epoch)
-            }
-        }
-        taker = process
-        defer { taker = nil }
-        do throws(TakeRefusal) {
-            let flow = try driver.take(by: process.map { identity(of: $0) } ?? .unknown)
-            if flow.isOver { holdEnded(flow.epoch, by: process) } else { hold(flow.epoch, by: process) }
-            clientCame(process)
-            // No other flow follows by whose taking the wake would be acknowledged.
-            if flow.isOver, driver.status.state == .closed { waker?.lastFlowTaken() }
-            return flow
+        // Who had it may have ended in this moment, and nobody may read on where it stopped.
+        processes.tellEnds()
+        defer { keepProcesses() }
+        do throws(TakeFailure) {
+            return try driver.take(by: process.map { processes.number(of: $0) })
         } catch {
             switch error {
-            case .notReady(let state): throw .notReady(state)
+            case .refused(.notReady(let state)): throw .notReady(state)
+            case .refused(.heldByClient(let holder)):
+                throw .heldByClient(holder.flatMap { processes[$0]?.number } ?? 0)
             case .system(let failure): throw .system(failure)
             }
         }
     }
 
-    func hold(_ epoch: UInt64, by process: ProcessHandle?) {
-        holder = process
-        isHolderLaunched = false
-        try? process?.onEnd { [weak self, weak process] in
-            guard let self, let process, holder === process else { return }
-            holder = nil
-            driver?.abandon(epoch)
-        }
-    }
-
-    /// What a process is known by that takes flows which ended. Not its number: those that cannot be seen share one.
-    private func identity(of process: ProcessHandle) -> FlowTaker {
-        if let known = takersOfEnded.values.first(where: { $0.process.isSame(as: process) }) { return known.taker }
-        lastTaker += 1
-        return .process(lastTaker)
-    }
-
-    /// Sees to it that a flow which ended can be taken again when its taker ends without having shown that it has it.
-    private func holdEnded(_ epoch: UInt64, by process: ProcessHandle?) {
-        takersOfEnded = takersOfEnded.filter { driver?.taker(of: $0.key) != nil }
-        guard let process, let taker = driver?.taker(of: epoch), takersOfEnded[epoch]?.taker != taker else { return }
-        takersOfEnded[epoch] = (process, taker)
-        try? process.onEnd { [weak self] in
-            guard let self, takersOfEnded[epoch]?.taker == taker else { return }
-            takersOfEnded[epoch] = nil
-            if driver?.taker(of: epoch) == taker, driver?.abandon(epoch) == true { waker?.need(.clientDied) }
-            mayBeOver()
-        }
+    /// A process ended that had a flow, or was launched.
+    func ended(_ process: KnownProcess, _ end: ProgramEnd) {
+        processes.forget(process)
+        driver?.process(.processEnded(process, end))
+        mayBeOver()
     }
 
     /// Takes the flow back from a client that leaves a session on it, and maybe an opening for the next ones.
@@ -218,7 +168,6 @@ final class RegisteredConnection {
         leftOpening = opening ?? before
         do throws(ParkRefusal) {
             try driver.park(epoch, leaving: opening?.opening)
-            holder = nil
         } catch {
             leftOpening = before
             switch error {
@@ -229,10 +178,7 @@ final class RegisteredConnection {
     }
 
     /// A client sees to what it was woken for.
-    func acknowledge(_ wake: UInt64) {
-        if standingWake == wake { driver?.acknowledged() }
-        waker?.acknowledge(wake)
-    }
+    func acknowledge(_ wake: UInt64) { driver?.process(.acknowledged(wake: wake)) }
 
     func prepareCalls(_ policy: ConnectionPolicy, _ context: DialerContext) {
         calls = ClientCalls(context) { [weak self] in self?.callClient() }
@@ -243,13 +189,12 @@ final class RegisteredConnection {
     func endCalls() { calls = nil }
 
     /// The wake that its client has not acknowledged.
-    var standingWake: UInt64? { waker?.standing?.number }
+    var standingWake: UInt64? { driver?.standingWake?.number }
 
     /// Its client's keepalive is due.
     func callClient() {
-        expectClient()
-        waker?.callForKeepalive(isCalled: caller != nil)
-        if let wake = waker?.standing { caller?.called(wake.number) }
+        driver?.process(.keepaliveDue(isCalled: caller != nil))
+        if let wake = standingWake { caller?.called(wake) }
     }
 
     /// Has `caller` called to keep the connection alive, in place of whoever was before.
@@ -277,32 +222,28 @@ final class RegisteredConnection {
         calls?.handler = driver?.policy.handler
     }
 
-    /// Whoever watched it does not any more, or somebody new does.
-    func subscriptionsChanged() {
-        if let waker { return waker.presenceChanged() }
-        guard unreadBytes > 0, isWatched(by: nil) else { return }
-        expectClient()
-        waker?.needForBytes()
+    /// Somebody watches it who did not, or no longer does.
+    func subscriptionsChanged() { driver?.process(.watchersChanged) }
+
+    /// The process that had a flow last, where it lives and can be watched.
+    var client: ProcessHandle? { driver?.clientele.client.flatMap { processes[$0] } }
+
+    /// How its client is woken, and for what.
+    private var wakeRules: Wakes.Settings {
+        let settings = effectiveWake
+        return Wakes.Settings(
+            policy: settings.policy, reasons: settings.wantedReasons,
+            isTended: wake.map { $0.policy.steps != [.event] } ?? false, budget: wakes.budget)
     }
 
-    /// This process is its client from now on.
-    func clientCame(_ process: ProcessHandle?) {
-        expectClient()
-        waker?.clientCame(process, of: driver?.status)
-    }
-
-    /// Has it be known that there is a client, or could be.
-    func expectClient() { waker = waker ?? makeWaker() }
-
-    private func makeWaker() -> ConnectionWaker { ConnectionWaker(name, owner: owner, wake, wakes, subject: self) }
+    private var effectiveWake: WakeSettings { wake ?? wakes.settings(for: owner) }
 
     func redial(after pause: Duration?) { driver?.redial(after: pause) }
 
     func close(because reason: StatusReason) {
         closing = reason
         driver?.close()
-        holder = nil
-        forgetLegacy()
+        processes.close()
     }
 
     func addressRemoved(_ address: IPAddress) { driver?.localAddressRemoved(address) }
@@ -312,8 +253,7 @@ final class RegisteredConnection {
     func change(to policy: ConnectionPolicy, wake: WakeSettings?) {
         if wake != self.wake {
             self.wake = wake
-            waker?.change(to: wake)
-            if waker == nil { waker = makeWaker() }
+            driver?.process(.wakesChanged(wakeRules))
         }
         guard let driver, driver.policy != policy else { return }
         driver.change(to: policy)
@@ -321,26 +261,18 @@ final class RegisteredConnection {
 }
 
 extension RegisteredConnection: ConnectionObserver {
-    func connection(_ connection: ConnectionDriver, did event: ConnectionEvent) {
-        record(event, of: connection)
-        // Who watches a connection that nobody has taken yet may be its client.
-        let isForClient = event.kind == .arrived || event.kind == .openingFailed
-        if waker == nil, isForClient, isWatched(by: nil) { expectClient() }
-        waker?.heard(event)
-        if event.kind == .policyChanged, caller == nil { calls?.handler = connection.policy.handler }
-        calls?.custodyChanged(to: event.status.custody)
-        if event.kind == .continued { resumeWake() }
-    }
-
-    private func record(_ event: ConnectionEvent, of connection: ConnectionDriver, _ report: WakeReport? = nil) {
-        let standing = waker?.standing
+    func connection(
+        _ connection: ConnectionDriver, did event: ConnectionEvent, wake: StandingWake?, _ report: WakeReport?
+    ) {
         var event = event
         if let closing, event.status.state == .closed { (event.reason, event.status.reason) = (closing, closing) }
-        let wake = report == nil && standing == nil ? nil : RecordedWake(standing: standing, report)
         record(
             RecordedEvent(
-                clocks: .now(), subject: subject(of: connection), event: event, wake: wake,
+                clocks: .now(), subject: subject(of: connection), event: event,
+                wake: report == nil && wake == nil ? nil : RecordedWake(standing: wake, report),
                 endsWithAgent: connection.lacksPlace))
+        if event.kind == .policyChanged, caller == nil { calls?.handler = connection.policy.handler }
+        calls?.custodyChanged(to: event.status.custody)
     }
 
     /// Made once for as long as the remote stays.
@@ -351,57 +283,92 @@ extension RegisteredConnection: ConnectionObserver {
         self.subject = subject
         return subject
     }
+
+    func presence(of process: KnownProcess) -> ClientPresence { processes[process]?.presence ?? [] }
+
+    func isWatched(by process: KnownProcess?) -> Bool { wakes.isWatched(self, process.flatMap { processes[$0] }) }
+
+    func connection(_ connection: ConnectionDriver, attempts attempt: WakeAttempt, _ process: KnownProcess?) {
+        let order = order(attempt, connection.status.epoch)
+        wakes.perform(order, process: process.flatMap { processes[$0] }, socket: nil, ended: { _ in }) {
+            [weak connection] in connection?.process(.attempted(attempt.id, $0.word))
+        }
+    }
+
+    func connection(
+        _ connection: ConnectionDriver, launches attempt: WakeAttempt, with flow: consuming HandedFlow?
+    ) {
+        let launch = Launch(flow)
+        // In a turn of its own: what comes of it concerns a connection that is in the middle of an event.
+        AgentQueue.async { [weak self] in
+            guard let self, let driver, !driver.hasSteppedDown else { return }
+            self.launch(attempt, launch, driver.status.epoch)
+        }
+    }
+
+    private func launch(_ attempt: WakeAttempt, _ launch: Launch, _ standing: UInt64) {
+        wakes.perform(
+            order(attempt, launch.epoch ?? standing), process: nil, socket: launch.socket,
+            began: { [weak self] in self?.launchBegan(attempt, launch, $0) },
+            ended: { [weak self] end in
+                guard let self, let process = launch.process else { return }
+                ended(process, end)
+            },
+            { [weak self] in self?.launchEnded(attempt, launch, $0) })
+    }
+
+    private func order(_ attempt: WakeAttempt, _ epoch: UInt64) -> WakeOrder {
+        WakeOrder(
+            attempt, effectiveWake.targets, connection: name, owner: owner, epoch: epoch, socketPath: wakes.socketPath)
+    }
+
+    /// There is a process that is to become the program. Should this one end now, the next one holds on to that.
+    private func launchBegan(_ attempt: WakeAttempt, _ launch: Launch, _ handle: ProcessHandle) {
+        let process = processes.number(of: handle, isLaunched: true)
+        launch.process = process
+        driver?.process(.launchBegan(attempt.id, process))
+        writeDown(self)
+    }
+
+    private func launchEnded(_ attempt: WakeAttempt, _ launch: Launch, _ outcome: Activator.Outcome) {
+        switch outcome {
+        case .launched(let handle):
+            let process = processes.number(of: handle, isLaunched: true)
+            launch.process = process
+            driver?.process(.launched(attempt.id, process))
+        case .failed, .done:
+            driver?.process(.launchFailed(attempt.id, launch.process))
+            driver?.process(.attempted(attempt.id, outcome.word))
+            mayBeOver()
+        }
+        // Whether a wake still stands, whose end is told, or not.
+        writeDown(self)
+    }
 }
 
-extension RegisteredConnection: WakeSubject {
-    var status: ConnectionStatus? { driver?.status }
+/// A program that is being launched, and the flow that it is launched with.
+@AgentQueue
+private final class Launch {
+    private let flow: HandedFlow?
+    let epoch: UInt64?
+    let socket: CInt?
+    var process: KnownProcess?
 
-    func isWatched(by process: ProcessHandle?) -> Bool { wakes.isWatched(self, process) }
-
-    var unreadBytes: Int { driver?.unreadBytes ?? 0 }
-
-    var hasUnreadEnd: Bool { !isBeingClosed && driver?.hasRemnantToTake ?? false }
-
-    func awaitBytes(beyond count: Int, _ handler: @escaping @AgentQueue () -> Void) {
-        driver?.awaitBytes(beyond: count, handler)
-    }
-
-    func takeForProgram() -> HandedFlow? {
-        // A client that has the flow keeps it.
-        guard let driver, driver.status.custody?.holder != .client else { return nil }
-        return try? driver.take(by: .program)
-    }
-
-    // Its end is told with how it ended, and gives the flow back then.
-    func programHas(_ epoch: UInt64, _ process: ProcessHandle) {
-        if let driver, driver.taker(of: epoch) != nil {
-            // How it ends is told with its end.
-            let taker = identity(of: process)
-            takersOfEnded[epoch] = (process, taker)
-            return driver.launched(epoch, as: taker)
+    init(_ flow: consuming HandedFlow?) {
+        switch flow {
+        case .some(let known): (epoch, socket) = (known.epoch, known.descriptor.number)
+        case .none: (epoch, socket) = (nil, nil)
         }
-        holder = process
-        isHolderLaunched = true
+        self.flow = consume flow
     }
+}
 
-    func programGaveBack(_ epoch: UInt64, _ way: ReturnOfFlow) {
-        // One that stands has another holder by now where this one has ended.
-        if driver?.status.epoch == epoch { holder = nil }
-        defer { mayBeOver() }
-        switch way {
-        // One that parked it by itself, or outlived it, has nothing left to give back.
-        case .inOrder: try? driver?.park(epoch)
-        case .abandoned: driver?.abandon(epoch, isAlone: true)
-        case .untouched: driver?.takeBack(epoch)
+extension Activator.Outcome {
+    /// As the connection hears of it.
+    fileprivate var word: WakeOutcome {
+        switch self {
+        case .done, .launched: .done
+        case .failed(let reason): .failed(reason)
         }
     }
-
-    func wake(did report: WakeReport) {
-        guard let driver else { return }
-        let status = driver.status
-        let event = ConnectionEvent(
-            kind: .wake, status: status, previousState: status.state, previousDuration: .zero, reason: status.reason)
-        record(event, of: driver, report)
-    }
-    func needsWritingDown() { writeDown(self) }
 }

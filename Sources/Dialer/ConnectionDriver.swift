@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Glibc
 public import NetworkPath
 public import Platform
 public import Supervisor
@@ -16,14 +17,14 @@ public struct ConnectionLabel: Hashable, Sendable {
     public init(name: String, user: UInt32) { (self.name, self.user) = (name, user) }
 }
 
-/// Runs one connection: does with real sockets, timers and names what its ``ConnectionStateMachine`` decides, and tells
-/// it what comes of that. It decides nothing itself.
+/// Runs one connection: does with real sockets, timers and names what its ``Connection`` decides, and tells it what
+/// comes of that. It decides nothing itself.
 ///
 /// A driver lives from ``open()`` until ``close()``, whoever holds it. With a flow that stands it holds no timer and
 /// makes no system call.
 @AgentQueue
 public final class ConnectionDriver {
-    private var machine: ConnectionStateMachine
+    private(set) var connection: Connection
     let context: DialerContext
     private let account: Account
     /// The turn to dial that it waits for, and whether the first attempt after one is paid for.
@@ -32,9 +33,11 @@ public final class ConnectionDriver {
     /// Where its flows outlive the process; `nil` where they end with it.
     let store: (any FlowStore)?
     private unowned let observer: any ConnectionObserver
-    /// The sockets that are open, by epoch: one that stands, and those that race to take its place.
+    /// The sockets that are open, by epoch: one that stands, those that race to take its place, and those that clients
+    /// have or may take though others stand.
     var flows: [UInt64: Flow] = [:]
-    private var timers = TimerTable()
+    /// The one timer of the connection, and for when it is set.
+    private var timer: (timer: Timers.Timer, deadline: Duration)?
     private var observation: (any Ongoing)?
     private var flowObservation: (any Ongoing)?
     private var queries: [UInt64: any Ongoing] = [:]
@@ -44,31 +47,37 @@ public final class ConnectionDriver {
     private var openings: [UInt64: OpeningPlayer] = [:]
     /// TLS sessions that the next flow may take up again. Only a connection with TLS makes it.
     private lazy var resumption = TLSResumption()
-    /// Flows that ended before the client had read what came on them.
-    let remnants = Remnants()
-    /// Flows that others took the place of while a client had them, until it takes its successor.
-    private var lingering: [UInt64: (flow: Flow, timer: Timers.Timer)] = [:]
-    /// What happened while the actions of an earlier input ran.
-    private var backlog: [ConnectionInput] = []
-    /// How long a client has to change over to a flow that took the place of the one it has.
-    private static let lingeringTime = Duration.seconds(30)
+    /// What clients are still to be given of flows that are closed otherwise.
+    let deliveries = Deliveries()
+    /// What happened while the effects of an earlier input ran.
+    private var backlog: [Input] = []
     private var isProcessing = false
     /// Whether another process goes on from here.
-    var hasSteppedDown = false
+    public internal(set) var hasSteppedDown = false
     /// Whose connection it is.
     public var label: ConnectionLabel?
+
+    enum Input {
+        case line(ConnectionInput)
+        case client(ClientInput)
+        case restored(Clientele, ConnectionInput, Opening?)
+        case deadlinePassed
+    }
 
     /// A connection that is not at work yet. The observer outlives the connection.
     ///
     /// - Parameters:
+    ///   - wakes: how its client is woken.
     ///   - account: who answers for it.
     ///   - store: where its flows outlive the process; `nil` where they end with it.
     public init(
-        policy: ConnectionPolicy, account: Account = .administrator, context: DialerContext,
-        store: (any FlowStore)? = nil,
-        observer: any ConnectionObserver
+        policy: ConnectionPolicy, wakes: Wakes.Settings, account: Account = .administrator, context: DialerContext,
+        store: (any FlowStore)? = nil, observer: any ConnectionObserver
     ) {
-        machine = ConnectionStateMachine(policy: policy, now: BootClock.now())
+        let now = BootClock.now()
+        // The first wake's number is above every one of a daemon that ran before on this boot, as those of events are:
+        // an acknowledgement that comes late is not taken for that of another wake.
+        connection = Connection(policy: policy, wakes: wakes, lastWake: UInt64(now.milliseconds), now: now)
         self.context = context
         self.account = account
         self.store = store
@@ -82,37 +91,43 @@ public final class ConnectionDriver {
 
     /// Begins the supervision with a flow that stands: a connected stream socket.
     ///
+    /// - Parameter client: the process that brought it, where it can be watched.
     /// - Throws: the kernel's refusal to watch it. Nothing has begun then.
-    public func adopt(_ descriptor: consuming OwnedDescriptor, _ adoption: Adoption) throws(SystemError) {
+    public func adopt(
+        _ descriptor: consuming OwnedDescriptor, _ adoption: Adoption, from client: KnownProcess? = nil
+    ) throws(SystemError) {
         flows[adoption.epoch] = try Flow(
-            adopting: descriptor, adoption, machine.policy.socketOptions, owner: self)
+            adopting: descriptor, adoption, policy.socketOptions, owner: self)
         if let store { flows[adoption.epoch]?.keep(in: store) }
+        process(.brought(by: client))
         process(.adopted(adoption))
     }
 
-    /// Gives a client the flow. From now on the client reads and writes, and the agent only watches for the flow's end.
+    /// Gives a client what it is to read next (``Connection/offer(to:facts:_:)``).
     ///
-    /// What an ended flow left unread is handed out before the flow that took its place: first come, first read. It is
-    /// kept until `taker` comes again, or shows in another way that it has it.
-    public func take(by taker: FlowTaker = .unknown) throws(TakeRefusal) -> HandedFlow {
+    /// - Parameter process: the client; `nil` for one that cannot be watched.
+    public func take(by process: KnownProcess? = nil) throws(TakeFailure) -> HandedFlow {
+        var effects: [ConnectionEffect] = []
+        let offer: Connection.Offer
+        do throws(TakeRefusal) {
+            defer { for effect in effects { run(effect) } }
+            offer = try connection.offer(to: process, facts: facts, &effects)
+        } catch {
+            throw .refused(error)
+        }
+        let flow: HandedFlow
         do throws(SystemError) {
-            if let remnant = try remnants.take(by: taker) { return remnant }
+            flow = try handOver(offer.epoch, isOver: offer.isOver)
         } catch {
             throw .system(error)
         }
-        let status = machine.status
-        guard let custody = status.custody, let flow = flows[status.epoch], custody.session != .opening else {
-            throw .notReady(status.state)
-        }
-        let descriptor: OwnedDescriptor
-        do throws(SystemError) {
-            descriptor = try flow.handOver()
-        } catch {
-            throw .system(error)
-        }
-        closeLingering()
-        process(.taken(epoch: status.epoch))
-        return HandedFlow(epoch: status.epoch, descriptor: descriptor, isOver: false)
+        self.process(.took(epoch: offer.epoch, by: offer.reader))
+        return flow
+    }
+
+    private func handOver(_ epoch: UInt64, isOver: Bool) throws(SystemError) -> HandedFlow {
+        guard let flow = flows[epoch] else { throw SystemError("handing over the flow", code: EBADF) }
+        return HandedFlow(epoch: epoch, descriptor: try flow.handOver(), isOver: isOver)
     }
 
     /// Takes the flow back from the client that had it, with a session on it.
@@ -120,45 +135,10 @@ public final class ConnectionDriver {
     /// - Parameter opening: what to play on the flows to come in place of the policy's opening, an empty one for none;
     ///   `nil` for what was played before.
     public func park(_ epoch: UInt64, leaving opening: Opening? = nil) throws(ParkRefusal) {
-        // Nothing is left on one that has ended; but who says so had it.
-        remnants.settle(epoch)
-        let status = machine.status
-        guard let custody = status.custody, status.epoch == epoch else {
-            throw .staleEpoch(current: status.epoch)
-        }
-        guard custody.holder == .client else { throw .notTaken }
-        if let opening { process(.openingLeft(opening)) }
-        process(.parked(epoch: epoch))
+        let refusal = connection.parkRefusal(of: epoch)
+        process(.parked(epoch: epoch, leaving: opening))
+        if let refusal { throw refusal }
     }
-
-    /// Takes the flow back from a client that never came to read or write it.
-    public func takeBack(_ epoch: UInt64) {
-        if taker(of: epoch) != nil { return remnants.giveBack(epoch) }
-        process(.returned(epoch: epoch))
-    }
-
-    /// The client that had the flow is gone, and did not park it.
-    ///
-    /// What it has not read is there for the next one, where it is known to have neither read nor written: then it
-    /// stood between two messages.
-    ///
-    /// - Parameter isAlone: whether nobody else can have a descriptor of the flow from it. Then the flow goes on.
-    /// - Returns: whether it is an ended flow that waits to be taken again.
-    @discardableResult
-    public func abandon(_ epoch: UInt64, isAlone: Bool = false) -> Bool {
-        if taker(of: epoch) != nil { return remnants.abandon(epoch, keepsRest: policy.keepsAbandonedFlow) }
-        process(.abandoned(epoch: epoch, isUntouched: flows[epoch]?.isUntouched ?? false, isAlone: isAlone))
-        return false
-    }
-
-    /// Who has taken an ended flow, and has not shown yet that it has it.
-    public func taker(of epoch: UInt64) -> FlowTaker? { remnants.taker(of: epoch) }
-
-    /// The program that an ended flow was taken for runs.
-    public func launched(_ epoch: UInt64, as taker: FlowTaker) { remnants.launched(epoch, as: taker) }
-
-    /// The client sees to what it was woken for: it has what it took.
-    public func acknowledged() { remnants.settleAll() }
 
     /// Makes a new flow in place of whatever there is: now, or as soon as a server that asked to be left alone for a
     /// while may be dialled again.
@@ -168,8 +148,7 @@ public final class ConnectionDriver {
     /// by the observer in the middle of an event, as every request it comes right after that event's actions.
     public func close() {
         process(.closeRequested)
-        closeLingering()
-        remnants.close()
+        deliveries.close()
     }
 
     /// Goes on under another policy, and keeps the flow where that allows it.
@@ -185,7 +164,7 @@ public final class ConnectionDriver {
 
     /// What can be said of the connection now, with the newest proof that the kernel knows of.
     public var status: ConnectionStatus {
-        var status = machine.status
+        var status = connection.status
         // While a proof is owed, none is better than the machine's.
         if status.state == .ready, let proof = status.lastProof,
             let acknowledged = flows[status.epoch]?.lastAcknowledgement
@@ -195,36 +174,28 @@ public final class ConnectionDriver {
         return status
     }
 
-    /// What the machine says of the flow that stands, for a later process to adopt.
-    var adoption: Adoption? { machine.adoption }
-
-    /// The highest number that a flow had.
-    var newestEpoch: UInt64 { machine.newestEpoch }
-
     /// Whether a flow that ended has bytes left that its client has not read.
-    public var hasRemnants: Bool { !remnants.isEmpty }
-
-    /// Whether such a one waits to be taken.
-    public var hasRemnantToTake: Bool { remnants.isWaiting }
+    public var hasUnreadEnds: Bool {
+        !deliveries.isEmpty || connection.ownership.endedEpochs.contains { flows[$0]?.mayHaveUnread ?? false }
+    }
 
     /// The policy it runs under.
-    public var policy: ConnectionPolicy { machine.policy }
+    public var policy: ConnectionPolicy { connection.policy }
+
+    /// The wake that the client has not acknowledged.
+    public var standingWake: StandingWake? { connection.wakes.standing }
 
     /// How many bytes wait for the client; `nil` without a flow that stands.
-    public var unreadBytes: Int? {
-        let status = machine.status
-        return status.lastProof == nil ? nil : flows[status.epoch]?.unreadBytes
-    }
-
-    /// Calls `handler` once, when more than `count` bytes wait on the flow that the agent has, unless somebody takes it
-    /// before. Of a flow with TLS only the first bytes are known to wait: what is behind them is not decrypted.
-    public func awaitBytes(beyond count: Int, _ handler: @escaping @AgentQueue () -> Void) {
-        if let flow = flows[machine.status.epoch], flow.isParked { keeper.awaitBytes(on: flow, beyond: count, handler) }
-    }
+    public var unreadBytes: Int? { connection.adoption.flatMap { flows[$0.epoch]?.unreadBytes } }
 
     // MARK: - The run loop
 
-    func process(_ input: ConnectionInput) {
+    func process(_ input: ConnectionInput) { process(.line(input)) }
+
+    /// Tells what a client or a program did.
+    public func process(_ input: ClientInput) { process(.client(input)) }
+
+    func process(_ input: Input) {
         if hasSteppedDown { return }
         if isProcessing { return backlog.append(input) }
         isProcessing = true
@@ -235,28 +206,118 @@ public final class ConnectionDriver {
             for input in inputs { step(input) }
         }
         isProcessing = false
+        setTimer()
     }
 
-    private func step(_ input: ConnectionInput) {
-        var random = SystemRandomNumberGenerator()
+    private func step(_ input: Input) {
         let now = BootClock.now()
         let offered = turn ?? context.budget.nextTurn(of: account, now: now)
-        let actions = machine.process(input, now: now, dialsFrom: offered.at, using: &random)
+        let effects = decide(input, now, dialsFrom: offered.at)
         noteTurn(offered, now)
-        for action in actions { run(action) }
-        guard case .flowPathChanged(let epoch, _) = input, machine.policy.heartbeat?.adapts == true else { return }
-        keeper.found(network(of: machine.status), of: epoch)
+        for effect in effects { run(effect) }
+        guard case .line(.flowPathChanged(let epoch, _)) = input, policy.heartbeat?.adapts == true else { return }
+        keeper.found(network(of: connection.status), of: epoch)
+    }
+
+    private var facts: Facts { Facts(flows: flows, observer: observer) }
+
+    private func decide(_ input: Input, _ now: Duration, dialsFrom: Duration) -> [ConnectionEffect] {
+        var random = SystemRandomNumberGenerator()
+        return switch input {
+        case .line(let input):
+            connection.process(input, now: now, dialsFrom: dialsFrom, facts: facts, using: &random)
+        case .client(let input):
+            connection.process(input, now: now, dialsFrom: dialsFrom, facts: facts, using: &random)
+        case .restored(let kept, let input, let opening):
+            connection.restore(
+                kept, input, leaving: opening, now: now, dialsFrom: dialsFrom, facts: facts, using: &random)
+        case .deadlinePassed:
+            connection.deadlinePassed(now: now, dialsFrom: dialsFrom, facts: facts, using: &random)
+        }
+    }
+
+    private func setTimer() {
+        let deadline = hasSteppedDown ? nil : connection.nextDeadline
+        guard deadline != timer?.deadline else { return }
+        timer?.timer.cancel()
+        timer = deadline.map { ($0, Timers.shared.schedule(at: $0) { [weak self] in self?.ring() }) }
+            .map { (timer: $0.1, deadline: $0.0) }
+    }
+
+    private func ring() {
+        timer = nil
+        // What a process that was stopped, or a queue that was busy, has not been told yet counts.
+        for due in connection.dueTimers(at: BootClock.now()) {
+            switch due {
+            case .proof: keeper.lookForProof()
+            case .dial: for flow in flows.values where !flow.isConnected { flow.takeWhatCame() }
+            case .opening: for player in openings.values { player.goOn() }
+            case .retry: break
+            }
+        }
+        process(.deadlinePassed)
     }
 
     /// Takes the turn that the machine decided to wait for, or that it has waited for.
     private func noteTurn(_ offered: NetworkBudget.WaitingTurn, _ now: Duration) {
-        switch machine.awaitedTurn {
+        switch connection.awaitedTurn {
         case nil:
             if turn.take() != nil { hasPaidAttempt = true }
         case offered.at where turn == nil && offered.isPaid:
             context.budget.take(offered, for: account, now: now)
             turn = offered
         case .some: break
+        }
+    }
+
+    private func run(_ effect: ConnectionEffect) {
+        switch effect {
+        case .network(let action):
+            run(action)
+        case .close(let epoch, let isAborting):
+            leave(epoch)?.close(aborting: isAborting)
+        case .letGo(let epoch, let isAborting):
+            if let flow = leave(epoch) { deliveries.letGo(flow, aborting: isAborting) }
+        case .retire(let epoch, let survivesAgent):
+            guard let flow = leave(epoch) else { break }
+            if !survivesAgent { flow.leaveStore() }
+            flow.finish()
+            flow.isParked = true
+            flows[epoch] = flow
+        case .rest(let epoch):
+            flows[epoch]?.isParked = true
+        case .linger(let epoch):
+            let flow = leave(epoch)
+            flows[epoch] = flow
+        case .tell(var event, let wake, let report):
+            if event.kind == .wake { event.status = status }
+            if policy.heartbeat?.adapts == true { keeper.heard(event, on: network(of: event.status)) }
+            observer.connection(self, did: event, wake: wake, report)
+        case .attempt(let attempt, let process):
+            observer.connection(self, attempts: attempt, process)
+        case .launch(let attempt, let epoch):
+            launch(attempt, epoch)
+        case .awaitBytes(let epoch, let count):
+            guard let flow = flows[epoch], flow.isParked else { break }
+            keeper.awaitBytes(on: flow, beyond: count) { [weak self] in self?.process(.bytesCame) }
+        }
+    }
+
+    /// Does no more on a flow.
+    private func leave(_ epoch: UInt64) -> Flow? {
+        keeper.forget(epoch)
+        openings.removeValue(forKey: epoch)?.stop()
+        return flows.removeValue(forKey: epoch)
+    }
+
+    private func launch(_ attempt: WakeAttempt, _ epoch: UInt64?) {
+        guard let epoch else { return observer.connection(self, launches: attempt, with: nil) }
+        do throws(SystemError) {
+            let isOver = connection.ownership.reader(of: epoch) != nil
+            observer.connection(self, launches: attempt, with: try handOver(epoch, isOver: isOver))
+        } catch {
+            process(.launchFailed(attempt.id, nil))
+            AgentQueue.async { [weak self] in self?.process(.attempted(attempt.id, .failed(error.description))) }
         }
     }
 
@@ -287,8 +348,6 @@ public final class ConnectionDriver {
             if let flow = flows[epoch] { keeper.keepAlive(flow, heartbeat) }
         case .watchInput(let epoch, let isWatched):
             guard let flow = flows[epoch] else { break }
-            // A flow stands again: what the server said before is out of date.
-            if isWatched { remnants.dropRefusal() }
             // What comes while it is watched is for a client that sleeps.
             flow.isParked = isWatched
             keeper.watchInput(of: flow, isWatched)
@@ -298,52 +357,10 @@ public final class ConnectionDriver {
             if let flow = flows[epoch] { keeper.probe(flow) }
         case .giveUpAnswers(let epoch):
             keeper.giveUpAnswers(on: epoch)
-        case .closeSocket(let epoch, let reason, let rest):
-            keeper.forget(epoch)
-            openings.removeValue(forKey: epoch)?.stop()
-            // Of what left from an address that is gone nothing arrives.
-            if let flow = flows.removeValue(forKey: epoch) { end(flow, rest, reason == .localAddressRemoved) }
-        case .scheduleTimer(let timer, let deadline):
-            timers.schedule(timer, at: deadline) { self.ring(timer) }
-        case .cancelTimer(let timer):
-            timers.cancel(timer)
-        case .emit(let event):
-            if machine.policy.heartbeat?.adapts == true { keeper.heard(event, on: network(of: event.status)) }
-            observer.connection(self, did: event)
+        case .closeSocket, .scheduleTimer, .cancelTimer, .emit:
+            // The connection keeps these to itself.
+            assertionFailure("\(action) is not the network's")
         }
-    }
-
-    /// Closes a flow, as soon as nothing on it is to be read any more.
-    private func end(_ flow: Flow, _ rest: UnreadRest, _ isAborting: Bool) {
-        switch rest {
-        case .kept where flow.mayHaveUnread: remnants.keep(flow)
-        case .keptAsRefusal where flow.mayHaveUnread: remnants.keepRefusal(flow)
-        case .dropped, .kept, .keptAsRefusal: flow.close(aborting: isAborting)
-        case .delivered: remnants.letGo(flow, aborting: isAborting)
-        case .lingering:
-            lingering[flow.epoch] = (
-                flow, Timers.shared.schedule(after: Self.lingeringTime) { [weak self] in self?.closeLingering() }
-            )
-        }
-    }
-
-    private func closeLingering() {
-        for (flow, timer) in lingering.values {
-            timer.cancel()
-            remnants.letGo(flow)
-        }
-        lingering = [:]
-    }
-
-    private func ring(_ timer: ConnectionTimer) {
-        // What a process that was stopped, or a queue that was busy, has not been told yet counts.
-        switch timer {
-        case .proof: keeper.lookForProof()
-        case .dial: for flow in flows.values where !flow.isConnected { flow.takeWhatCame() }
-        case .opening: for player in openings.values { player.goOn() }
-        case .retry: break
-        }
-        process(.timerFired(timer))
     }
 
     /// The network that the flow goes through, for a heartbeat that adapts to it.
@@ -358,7 +375,7 @@ public final class ConnectionDriver {
         guard context.budget.ask(for: account, isPartOfDial: true, now: BootClock.now()) else {
             return process(.resolutionFailed(query: number, .heldBack))
         }
-        queries[number] = context.names.ask(question, for: machine.policy.target) { result in
+        queries[number] = context.names.ask(question, for: policy.target) { result in
             self.queries[number] = nil
             switch result {
             case .success(let answer): self.process(.resolved(query: number, answer))
@@ -435,7 +452,7 @@ extension ConnectionDriver: FlowOwner {
             // Before anybody hears of it: who parks it relies on that.
             if let store { flow.keep(in: store) }
             // What came in this very turn: whoever moves away now leaves it behind.
-            if machine.status.epoch != flow.epoch { keeper.sortInput(on: machine.status.epoch) }
+            if connection.status.epoch != flow.epoch { keeper.sortInput(on: connection.status.epoch) }
             process(.dialSucceeded(epoch: flow.epoch, local: local, remote: remote, security: security))
         case .connectFailed(let failure):
             process(.dialFailed(epoch: flow.epoch, failure))
@@ -451,44 +468,19 @@ extension ConnectionDriver: FlowKeeperOwner {
     func flowKeeper(heard word: ConnectionInput) { process(word) }
 }
 
-/// The timers of one connection that are scheduled.
+/// What the connection asks while it decides.
 @AgentQueue
-struct TimerTable {
-    private var dial: Timers.Timer?
-    private var retry: Timers.Timer?
-    private var opening: Timers.Timer?
-    private var proof: Timers.Timer?
+private struct Facts: @AgentQueue ConnectionFacts {
+    let flows: [UInt64: Flow]
+    let observer: any ConnectionObserver
 
-    nonisolated init() {}
+    func unreadBytes(on epoch: UInt64) -> Int { flows[epoch]?.unreadBytes ?? 0 }
 
-    /// Schedules a timer in place of an earlier one of its kind.
-    mutating func schedule(_ timer: ConnectionTimer, at deadline: Duration, _ handler: @escaping @AgentQueue () -> Void)
-    {
-        self[timer]?.cancel()
-        self[timer] = Timers.shared.schedule(at: deadline, handler)
-    }
+    func mayHaveUnread(_ epoch: UInt64) -> Bool { flows[epoch]?.mayHaveUnread ?? false }
 
-    mutating func cancel(_ timer: ConnectionTimer) {
-        self[timer]?.cancel()
-        self[timer] = nil
-    }
+    func touch(of epoch: UInt64) -> Touch { flows[epoch]?.touch ?? .touched }
 
-    private subscript(timer: ConnectionTimer) -> Timers.Timer? {
-        get {
-            switch timer {
-            case .dial: dial
-            case .retry: retry
-            case .opening: opening
-            case .proof: proof
-            }
-        }
-        set {
-            switch timer {
-            case .dial: dial = newValue
-            case .retry: retry = newValue
-            case .opening: opening = newValue
-            case .proof: proof = newValue
-            }
-        }
-    }
+    func presence(of process: KnownProcess) -> ClientPresence { observer.presence(of: process) }
+
+    func isWatched(by process: KnownProcess?) -> Bool { observer.isWatched(by: process) }
 }

@@ -93,11 +93,24 @@ public final class DialerContext {
     }
 }
 
-/// Who hears what happens to connections.
+/// Who hears what happens to a connection, and knows its clients and their processes.
 @AgentQueue
 public protocol ConnectionObserver: AnyObject {
-    /// Something happened. The connection's ``ConnectionDriver/status`` says already what the event says.
-    func connection(_ connection: ConnectionDriver, did event: ConnectionEvent)
+    /// Something happened, and this wake stands; of an event of the wakes, what happened to one. The connection's
+    /// ``ConnectionDriver/status`` says already what the event says.
+    func connection(
+        _ connection: ConnectionDriver, did event: ConnectionEvent, wake: StandingWake?, _ report: WakeReport?)
+    /// The client is to be woken, which is this process where it is known; answered by
+    /// ``ClientInput/attempted(_:_:)``.
+    func connection(_ connection: ConnectionDriver, attempts attempt: WakeAttempt, _ process: KnownProcess?)
+    /// A program is to be launched, with this flow where there is one for it
+    /// (``ConnectionEffect/launch(_:epoch:)``).
+    func connection(
+        _ connection: ConnectionDriver, launches attempt: WakeAttempt, with flow: consuming HandedFlow?)
+    /// How a process can be reached.
+    func presence(of process: KnownProcess) -> ClientPresence
+    /// Whether somebody watches the connection who may be its client, which is this process where it is known.
+    func isWatched(by process: KnownProcess?) -> Bool
 }
 
 /// An entry of the schedule that all wakes share.

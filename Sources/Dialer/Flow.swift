@@ -379,11 +379,12 @@ final class Flow {
         handedAt = handedAt ?? progress
     }
 
-    /// Whether the client that has the flow is known to have neither read nor written yet.
-    var isUntouched: Bool { handedAt.map { $0 == progress } ?? false }
-
-    /// Whether that client may have neither read nor written yet: also where the socket says nothing.
-    var mayBeUntouched: Bool { handedAt.map { $0 == progress ?? $0 } ?? false }
+    /// What the client that has the flow, or had it last, has done on it.
+    var touch: Touch {
+        // One that an earlier process gave it, or a socket that does not say.
+        guard let handedAt, let progress else { return .unknown }
+        return handedAt == progress ? .untouched : .touched
+    }
 
     // MARK: - After its end
 

@@ -17,28 +17,10 @@ public struct HandedFlow: ~Copyable {
     public consuming func release() -> OwnedDescriptor { descriptor }
 }
 
-/// Who takes a flow, as far as it matters for who comes again.
-public enum FlowTaker: Hashable, Sendable {
-    /// A process whose end will be told. The number is whatever its watcher knows it by.
-    case process(Int)
-    /// One that cannot be watched.
-    case unknown
-    /// A program that is about to be launched.
-    case program
-}
-
 /// Why a flow cannot be taken.
-public enum TakeRefusal: Error {
-    /// There is none, or one on which the agent plays the opening exchange.
-    case notReady(ConnectionStatus.State)
+public enum TakeFailure: Error {
+    /// The connection has none for who asked.
+    case refused(TakeRefusal)
     /// Descriptors have run out.
     case system(SystemError)
-}
-
-/// Why a flow cannot be parked.
-public enum ParkRefusal: Error {
-    /// It is over; this one is the newest.
-    case staleEpoch(current: UInt64)
-    /// Nobody has taken it.
-    case notTaken
 }

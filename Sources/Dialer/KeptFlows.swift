@@ -61,20 +61,22 @@ extension ConnectionDriver {
     /// What of the flows outlives this process.
     public var keptFlows: KeptFlows {
         KeptFlows(
-            epoch: newestEpoch,
-            standing: adoption.map { adoption in
+            epoch: connection.newestEpoch,
+            standing: connection.adoption.map { adoption in
                 let flow = flows[adoption.epoch]
                 return .init(
                     adoption: adoption, number: flow?.storeNumber, isSecured: flow?.security != nil)
             },
-            ended: remnants.flows.compactMap { remnant in
-                remnant.storeNumber.map { .init(epoch: remnant.epoch, remote: remnant.remote, number: $0) }
+            ended: connection.ownership.endedEpochs.compactMap { epoch in
+                flows[epoch].flatMap { flow in
+                    flow.storeNumber.map { .init(epoch: epoch, remote: flow.remote, number: $0) }
+                }
             })
     }
 
     /// Whether a flow stands that the store was to have, and had no place for.
     public var lacksPlace: Bool {
-        guard store != nil, let epoch = adoption?.epoch, let flow = flows[epoch] else { return false }
+        guard store != nil, let epoch = connection.adoption?.epoch, let flow = flows[epoch] else { return false }
         return flow.storeNumber == nil && flow.security == nil
     }
 
@@ -85,25 +87,33 @@ extension ConnectionDriver {
     ///
     /// - Parameters:
     ///   - opening: what a client left to be played on the flows to come; `nil` for what the policy says.
+    ///   - clientele: what it knew beside the flows.
     ///   - takeDescriptor: gives the descriptor that the store has under a number; `nil` where it has none.
     public func resume(
-        _ kept: KeptFlows, leaving opening: Opening? = nil, _ takeDescriptor: (UInt64) -> OwnedDescriptor?
+        _ kept: KeptFlows, _ clientele: Clientele = Clientele(), leaving opening: Opening? = nil,
+        _ takeDescriptor: (UInt64) -> OwnedDescriptor?
     ) {
+        var clientele = clientele
+        let readers = Dictionary(clientele.ended.map { ($0.epoch, $0.reader) }) { first, _ in first }
+        clientele.ended = []
         for ended in kept.ended {
             guard let store, let descriptor = takeDescriptor(ended.number) else { continue }
-            let remnant = Flow(
+            let flow = Flow(
                 ended: descriptor, epoch: ended.epoch, to: ended.remote, policy.socketOptions, owner: self)
-            remnant.isKept(in: store, as: ended.number)
-            remnants.restore(remnant)
+            flow.isKept(in: store, as: ended.number)
+            flows[ended.epoch] = flow
+            clientele.ended.append(.init(epoch: ended.epoch, reader: readers[ended.epoch] ?? nil))
         }
         let resumption = resumption(kept, takeDescriptor)
-        process(resumption)
-        if let opening { process(.openingLeft(opening)) }
+        process(.restored(clientele, resumption, opening))
         // Nobody was there to hear that it went.
         if case .adopted(let adoption) = resumption, adoption.local.isAddressGone {
             process(.localAddressRemoved(adoption.local.address))
         }
     }
+
+    /// What the next process is to know beside the flows.
+    public var clientele: Clientele { connection.clientele }
 
     private func resumption(_ kept: KeptFlows, _ takeDescriptor: (UInt64) -> OwnedDescriptor?) -> ConnectionInput {
         guard let standing = kept.standing else { return .reopened(epoch: kept.epoch, .withoutFlow) }

@@ -123,12 +123,18 @@ struct AgentStateTests {
         kept.isConfigured = true
         kept.redials = false
         kept.opening = Array("[]".utf8)
-        kept.client = 12
-        kept.program = 13
-        kept.programProcess = 4711
-        kept.isLaunching = true
-        kept.hasClient = true
-        kept.wake = StandingWake(
+        kept.processes = [
+            KeptProcess(process: KnownProcess(1), stored: 12, launchedAs: nil),
+            KeptProcess(process: KnownProcess(2), stored: 13, launchedAs: 4711),
+        ]
+        kept.clients.reader = .launch(.init(wake: 3, attempt: 4))
+        kept.clients.ended = [
+            .init(epoch: 3, reader: .program(KnownProcess(2))), .init(epoch: 4, reader: .client(KnownProcess(1))),
+            .init(epoch: 5, reader: .unknown),
+        ]
+        (kept.clients.client, kept.clients.program) = (KnownProcess(1), KnownProcess(2))
+        kept.clients.hasHadClient = true
+        kept.clients.wake = StandingWake(
             number: 99, reasons: [.data, .reconnected], since: .seconds(5), attempts: 2, means: .signal,
             hasFailed: true)
         kept.flows.standing?.adoption.custody = Custody(holder: .client, session: .unknown)

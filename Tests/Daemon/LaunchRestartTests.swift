@@ -189,15 +189,8 @@ final class LaunchBench {
             agent.registry.onEvent { event in
                 guard event.event.kind == kind, !isOver else { return }
                 isOver = true
-                // Whatever is heard of what begins in this turn comes later.
-                AgentQueue.async {
-                    do {
-                        try self.kill()
-                        done(nil)
-                    } catch {
-                        done(error)
-                    }
-                }
+                // A program is begun in the turn behind this one, and what is heard of it comes later.
+                AgentQueue.async { AgentQueue.async { done(Result { try self.kill() }.failure) } }
             }
         }
         if let failure { throw failure }
@@ -229,6 +222,10 @@ final class LaunchBench {
             return String(decoding: line, as: UTF8.self)
         }
     }
+}
+
+extension Result {
+    fileprivate var failure: Failure? { if case .failure(let failure) = self { failure } else { nil } }
 }
 
 extension WakeSettings {

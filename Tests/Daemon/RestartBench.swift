@@ -120,8 +120,10 @@ final class RestartBench {
     }
 
     /// Opens a connection for a client.
-    func open(_ name: String, _ remote: String, owner: UInt32 = 1000) throws {
-        let parameters = ConnectionsAPI.Open.Parameters(remote: remote, name: name)
+    func open(
+        _ name: String, _ remote: String, owner: UInt32 = 1000, backoff: ConnectionsAPI.Backoff? = nil
+    ) throws {
+        let parameters = ConnectionsAPI.Open.Parameters(remote: remote, name: name, backoff: backoff)
         _ = try registry.open(
             name, try ConnectionPolicy(parameters, user: owner), owner: owner, origin: .client,
             given: parameters.encoded)
@@ -169,4 +171,14 @@ final class RestartBench {
             }
         }
     }
+}
+
+extension ConnectionsAPI.Backoff {
+    /// Waits that no test outlasts.
+    static let lasting = ConnectionsAPI.Backoff(baseMilliseconds: 600_000, maximumMilliseconds: 600_000)
+}
+
+extension KeptConnection {
+    /// Under which number the store has the process that had a flow last.
+    var storedClient: UInt64? { processes.first { $0.process == clients.client }?.stored }
 }

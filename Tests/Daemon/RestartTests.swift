@@ -166,14 +166,14 @@ struct RestartTests {
         var gone: [String] = []
         bench.store.onRemove = { name in gone.append(name) }
         _ = try take(bench, by: clients[0].process)
-        let first = try #require(bench.kept("office")?.client)
+        let first = try #require(bench.kept("office")?.storedClient)
         // A descriptor may get lost on its way: the same process takes again.
         _ = try take(bench, by: clients[0].process)
-        #expect(bench.kept("office")?.client == first && gone.isEmpty)
+        #expect(bench.kept("office")?.storedClient == first && gone.isEmpty)
         try bench.registry.park("office", 1, for: 1000)
         bench.store.onRemove = { name in
             gone.append(name)
-            #expect(bench.written("office")?.client.map(DescriptorStore.name(of:)) != name, "it is in the state still")
+            #expect(bench.written("office")?.storedClient.map(DescriptorStore.name(of:)) != name, "it is there still")
         }
         _ = try take(bench, by: clients[1].process)
         #expect(gone == [DescriptorStore.name(of: first)])
@@ -227,7 +227,8 @@ struct RestartTests {
         async throws
     {
         let (bench, listener) = (try RestartBench(), try LoopbackListener())
-        try bench.open("office", "tcp://127.0.0.1:\(listener.port)")
+        // Not dialled anew while somebody looks.
+        try bench.open("office", "tcp://127.0.0.1:\(listener.port)", backoff: .lasting)
         try await bench.ready("office")
         let peer = try listener.accept()
         _ = try take(bench)
@@ -253,7 +254,8 @@ struct RestartTests {
         async throws
     {
         let (bench, listener) = (try RestartBench(), try LoopbackListener())
-        try bench.open("office", "tcp://127.0.0.1:\(listener.port)")
+        // Not dialled anew while somebody looks.
+        try bench.open("office", "tcp://127.0.0.1:\(listener.port)", backoff: .lasting)
         try await bench.ready("office")
         let peer = try listener.accept()
         _ = try take(bench)

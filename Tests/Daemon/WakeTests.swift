@@ -319,7 +319,7 @@ struct WakeTests {
     @Test func `a program that lost what it was launched with takes it again`() async throws {
         let bench = try await ended(.script("exec sleep 1000", stdio: false) { $0.reasons = [.lost] })
         try await bench.tells("began lost", "attempted exec", "acknowledged lost")
-        let program = try #require(bench.bench.registry.visible(to: 0).first?.waker?.client)
+        let program = try #require(bench.bench.registry.visible(to: 0).first?.client)
         defer { try? program.signal(SIGKILL) }
         let flow = try bench.bench.registry.take("office", by: program, for: 0)
         #expect((flow.epoch, flow.isOver) == (1, true))

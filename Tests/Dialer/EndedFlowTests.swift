@@ -14,9 +14,11 @@ import Testing
 @AgentQueue
 @Suite(.timeLimit(.minutes(1))) struct EndedFlowTests {
     let surroundings = Surroundings(.loopback())
+    private static let first = KnownProcess(1)
+    private static let second = KnownProcess(2)
 
-    private func take(_ connection: ConnectionDriver, by taker: FlowTaker = .unknown) throws -> Client {
-        Client(try connection.take(by: taker))
+    private func take(_ connection: ConnectionDriver, by process: KnownProcess? = nil) throws -> Client {
+        Client(try connection.take(by: process))
     }
 
     /// A connection with a parked flow on which `BYE` waits, and the server's end of that.
@@ -47,22 +49,13 @@ import Testing
 
     @Test func whoLostTheDescriptorTakesItAgain() async throws {
         let (connection, _) = try await ended()
-        #expect(try take(connection, by: .process(1)).epoch == 1)
-        let again = try take(connection, by: .process(1))
+        #expect(try take(connection, by: Self.first).epoch == 1)
+        let again = try take(connection, by: Self.first)
         #expect((again.epoch, again.isOver) == (1, true))
         #expect(again.read(9) == "BYE")
         #expect(again.read(1) == "")
-        #expect(try take(connection, by: .process(1)).epoch == 2)
-        #expect(!connection.hasRemnants)
-        connection.close()
-    }
-
-    @Test func whoTakesEverythingFirstAndThenReadsGetsEverything() async throws {
-        let (connection, _) = try await ended()
-        var taken: [Client] = []
-        repeat { taken.append(try take(connection)) } while taken.last?.isOver == true && taken.count < 9
-        #expect(taken.map(\.epoch) == [1, 1, 2])
-        #expect(taken.first?.read(9) == "BYE")
+        #expect(try take(connection, by: Self.first).epoch == 2)
+        #expect(!connection.hasUnreadEnds)
         connection.close()
     }
 
@@ -106,59 +99,18 @@ import Testing
         connection.close()
     }
 
-    @Test func ofRefusalsTheLastIsKept() async throws {
-        let server = try LoopbackServer()
-        let connection = try await refused("503", by: server)
-        connection.redial()
-        try turnAway("429", on: server)
-        _ = await surroundings.entered(.backingOff)
-        let client = try take(connection)
-        #expect((client.epoch, client.isOver) == (2, true))
-        #expect(client.read(9) == "429")
-        #expect(throws: TakeRefusal.self) { try take(connection) }
-        connection.close()
-    }
-
     @Test func whereAFlowStandsAgainARefusalIsOutOfDate() async throws {
         let server = try LoopbackServer()
         let connection = try await refused("503", by: server)
-        #expect(connection.hasRemnantToTake)
+        #expect(connection.connection.ownership.isWaiting)
         connection.redial()
         let next = try server.accept()
         _ = await surroundings.entered(.ready)
-        #expect(!connection.hasRemnants)
+        #expect(!connection.hasUnreadEnds)
         next.send("WELCOME")
         let client = try take(connection)
         #expect((client.epoch, client.isOver) == (2, false))
         #expect(client.read(7) == "WELCOME")
-        connection.close()
-    }
-
-    @Test func whoHasTakenARefusalReadsOnWhereAFlowStandsAgain() async throws {
-        let server = try LoopbackServer()
-        let connection = try await refused("503", by: server)
-        let client = try take(connection)
-        connection.redial()
-        let next = try server.accept()
-        _ = await surroundings.entered(.ready)
-        #expect(client.read(9) == "503")
-        #expect(client.read(1) == "")
-        withExtendedLifetime(next) {}
-        connection.close()
-    }
-
-    @Test func aRefusalTakesNoPlaceFromWhatWaits() async throws {
-        let server = try LoopbackServer()
-        let connection = try patient(to: server) { $0.opening = Self.login }
-        for _ in 1...8 {
-            let peer = try server.accept()
-            peer.send("OK\nMESSAGE")
-            _ = await surroundings.events.next { $0.kind == .arrived }
-            connection.redial()
-        }
-        try turnAway("NO\n", on: server)
-        _ = await surroundings.entered(.backingOff)
-        #expect(connection.remnants.flows.map(\.epoch) == Array(1...8))
         connection.close()
     }
 
@@ -196,44 +148,15 @@ import Testing
         connection.close()
     }
 
-    @Test func itIsNotGivenToTwoAtOnce() async throws {
-        let (connection, next) = try await ended()
-        let first = try take(connection, by: .process(1))
-        let second = try take(connection, by: .process(2))
-        #expect((second.epoch, second.isOver) == (2, false))
-        next.send("WELCOME")
-        #expect(second.read(7) == "WELCOME")
-        #expect(first.read(3) == "BYE")
-        connection.close()
-    }
-
-    @Test func whoeverComesAfterATakerThatIsGoneGetsIt() async throws {
-        let (connection, _) = try await ended()
-        _ = try take(connection, by: .process(1))
-        #expect(connection.taker(of: 1) == .process(1))
-        #expect(connection.abandon(1))
-        #expect(connection.taker(of: 1) == nil)
-        #expect(try take(connection, by: .process(2)).read(9) == "BYE")
-        connection.close()
-    }
-
     @Test(arguments: [true, false])
     func theRestOfWhatOneBeganToReadIsOfUseWhereThePolicySaysSo(isKept: Bool) async throws {
         let (connection, _) = try await ended { $0.keepsAbandonedFlow = isKept }
-        #expect(try take(connection, by: .process(1)).read(1) == "B")
-        #expect(connection.abandon(1) == isKept)
-        let next = try take(connection, by: .process(2))
+        #expect(try take(connection, by: Self.first).read(1) == "B")
+        connection.process(.processEnded(Self.first, .unseen))
+        #expect(connection.connection.ownership.isWaiting == isKept)
+        let next = try take(connection, by: Self.second)
         #expect(next.isOver == isKept)
         if isKept { #expect(next.read(9) == "YE") }
-        connection.close()
-    }
-
-    @Test func whoParksItHadItThoughNothingIsLeftOnIt() async throws {
-        let (connection, _) = try await ended()
-        _ = try take(connection)
-        #expect(throws: ParkRefusal.self) { try connection.park(1) }
-        #expect(!connection.hasRemnants)
-        #expect(try take(connection).epoch == 2)
         connection.close()
     }
 
@@ -252,29 +175,6 @@ import Testing
         let client = try take(connection)
         #expect((client.epoch, client.isOver) == (1, true))
         #expect(client.read(9) == "BYE")
-        connection.close()
-    }
-
-    @Test func whoAcknowledgesHasWhatItTook() async throws {
-        let (connection, _) = try await ended()
-        // Before anybody has it, there is nothing to be acknowledged.
-        connection.acknowledged()
-        _ = try take(connection, by: .process(1))
-        connection.acknowledged()
-        #expect(!connection.hasRemnants)
-        #expect(try take(connection, by: .process(1)).epoch == 2)
-        connection.close()
-    }
-
-    @Test func aProgramThatNeverRanLeavesItForTheNext() async throws {
-        let (connection, _) = try await ended()
-        _ = try take(connection, by: .program)
-        connection.takeBack(1)
-        _ = try take(connection, by: .program)
-        connection.launched(1, as: .process(7))
-        #expect(connection.taker(of: 1) == .process(7))
-        #expect(connection.abandon(1, isAlone: true))
-        #expect(try take(connection, by: .process(8)).read(9) == "BYE")
         connection.close()
     }
 
@@ -325,12 +225,12 @@ import Testing
         let client = try take(connection)
         #expect(client.write("GO"))
         expect(await surroundings.entered(.backingOff)?.reason, is: .remoteClosed)
-        #expect(connection.hasRemnants)
+        #expect(connection.hasUnreadEnds)
         #expect(!client.write("too late"))
         let (bytes, error) = try await client.readAll(4096)
         #expect(bytes == Self.burst.flatMap { $0 })
         #expect(error == 0)
-        #expect(!connection.hasRemnants, "nothing is kept of it")
+        #expect(!connection.hasUnreadEnds, "nothing is kept of it")
         connection.close()
     }
 
@@ -360,9 +260,9 @@ import Testing
         #expect(try take(connection).write("GO"))
         try connection.park(1)
         _ = await surroundings.entered(.backingOff)
-        _ = try take(connection, by: .process(1))
-        #expect(connection.abandon(1))
-        let (bytes, error) = try await take(connection, by: .process(2)).readAll(4096)
+        _ = try take(connection, by: Self.first)
+        connection.process(.processEnded(Self.first, .unseen))
+        let (bytes, error) = try await take(connection, by: Self.second).readAll(4096)
         #expect(bytes == Self.burst.flatMap { $0 })
         #expect(error == 0)
         connection.close()
@@ -376,13 +276,13 @@ import Testing
     @Test(arguments: Cut.allCases)
     func whoIsNotGivenTheRestReadsAnErrorAndNoEnd(cut: Cut) async throws {
         let connection = try await secured(Self.burst).connection
-        if cut == .tooSlow { connection.remnants.patience = .milliseconds(20) }
-        if cut == .tooMany { connection.remnants.mostDeliveries = 0 }
+        if cut == .tooSlow { connection.deliveries.patience = .milliseconds(20) }
+        if cut == .tooMany { connection.deliveries.most = 0 }
         let client = try take(connection)
         #expect(client.write("GO"))
         _ = await surroundings.entered(.backingOff)
         if cut == .closed { connection.close() }
-        while connection.hasRemnants { try await turn() }
+        while connection.hasUnreadEnds { try await turn() }
         let (bytes, error) = try await client.readAll(4096)
         let all = Self.burst.flatMap { $0 }
         #expect(!bytes.isEmpty && bytes.count < all.count)
@@ -402,9 +302,9 @@ import Testing
         var client: Client? = try take(connection)
         #expect(client?.write("GO") == true)
         _ = await surroundings.entered(.backingOff)
-        #expect(connection.hasRemnants)
+        #expect(connection.hasUnreadEnds)
         client = nil
-        while connection.hasRemnants { try await turn() }
+        while connection.hasUnreadEnds { try await turn() }
         connection.close()
     }
 }

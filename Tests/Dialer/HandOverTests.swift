@@ -30,9 +30,9 @@ import Testing
         return (connection, peer)
     }
 
-    private func take(_ connection: ConnectionDriver) throws -> Client {
+    private func take(_ connection: ConnectionDriver, by process: KnownProcess? = nil) throws -> Client {
         do {
-            return Client(try connection.take())
+            return Client(try connection.take(by: process))
         } catch {
             Issue.record("\(error) after \(surroundings.events.all.map { "\($0)" }.joined(separator: "\n"))")
             throw error
@@ -121,11 +121,13 @@ import Testing
         connection.close()
     }
 
+    private static let client = KnownProcess(1)
+
     @Test func aFlowWhoseClientIsGoneIsMadeAnew() async throws {
         let server = try LoopbackServer()
         let (connection, peer) = try await ready(to: server)
-        _ = try take(connection)
-        connection.abandon(1)
+        _ = try take(connection, by: Self.client)
+        connection.process(.processEnded(Self.client, .unseen))
         #expect(try peer.receive() == .closed)
         expect(await surroundings.entered(.ready)?.status.epoch, is: 2)
         connection.close()
@@ -136,10 +138,10 @@ import Testing
         let (connection, peer) = try await ready(to: server)
         peer.send("INVITE")
         _ = await event(.arrived)
-        _ = try take(connection)
+        _ = try take(connection, by: Self.client)
         // Who lost the descriptor takes again.
-        let lost = try take(connection)
-        connection.abandon(1)
+        let lost = try take(connection, by: Self.client)
+        connection.process(.processEnded(Self.client, .unseen))
         #expect(try peer.receive() == .closed)
         _ = await surroundings.entered(.ready)
         let left = try take(connection)
@@ -156,26 +158,43 @@ import Testing
         case nothing, reads, writes, endsItsStream
     }
 
+    /// The program that is launched with the flow, on which something has arrived.
+    private func program(of connection: ConnectionDriver) async throws -> Client {
+        let launch = try #require(await surroundings.launches.next())
+        connection.process(.launched(launch.attempt, Self.client))
+        return try #require(launch.flow)
+    }
+
+    /// Has a program be launched for what arrives.
+    private func launchPrograms() {
+        surroundings.clientWakes.policy.means = [.exec]
+        // Not again after a failure, as long as a test lasts.
+        surroundings.clientWakes.policy.relaunchPauses.base = .seconds(600)
+        surroundings.clientWakes.policy.relaunchPauses.ceiling = .seconds(600)
+        surroundings.clientWakes.reasons = [.data]
+        surroundings.clientWakes.isTended = true
+    }
+
     @Test(arguments: Deed.allCases)
     func theFlowOfAProgramThatDidNothingGoesOn(deed: Deed) async throws {
         let server = try LoopbackServer()
+        launchPrograms()
         let (connection, peer) = try await ready(to: server)
         peer.send("INVITE")
-        _ = await event(.arrived)
-        let program = try take(connection)
+        let program = try await program(of: connection)
         switch deed {
         case .nothing: break
         case .reads:
             #expect(program.read(1) == "I")
             // Taken again, it has still been read.
-            _ = try take(connection)
+            _ = try take(connection, by: Self.client)
         case .writes: #expect(program.write("O"))
         case .endsItsStream: shutdown(program.socket.number, CInt(SHUT_WR))
         }
         // Also what comes while it has the flow.
         peer.send("BYE")
         #expect(connection.unreadBytes == (deed == .reads ? 8 : 9))
-        connection.abandon(1, isAlone: true)
+        connection.process(.processEnded(Self.client, .exited(status: 1)))
         guard deed == .nothing else {
             expect(await surroundings.entered(.ready)?.status.epoch, is: 2)
             #expect(try take(connection).epoch == 2, "nobody knows what the rest is")
@@ -191,15 +210,15 @@ import Testing
     @Test(arguments: [true, false])
     func withTLSTheSameCounts(reads: Bool) async throws {
         let server = try SecureServer(.init(whenHeard: { session in session.send(Array("re: HELLO".utf8)) }))
+        launchPrograms()
         let connection = try surroundings.connection(to: server)
         _ = await surroundings.entered(.ready)
         let client = try take(connection)
         #expect(client.write("HELLO"))
         try connection.park(1)
-        _ = await event(.arrived)
-        let program = try take(connection)
+        let program = try await program(of: connection)
         if reads { expect(try await program.readWhenItComes(3), is: "re:") }
-        connection.abandon(1, isAlone: true)
+        connection.process(.processEnded(Self.client, .exited(status: 1)))
         if reads {
             expect(await surroundings.entered(.ready)?.status.epoch, is: 2)
         } else {
@@ -212,8 +231,8 @@ import Testing
     @Test func orItIsKeptWhereThePolicySaysSo() async throws {
         let server = try LoopbackServer()
         let (connection, peer) = try await ready(to: server) { $0.keepsAbandonedFlow = true }
-        _ = try take(connection)
-        connection.abandon(1)
+        _ = try take(connection, by: Self.client)
+        connection.process(.processEnded(Self.client, .unseen))
         expect(await event(.abandoned)?.status.custody, is: Custody(holder: .daemon, session: .unknown))
         peer.send("STILL HERE")
         _ = await event(.arrived)

@@ -41,7 +41,7 @@ import Testing
         let connection = try connection(to: server)
         let peer = try server.accept()
         expect(await surroundings.entered(.ready)?.status.custody?.session, is: .opening)
-        #expect(throws: TakeRefusal.self) { _ = try connection.take() }
+        #expect(throws: TakeFailure.self) { _ = try connection.take() }
         let heard = try peer.listen(toMessagesOf: 5)
         expect(await heard.next(), is: "LOGIN")
         peer.send("20")

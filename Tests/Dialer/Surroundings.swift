@@ -85,7 +85,31 @@ final class Surroundings: PathSource, NameSource, ConnectionObserver {
         return candidates.isEmpty ? .failure(.noAddress) : .success(.addresses(candidates))
     }
 
-    func connection(_ connection: ConnectionDriver, did event: ConnectionEvent) { events.put(event) }
+    /// How the clients of connections that are made from now on are woken: here, by nothing but an event.
+    var clientWakes = Wakes.Settings(policy: WakePolicy(), reasons: [], isTended: false, budget: .seconds(30))
+    /// What is to be launched, and with which flow.
+    let launches = Inbox<(attempt: WakeAttempt.ID, flow: Client?)>()
+
+    func connection(
+        _ connection: ConnectionDriver, did event: ConnectionEvent, wake: StandingWake?, _ report: WakeReport?
+    ) {
+        if report == nil { events.put(event) }
+    }
+
+    func connection(_ connection: ConnectionDriver, attempts attempt: WakeAttempt, _ process: KnownProcess?) {}
+
+    func connection(
+        _ connection: ConnectionDriver, launches attempt: WakeAttempt, with flow: consuming HandedFlow?
+    ) {
+        switch consume flow {
+        case .some(let flow): launches.put((attempt.id, Client(flow)))
+        case .none: launches.put((attempt.id, nil))
+        }
+    }
+
+    func presence(of process: KnownProcess) -> ClientPresence { .alive }
+
+    func isWatched(by process: KnownProcess?) -> Bool { false }
 
     /// A connection in these surroundings, begun.
     ///
@@ -99,7 +123,7 @@ final class Surroundings: PathSource, NameSource, ConnectionObserver {
         try policy.validate()
         if let heartbeat { policy.heartbeat = heartbeat }
         let driver = ConnectionDriver(
-            policy: policy, account: account, context: context, observer: self)
+            policy: policy, wakes: clientWakes, account: account, context: context, observer: self)
         driver.open()
         return driver
     }
@@ -121,7 +145,7 @@ final class Surroundings: PathSource, NameSource, ConnectionObserver {
         to remote: String, adopting descriptor: consuming OwnedDescriptor, _ adoption: Adoption
     ) throws -> ConnectionDriver {
         let policy = ConnectionPolicy(remote: try Remote(remote))
-        let driver = ConnectionDriver(policy: policy, context: context, observer: self)
+        let driver = ConnectionDriver(policy: policy, wakes: clientWakes, context: context, observer: self)
         try driver.adopt(descriptor, adoption)
         return driver
     }

@@ -102,7 +102,10 @@ final class KeepaliveBench: Sendable {
     @AgentQueue
     private final class Core: ConnectionObserver {
         private(set) var events: [ConnectionEvent] = []
-        private(set) lazy var connection = ConnectionDriver(policy: policy, context: context, observer: self)
+        private(set) lazy var connection = ConnectionDriver(
+            policy: policy,
+            wakes: .init(policy: WakePolicy(), reasons: [], isTended: false, budget: .seconds(30)), context: context,
+            observer: self)
         private let policy: ConnectionPolicy
         private let context: DialerContext
         private let changes: ChangeSignal
@@ -120,9 +123,21 @@ final class KeepaliveBench: Sendable {
 
         func park() throws { try connection.park(connection.status.epoch) }
 
-        func connection(_ connection: ConnectionDriver, did event: ConnectionEvent) {
+        func connection(
+            _ connection: ConnectionDriver, did event: ConnectionEvent, wake: StandingWake?, _ report: WakeReport?
+        ) {
             events.append(event)
             changes.notify()
         }
+
+        func connection(_ connection: ConnectionDriver, attempts attempt: WakeAttempt, _ process: KnownProcess?) {}
+
+        func connection(
+            _ connection: ConnectionDriver, launches attempt: WakeAttempt, with flow: consuming HandedFlow?
+        ) {}
+
+        func presence(of process: KnownProcess) -> ClientPresence { [] }
+
+        func isWatched(by process: KnownProcess?) -> Bool { false }
     }
 }

@@ -27,19 +27,10 @@ struct KeptConnection: Hashable {
     var opening: [UInt8] = []
     /// Its flows.
     var flows: KeptFlows
-    /// Under which number the store has a descriptor of the client's process: of who has the flow, or had it last.
-    var client: UInt64?
-    /// The same of the program that was launched for it and runs, which may have parked the flow by itself. Mostly it
-    /// is the client.
-    var program: UInt64?
-    /// The program's process number, with which the launcher is asked how it ended.
-    var programProcess: Int32?
-    /// Whether it has, or had, a client, who is to hear of what happens to it.
-    var hasClient = false
-    /// Whether the flow was taken for a program that was to be launched, of which no process was known yet.
-    var isLaunching = false
-    /// The wake that has not been acknowledged.
-    var wake: StandingWake?
+    /// Who has them, or had them last, and the wake that stands.
+    var clients = Clientele()
+    /// The processes that ``clients`` speaks of.
+    var processes: [KeptProcess] = []
 
     /// What tells it from all others.
     var key: ConnectionKey { ConnectionKey(name, of: owner) }
@@ -55,14 +46,15 @@ struct KeptConnection: Hashable {
         static let epoch = 8
         static let standing = 9
         static let ended = 10
-        static let client = 11
         static let wake = 12
         static let endsWithItsFlow = 13
         static let opening = 14
         static let hasClient = 15
-        static let isLaunching = 16
-        static let program = 17
-        static let programProcess = 18
+        static let reader = 19
+        static let endedReader = 20
+        static let client = 21
+        static let program = 22
+        static let process = 23
     }
 
     /// A connection without a flow.
@@ -77,7 +69,7 @@ struct KeptConnection: Hashable {
 
     /// What the store has of it.
     var storeNumbers: [UInt64] {
-        flows.numbers + [client, program == client ? nil : program].compactMap(\.self)
+        flows.numbers + processes.map(\.stored)
     }
 
     /// Writes it in numbered fields.
@@ -94,12 +86,13 @@ struct KeptConnection: Hashable {
         fields.put(Field.epoch, flows.epoch)
         if let standing = flows.standing { fields.put(Field.standing, standing.write) }
         for ended in flows.ended { fields.put(Field.ended, ended.write) }
-        if hasClient { fields.put(Field.hasClient, 1) }
-        if isLaunching { fields.put(Field.isLaunching, 1) }
-        if let client { fields.put(Field.client, client) }
-        if let program { fields.put(Field.program, program) }
-        if let programProcess { fields.put(Field.programProcess, UInt64(clamping: programProcess)) }
-        if let wake { fields.put(Field.wake, wake.write) }
+        if clients.hasHadClient { fields.put(Field.hasClient, 1) }
+        if let reader = clients.reader { fields.put(Field.reader, reader.write) }
+        for ended in clients.ended where ended.reader != nil { fields.put(Field.endedReader, ended.write) }
+        if let client = clients.client { fields.put(Field.client, client.number) }
+        if let program = clients.program { fields.put(Field.program, program.number) }
+        for process in processes { fields.put(Field.process, process.write) }
+        if let wake = clients.wake { fields.put(Field.wake, wake.write) }
     }
 
     /// One that was written.
@@ -121,17 +114,121 @@ struct KeptConnection: Hashable {
             case Field.epoch: flows.epoch = try value.count()
             case Field.standing: flows.standing = try .init(value.fields())
             case Field.ended: flows.ended.append(try .init(value.fields()))
-            case Field.hasClient: hasClient = try value.unsigned() != 0
-            case Field.isLaunching: isLaunching = try value.unsigned() != 0
-            case Field.client: client = try value.count()
-            case Field.program: program = try value.count()
-            case Field.programProcess: programProcess = Int32(clamping: try value.unsigned())
-            case Field.wake: wake = try .init(value.fields())
+            case Field.hasClient: clients.hasHadClient = try value.unsigned() != 0
+            case Field.reader: clients.reader = try .init(value.fields())
+            case Field.endedReader: clients.ended.append(try .init(value.fields()))
+            case Field.client: clients.client = KnownProcess(try value.count())
+            case Field.program: clients.program = KnownProcess(try value.count())
+            case Field.process: processes.append(try .init(value.fields()))
+            case Field.wake: clients.wake = try .init(value.fields())
             default: break
             }
         }
         // An owner that is missing must not be taken for root.
         guard hasOwner, !name.isEmpty, !remote.isEmpty else { throw DamagedState() }
+    }
+}
+
+/// A process that a connection knows, as the state has it.
+struct KeptProcess: Hashable {
+    /// By which number the connection knows it.
+    var process: KnownProcess
+    /// Under which number the store has a descriptor of it.
+    var stored: UInt64
+    /// Of a program that the agent launched, its process number: the launcher is asked by it how the program ended.
+    var launchedAs: Int32?
+
+    private enum Field {
+        static let process = 1
+        static let stored = 2
+        static let launchedAs = 3
+    }
+
+    init(process: KnownProcess, stored: UInt64, launchedAs: Int32?) {
+        (self.process, self.stored, self.launchedAs) = (process, stored, launchedAs)
+    }
+
+    fileprivate func write(_ fields: inout FieldWriter) {
+        fields.put(Field.process, process.number)
+        fields.put(Field.stored, stored)
+        if let launchedAs { fields.put(Field.launchedAs, UInt64(clamping: launchedAs)) }
+    }
+
+    fileprivate init(_ fields: FieldReader) throws(DamagedState) {
+        var (fields, process, stored) = (fields, UInt64?.none, UInt64?.none)
+        while let (field, value) = try fields.next() {
+            switch field {
+            case Field.process: process = try value.count()
+            case Field.stored: stored = try value.count()
+            case Field.launchedAs: launchedAs = Int32(clamping: try value.unsigned())
+            default: break
+            }
+        }
+        guard let process, let stored else { throw DamagedState() }
+        (self.process, self.stored) = (KnownProcess(process), stored)
+    }
+}
+
+extension Reader {
+    private enum Field {
+        static let client = 1
+        static let program = 2
+        static let isUnknown = 3
+        static let launchWake = 4
+        static let launchAttempt = 5
+    }
+
+    fileprivate func write(_ fields: inout FieldWriter) {
+        switch self {
+        case .client(let process): fields.put(Field.client, process.number)
+        case .program(let process): fields.put(Field.program, process.number)
+        case .unknown: fields.put(Field.isUnknown, 1)
+        case .launch(let attempt):
+            fields.put(Field.launchWake, attempt.wake)
+            fields.put(Field.launchAttempt, UInt64(attempt.attempt))
+        }
+    }
+
+    fileprivate init(_ fields: FieldReader) throws(DamagedState) {
+        var (fields, reader, wake, attempt) = (fields, Reader?.none, UInt64?.none, 0)
+        while let (field, value) = try fields.next() {
+            switch field {
+            case Field.client: reader = .client(KnownProcess(try value.count()))
+            case Field.program: reader = .program(KnownProcess(try value.count()))
+            case Field.isUnknown: reader = .unknown
+            case Field.launchWake: wake = try value.count()
+            case Field.launchAttempt: attempt = Int(clamping: try value.unsigned())
+            default: break
+            }
+        }
+        if let wake { reader = .launch(.init(wake: wake, attempt: attempt)) }
+        guard let reader else { throw DamagedState() }
+        self = reader
+    }
+}
+
+extension Clientele.EndedFlow {
+    private enum Field {
+        static let epoch = 1
+        static let reader = 2
+    }
+
+    fileprivate func write(_ fields: inout FieldWriter) {
+        fields.put(Field.epoch, epoch)
+        if let reader { fields.put(Field.reader, reader.write) }
+    }
+
+    fileprivate init(_ fields: FieldReader) throws(DamagedState) {
+        var (fields, epoch, reader) = (fields, UInt64?.none, Reader?.none)
+        while let (field, value) = try fields.next() {
+            switch field {
+            case Field.epoch: epoch = try value.count()
+            case Field.reader: reader = try .init(value.fields())
+            default: break
+            }
+        }
+        guard let epoch else { throw DamagedState() }
+        self.init(epoch: epoch, reader: reader)
     }
 }
 

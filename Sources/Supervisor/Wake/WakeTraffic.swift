@@ -68,7 +68,18 @@ public enum WakeAction: Hashable, Sendable {
 }
 
 /// One attempt to wake a client.
-public struct WakeAttempt: Hashable, Sendable {
+public struct WakeAttempt: Hashable, Sendable, Identifiable {
+    /// What tells it from all other attempts of the connection.
+    public struct ID: Hashable, Sendable {
+        /// The wake's number.
+        public let wake: UInt64
+        /// The attempt's number within the wake.
+        public let attempt: Int
+
+        /// The attempt of these numbers.
+        public init(wake: UInt64, attempt: Int) { (self.wake, self.attempt) = (wake, attempt) }
+    }
+
     /// The wake's number.
     public var wake: UInt64
     /// The attempt's number within the wake, from 1.
@@ -77,6 +88,9 @@ public struct WakeAttempt: Hashable, Sendable {
     public var means: WakeMeans
     /// Why, the first reason first.
     public var reasons: [WakeReason]
+
+    /// Its numbers.
+    public var id: ID { ID(wake: wake, attempt: attempt) }
 
     /// An attempt.
     public init(wake: UInt64, attempt: Int, means: WakeMeans, reasons: [WakeReason]) {

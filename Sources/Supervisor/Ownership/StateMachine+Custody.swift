@@ -41,6 +41,12 @@ extension ConnectionStateMachine {
         emit(.continued, because: reason, &turn)
     }
 
+    /// The flow that stands, and in whose hands it is.
+    var standing: (epoch: UInt64, custody: Custody)? {
+        guard case .ready(let ready) = state else { return nil }
+        return (ready.epoch, ready.custody)
+    }
+
     /// What a later run of the agent needs to go on with the flow that stands; `nil` without one.
     public var adoption: Adoption? {
         guard case .ready(let ready) = state else { return nil }

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// For what the client is woken.
+
+extension Connection {
+    /// Whether a flow that ended waits for its client.
+    var hasUnreadEnd: Bool { ownership.isWaiting }
+
+    // MARK: - What happens to the line
+
+    /// - Parameter isOfProgram: whether it is about a program that was launched, whose end says more.
+    mutating func heard(
+        _ event: ConnectionEvent, isOfProgram: Bool,
+        _ turn: inout ConnectionTurn<some ConnectionFacts, some RandomNumberGenerator>
+    ) {
+        switch event.kind {
+        case .arrived:
+            need(.data, &turn)
+        case .taken, .parked:
+            wakes.overrun = nil
+            guard !isOfProgram else { break }
+            if event.kind == .taken {
+                noteAcknowledgement(turn.now)
+                beginBudget(turn.now)
+            }
+            wakes.idleAcknowledgements = 0
+            wakes.review = nil
+            tellWakes(.taken, &turn)
+        case .abandoned:
+            wakes.overrun = nil
+            if !isOfProgram { need(.clientDied, &turn) }
+        case .opened, .stateChanged:
+            stateChanged(event, isOfProgram: isOfProgram, &turn)
+        case .continued:
+            continued(event.status, &turn)
+            resumeWake(&turn)
+        case .openingFailed:
+            need(.openingFailed, &turn)
+        case .sessionOpened, .addressFailed, .attemptBegan, .moveFailed, .pathChanged, .policyChanged, .wake:
+            break
+        }
+        if let custody = event.status.custody { wakes.hadSession = custody.session == .open }
+    }
+
+    /// The connection goes on as an earlier run of the agent left it: none of this is new to its client.
+    private mutating func continued(
+        _ status: ConnectionStatus, _ turn: inout ConnectionTurn<some ConnectionFacts, some RandomNumberGenerator>
+    ) {
+        wakes.hasStarted = true
+        guard let custody = status.custody else {
+            if wakes.hadSession { need(.lost, &turn) }
+            wakes.hadSession = false
+            return
+        }
+        wakes.lastEpoch = status.epoch
+        if custody.session == .open || custody.holder == .client { wakes.hasHadClient = true }
+    }
+
+    private mutating func stateChanged(
+        _ event: ConnectionEvent, isOfProgram: Bool,
+        _ turn: inout ConnectionTurn<some ConnectionFacts, some RandomNumberGenerator>
+    ) {
+        let status = event.status
+        if status.custody?.holder != .client { wakes.overrun = nil }
+        if status.state == .closed {
+            // What it left is there to be taken.
+            return hasUnreadEnd ? need(.data, &turn) : tellWakes(.closed, &turn)
+        }
+        guard status.state.hasFlow, let custody = status.custody else {
+            if event.reason == .clientGone, !isOfProgram { need(.clientDied, &turn) }
+            if wakes.hadSession { need(.lost, &turn) }
+            wakes.hadSession = false
+            return
+        }
+        guard status.epoch != wakes.lastEpoch else { return }
+        wakes.lastEpoch = status.epoch
+        let isFirst = !wakes.hasStarted
+        wakes.hasStarted = true
+        if isFirst { return tellWakes(.started, &turn) }
+        // A client that has not come yet has no session to make anew.
+        if wakes.hasHadClient, custody.session == .none { need(.reconnected, &turn) }
+    }
+
+    // MARK: - Whether there is a reason
+
+    /// The client wants something to be done, or is to do something, for which it must run.
+    mutating func need(
+        _ reason: WakeReason, _ turn: inout ConnectionTurn<some ConnectionFacts, some RandomNumberGenerator>
+    ) {
+        guard wakes.settings.reasons.contains(reason) else { return }
+        // Who watches a connection that nobody has taken yet may be its client.
+        guard wakes.settings.isTended || wakes.hasHadClient || turn.facts.isWatched(by: nil) else { return }
+        tellWakes(.needed(reason, presence(with: reason, turn.facts)), &turn)
+    }
+
+    /// Wakes the client for bytes that are there, where nothing is being done about them.
+    mutating func needForBytes(_ turn: inout ConnectionTurn<some ConnectionFacts, some RandomNumberGenerator>) {
+        wakes.review = nil
+        guard wakes.standing == nil, unreadBytes(turn.facts) > 0 else { return }
+        need(.data, &turn)
+    }
+
+    /// How many bytes wait on a flow that the agent has.
+    private func unreadBytes(_ facts: some ConnectionFacts) -> Int {
+        guard let standing = line.standing, standing.custody.holder == .daemon else { return 0 }
+        return facts.unreadBytes(on: standing.epoch)
+    }
+
+    mutating func watchersChanged(_ turn: inout ConnectionTurn<some ConnectionFacts, some RandomNumberGenerator>) {
+        presenceChanged(&turn)
+        if wakes.standing == nil, !wakes.hasHadClient, turn.facts.isWatched(by: nil) { needForBytes(&turn) }
+    }
+
+    /// The client can be reached in another way than before, or not any more.
+    mutating func presenceChanged(_ turn: inout ConnectionTurn<some ConnectionFacts, some RandomNumberGenerator>) {
+        // Where no wake stands, it is looked at when one begins.
+        guard let wake = wakes.standing, !wake.hasFailed else { return }
+        tellWakes(.clientChanged(presence(with: nil, turn.facts)), &turn)
+    }
+
+    /// How the client can be reached, with another reason to.
+    func presence(with reason: WakeReason?, _ facts: some ConnectionFacts) -> ClientPresence {
+        var presence = wakes.client.map { facts.presence(of: $0) } ?? []
+        let standing = wakes.standing.flatMap { $0.hasFailed ? nil : $0.reasons } ?? []
+        let isCalled = wakes.isListening && Set(standing + [reason].compactMap(\.self)) == [.keepAlive]
+        if isCalled || facts.isWatched(by: wakes.client) { presence.insert(.subscribed) }
+        return presence
+    }
+
+    mutating func change(
+        to settings: Wakes.Settings, _ turn: inout ConnectionTurn<some ConnectionFacts, some RandomNumberGenerator>
+    ) {
+        let before = wakes.settings
+        wakes.settings = settings
+        if settings.policy != before.policy { tellWakes(.policyChanged(settings.policy), &turn) }
+    }
+
+    // MARK: - What is looked at again
+
+    /// Continues a wake of an earlier run of the agent: after the client is told that the connection goes on, and
+    /// before there is another reason to wake it.
+    mutating func resumeWake(_ turn: inout ConnectionTurn<some ConnectionFacts, some RandomNumberGenerator>) {
+        guard let wake = wakes.inherited.take() else { return }
+        tellWakes(.clientChanged(presence(with: nil, turn.facts)), &turn)
+        tellWakes(.restored(wake), &turn)
+    }
+
+    mutating func acknowledged(
+        _ wake: UInt64, _ turn: inout ConnectionTurn<some ConnectionFacts, some RandomNumberGenerator>
+    ) {
+        guard wakes.standing?.number == wake else { return }
+        // Who sees to it has what it took.
+        ownership.settleAll(&turn.effects)
+        noteAcknowledgement(turn.now)
+        tellWakes(.acknowledged(wake: wake), &turn)
+        // It may have meant to take the flow, and died.
+        guard unreadBytes(turn.facts) > 0 else { return }
+        let pauses = wakes.settings.policy.pauses
+        let pause = pauses.delay(afterFailures: wakes.idleAcknowledgements, using: &turn.random)
+        wakes.idleAcknowledgements += 1
+        wakes.review = .untouched(at: turn.now + pause)
+    }
+
+    /// Has bytes that come after a wake was given up begin another one: at once, and then no more often than the
+    /// longest pause between two rounds.
+    private mutating func awaitFurtherBytes(
+        _ turn: inout ConnectionTurn<some ConnectionFacts, some RandomNumberGenerator>
+    ) {
+        let (now, count) = (turn.now, unreadBytes(turn.facts))
+        let due = max(now, wakes.reviewableAt)
+        wakes.reviewableAt = due + wakes.settings.policy.pauses.ceiling
+        if due > now { return wakes.review = .furtherBytes(at: due, beyond: count) }
+        awaitBytes(beyond: count, &turn)
+    }
+
+    private mutating func awaitBytes(
+        beyond count: Int, _ turn: inout ConnectionTurn<some ConnectionFacts, some RandomNumberGenerator>
+    ) {
+        wakes.review = nil
+        guard wakes.standing?.hasFailed == true, let standing = line.standing, standing.custody.holder == .daemon else {
+            return
+        }
+        wakes.review = .awaitingBytes
+        turn.effects.append(.awaitBytes(epoch: standing.epoch, beyond: count))
+    }
+
+    private mutating func noteAcknowledgement(_ now: Duration) {
+        if let wake = wakes.standing { wakes.acknowledged = (wake, now) }
+    }
+
+    /// Counts from now how long the client has the flow that it was woken for.
+    private mutating func beginBudget(_ now: Duration) {
+        let limit = wakes.settings.budget
+        guard let (wake, instant) = wakes.acknowledged.take(), now - instant < limit else { return }
+        wakes.overrun = (now + limit, wake)
+    }
+
+    mutating func wakeDeadlinePassed(_ turn: inout ConnectionTurn<some ConnectionFacts, some RandomNumberGenerator>) {
+        if let deadline = wakes.machineDeadline, deadline <= turn.now {
+            wakes.machineDeadline = nil
+            // It may have been stopped or frozen since it was last looked at.
+            presenceChanged(&turn)
+            tellWakes(.timerFired, &turn)
+        }
+        if let overrun = wakes.overrun, overrun.at <= turn.now {
+            wakes.overrun = nil
+            report(WakeReport(.overran(limit: wakes.settings.budget), overrun.wake), turn: &turn)
+        }
+        switch wakes.review {
+        case .untouched(let at) where at <= turn.now: needForBytes(&turn)
+        case .furtherBytes(let at, let count) where at <= turn.now: awaitBytes(beyond: count, &turn)
+        case .untouched, .furtherBytes, .awaitingBytes, nil: break
+        }
+    }
+
+    // MARK: - The machine
+
+    mutating func tellWakes(
+        _ input: WakeInput, _ turn: inout ConnectionTurn<some ConnectionFacts, some RandomNumberGenerator>
+    ) {
+        for action in wakes.machine.process(input, now: turn.now, using: &turn.random) {
+            switch action {
+            case .attempt(let attempt) where attempt.means == .exec: turn.launches.append(attempt)
+            case .attempt(let attempt): turn.effects.append(.attempt(attempt, wakes.client))
+            case .scheduleTimer(let deadline): wakes.machineDeadline = deadline
+            case .cancelTimer: wakes.machineDeadline = nil
+            case .report(let word): report(word, turn: &turn)
+            }
+        }
+    }
+
+    private mutating func report(
+        _ report: WakeReport, turn: inout ConnectionTurn<some ConnectionFacts, some RandomNumberGenerator>
+    ) {
+        let status = line.status
+        let event = ConnectionEvent(
+            kind: .wake, status: status, previousState: status.state, previousDuration: .zero, reason: status.reason)
+        turn.effects.append(.tell(event, wake: wakes.standing, report: report))
+        switch report.kind {
+        case .failed: awaitFurtherBytes(&turn)
+        case .began, .acknowledged: wakes.review = nil
+        case .joined, .attempted, .attemptFailed, .programEnded, .overran: break
+        }
+    }
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What is to be done for a ``Connection``, in the order of the answer.
+public enum ConnectionEffect: Hashable, Sendable {
+    /// What the line needs: paths, names, sockets, keepalives. Of it neither `closeSocket`, `emit` nor a timer comes in
+    /// this way.
+    case network(ConnectionAction)
+    /// Close a socket now. With `aborting` nothing is sent that would have to be answered.
+    case close(epoch: UInt64, aborting: Bool)
+    /// Close a socket, as soon as the client that has it was given what it has received.
+    case letGo(epoch: UInt64, aborting: Bool)
+    /// End a flow, but for what it has received, which is there to be taken; also after a restart of the agent, if it
+    /// survives that.
+    case retire(epoch: UInt64, survivesAgent: Bool)
+    /// A flow that ended waits again to be taken: nothing of it is delivered meanwhile.
+    case rest(epoch: UInt64)
+    /// Let a flow stand that another one took the place of, for the client that has it.
+    case linger(epoch: UInt64)
+    /// Tell the subscribers, with the wake that stands at that moment, and what happened to a wake.
+    case tell(ConnectionEvent, wake: StandingWake?, report: WakeReport?)
+    /// Try to wake the client, which is this process where it is known; answered by ``ClientInput/attempted(_:_:)``.
+    case attempt(WakeAttempt, KnownProcess?)
+    /// Launch a program, with this flow where there is one for it; answered by ``ClientInput/launched(_:_:)``, or by
+    /// ``ClientInput/launchFailed(_:_:)`` and then ``ClientInput/attempted(_:_:)``.
+    case launch(WakeAttempt, epoch: UInt64?)
+    /// Tell by ``ClientInput/bytesCame`` when more than so many bytes wait on a flow that stands, unless somebody takes
+    /// it before.
+    case awaitBytes(epoch: UInt64, beyond: Int)
+}
+
+/// What clients and programs do. ``Connection`` says when each may be told.
+public enum ClientInput: Hashable, Sendable {
+    /// A client brought the flow that the connection begins with; told before that flow.
+    case brought(by: KnownProcess?)
+    /// A client was given the flow that it was offered (``Connection/offer(to:facts:)``).
+    case took(epoch: UInt64, by: Reader)
+    /// A client gives a flow back, with a session on it and maybe another opening exchange for those to come.
+    case parked(epoch: UInt64, leaving: Opening?)
+    /// A process ended; how, where it is a program that was launched.
+    case processEnded(KnownProcess, ProgramEnd)
+    /// A client sees to a wake.
+    case acknowledged(wake: UInt64)
+    /// What came of an attempt to wake the client.
+    case attempted(WakeAttempt.ID, WakeOutcome)
+    /// There is a process that is to become the program.
+    case launchBegan(WakeAttempt.ID, KnownProcess)
+    /// The program runs.
+    case launched(WakeAttempt.ID, KnownProcess)
+    /// It does not run, and nobody has what it was to be given. That its attempt failed is told afterwards, when what
+    /// waits on that has been heard of again: it is nothing new.
+    case launchFailed(WakeAttempt.ID, KnownProcess?)
+    /// Somebody watches the connection who did not, or no longer does.
+    case watchersChanged
+    /// The client's own keepalive is due; whether it is called for that, whatever else it watches.
+    case keepaliveDue(isCalled: Bool)
+    /// The bytes came that were awaited.
+    case bytesCame
+    /// The client is woken by other rules.
+    case wakesChanged(Wakes.Settings)
+}
+
+/// What a ``Connection`` is that goes on after a restart of the agent: all that is not the line's.
+public struct Clientele: Hashable, Sendable {
+    /// Who had the flow that stands.
+    public var reader: Reader?
+    /// The flows that ended, the oldest first.
+    public var ended: [EndedFlow] = []
+    /// Whether it has, or had, a client.
+    public var hasHadClient = false
+    /// The process that had the flow last.
+    public var client: KnownProcess?
+    /// The program that was launched and runs.
+    public var program: KnownProcess?
+    /// The wake that was not acknowledged.
+    public var wake: StandingWake?
+
+    /// An ended flow, and who has it.
+    public struct EndedFlow: Hashable, Sendable {
+        /// Its number.
+        public var epoch: UInt64
+        /// Who has it.
+        public var reader: Reader?
+
+        /// An ended flow.
+        public init(epoch: UInt64, reader: Reader?) { (self.epoch, self.reader) = (epoch, reader) }
+    }
+
+    /// Nothing.
+    public init() {}
+}

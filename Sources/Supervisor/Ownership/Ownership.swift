@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Who may read each socket of a connection: the flow that stands, and those that ended before their client had read
+/// what came on them.
+///
+/// TCP has acknowledged those bytes to the server, which will not send them again. So a flow that ended while nobody
+/// read it waits to be taken, and who took it may lose it on its way, or end before its first read: it is kept until
+/// its reader has shown that it has it. A socket has one reader at a time.
+public struct Ownership: Sendable {
+    /// How many ended flows are kept: who does not come has slept through as many losses of the line.
+    static let most = 8
+    /// How long a client has to change over to a flow that took the place of the one it has.
+    static let lingeringTime = Duration.seconds(30)
+
+    /// A flow that ended.
+    struct Ended: Hashable, Sendable {
+        let epoch: UInt64
+        /// Who has it; `nil` while it waits.
+        var reader: Reader?
+        /// Whether it was given to that reader twice.
+        var wasRepeated = false
+        /// Whether nobody was logged in on it, and the server hung up.
+        var isRefusal = false
+    }
+
+    /// The flow that stands, and who has it; `nil` where the agent has it, or none stands.
+    private(set) var held: (epoch: UInt64, reader: Reader)?
+    /// Oldest first.
+    private(set) var ended: [Ended] = []
+    /// Flows that others took the place of while a client had them, until it takes the successor or this instant.
+    private(set) var lingering: [UInt64: Duration] = [:]
+
+    /// The flows that ended and may be taken, the oldest first.
+    public var endedEpochs: [UInt64] { ended.map(\.epoch) }
+
+    /// Whether one of them waits to be taken.
+    public var isWaiting: Bool { ended.contains { $0.reader == nil } }
+
+    /// Who has the ended flow of a number; `nil` where nobody has, or where it is not kept.
+    public func reader(of epoch: UInt64) -> Reader? { ended.first { $0.epoch == epoch }?.reader }
+
+    /// Who has the flow that stands; `nil` where the agent has it, or none stands.
+    public var reader: Reader? { held?.reader }
+
+    /// Who has the flow that stands from now on; `nil` for the agent.
+    mutating func hold(_ epoch: UInt64, _ reader: Reader?) { held = reader.map { (epoch, $0) } }
+
+    // MARK: - What ends
+
+    /// A flow does not stand any more.
+    mutating func ended(_ epoch: UInt64) {
+        if held?.epoch == epoch { held = nil }
+    }
+
+    /// Keeps a flow that ended while nobody read it, or closes it where that is of no use.
+    mutating func keep(_ epoch: UInt64, isRefusal: Bool = false, _ effects: inout [ConnectionEffect]) {
+        if isRefusal {
+            // It is of less use than what waits on other flows, and takes the place of what the server said before.
+            dropRefusal(&effects)
+            if ended.count == Self.most { return effects.append(.close(epoch: epoch, aborting: false)) }
+        } else if ended.count == Self.most {
+            // What somebody has taken is not lost by that.
+            drop(at: ended.firstIndex { $0.reader != nil } ?? 0, &effects)
+        }
+        ended.append(Ended(epoch: epoch, isRefusal: isRefusal))
+        effects.append(.retire(epoch: epoch, survivesAgent: !isRefusal))
+    }
+
+    /// Nobody wants to know any more why the server turned the agent away; who has taken it reads on.
+    mutating func dropRefusal(_ effects: inout [ConnectionEffect]) {
+        if let index = ended.firstIndex(where: { $0.isRefusal && $0.reader == nil }) { drop(at: index, &effects) }
+    }
+
+    /// Goes on with flows that an earlier run of the agent left.
+    mutating func restore(_ flows: [Clientele.EndedFlow]) {
+        ended = flows.map { Ended(epoch: $0.epoch, reader: $0.reader) }
+    }
+
+    /// A client has a flow that another one took the place of.
+    mutating func linger(_ epoch: UInt64, until instant: Duration) { lingering[epoch] = instant }
+
+    /// Closes the flows that others took the place of: all of them, or those whose time is over.
+    mutating func endLingering(at now: Duration? = nil, _ effects: inout [ConnectionEffect]) {
+        for (epoch, end) in lingering.sorted(by: { $0.key < $1.key }) where now.map({ end <= $0 }) ?? true {
+            lingering[epoch] = nil
+            effects.append(.letGo(epoch: epoch, aborting: false))
+        }
+    }
+
+    /// Closes all that ended.
+    mutating func close(_ effects: inout [ConnectionEffect]) {
+        for flow in ended { effects.append(.close(epoch: flow.epoch, aborting: false)) }
+        ended = []
+    }
+
+    // MARK: - Who reads what ended
+
+    /// The oldest ended flow that `reader` has not had; `nil` when there is none.
+    ///
+    /// Who comes again has what it took before, if it has read any of it. Else it may never have got the descriptor,
+    /// and is given it once more: but not for ever, since it may be about to take everything first, and then read.
+    mutating func next(
+        for reader: Reader, _ facts: some ConnectionFacts, _ effects: inout [ConnectionEffect]
+    ) -> UInt64? {
+        var index = 0
+        while index < ended.count {
+            let flow = ended[index]
+            let isAgain = Self.isAgain(reader, after: flow.reader)
+            if !facts.mayHaveUnread(flow.epoch)
+                || (isAgain && (flow.wasRepeated || facts.touch(of: flow.epoch) == .touched))
+            {
+                drop(at: index, &effects)
+            } else if flow.reader == nil || isAgain {
+                return flow.epoch
+            } else {
+                index += 1
+            }
+        }
+        return nil
+    }
+
+    /// A reader was given an ended flow.
+    mutating func give(_ epoch: UInt64, to reader: Reader) {
+        guard let index = ended.firstIndex(where: { $0.epoch == epoch }) else { return }
+        let isAgain = Self.isAgain(reader, after: ended[index].reader)
+        (ended[index].reader, ended[index].wasRepeated) = (reader, isAgain)
+    }
+
+    /// Whether a reader comes again, as far as is known: of one that cannot be watched anybody may be the next.
+    private static func isAgain(_ reader: Reader, after former: Reader?) -> Bool {
+        guard let former else { return false }
+        return former == reader || former == .unknown || (former.process != nil && former.process == reader.process)
+    }
+
+    /// What a reader has is somebody's that it turned into.
+    mutating func replace(_ reader: Reader, by next: Reader) {
+        if held?.reader == reader { held?.reader = next }
+        for index in ended.indices where ended[index].reader == reader { ended[index].reader = next }
+    }
+
+    /// The ended flows that a reader has.
+    func flows(of reader: Reader) -> [UInt64] { ended.filter { $0.reader == reader }.map(\.epoch) }
+
+    /// Its reader has shown that it has it.
+    mutating func settle(_ epoch: UInt64, _ effects: inout [ConnectionEffect]) {
+        if let index = index(of: epoch) { drop(at: index, &effects) }
+    }
+
+    /// Who has taken one has shown that it has it.
+    mutating func settleAll(_ effects: inout [ConnectionEffect]) {
+        for (index, flow) in ended.enumerated().reversed() {
+            switch flow.reader {
+            case .client, .program, .unknown: drop(at: index, &effects)
+            case .launch, nil: break
+            }
+        }
+    }
+
+    /// Its reader never came to read it.
+    mutating func giveBack(_ epoch: UInt64, _ effects: inout [ConnectionEffect]) {
+        if let index = index(of: epoch) { wait(index, &effects) }
+    }
+
+    /// Its reader is gone without a word.
+    ///
+    /// - Parameter keepsRest: whether what is left is of use to another one that did not read what came before it.
+    /// - Returns: whether it waits to be taken again.
+    mutating func abandon(
+        _ epoch: UInt64, keepsRest: Bool, _ facts: some ConnectionFacts, _ effects: inout [ConnectionEffect]
+    ) -> Bool {
+        guard let index = index(of: epoch) else { return false }
+        if facts.mayHaveUnread(epoch), keepsRest || facts.touch(of: epoch) != .touched {
+            wait(index, &effects)
+            return true
+        }
+        drop(at: index, &effects)
+        return false
+    }
+
+    /// One that somebody has taken.
+    private func index(of epoch: UInt64) -> Int? { ended.firstIndex { $0.epoch == epoch && $0.reader != nil } }
+
+    private mutating func wait(_ index: Int, _ effects: inout [ConnectionEffect]) {
+        (ended[index].reader, ended[index].wasRepeated) = (nil, false)
+        effects.append(.rest(epoch: ended[index].epoch))
+    }
+
+    private mutating func drop(at index: Int, _ effects: inout [ConnectionEffect]) {
+        effects.append(.letGo(epoch: ended.remove(at: index).epoch, aborting: false))
+    }
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The wakes of one connection's client: who that is, for what it is woken, and when what waits is looked at again. How
+/// one wake goes is the ``WakeMachine``'s.
+public struct Wakes: Sendable {
+    /// How the client is woken.
+    public struct Settings: Hashable, Sendable {
+        /// By what means, and how often.
+        public var policy: WakePolicy
+        /// For what.
+        public var reasons: Set<WakeReason>
+        /// Whether they name a client, which may not have come yet.
+        public var isTended: Bool
+        /// How long a client that was woken may have the flow, before that is told.
+        public var budget: Duration
+
+        /// Settings.
+        public init(policy: WakePolicy, reasons: Set<WakeReason>, isTended: Bool, budget: Duration) {
+            (self.policy, self.reasons, self.isTended, self.budget) = (policy, reasons, isTended, budget)
+        }
+    }
+
+    /// Why what waits is looked at again.
+    enum Review: Hashable, Sendable {
+        /// The client acknowledged, and left the bytes where they were.
+        case untouched(at: Duration)
+        /// A wake was given up, and more bytes than so many begin another one, but not before this instant.
+        case furtherBytes(at: Duration, beyond: Int)
+        /// Those are awaited.
+        case awaitingBytes
+
+        var deadline: Duration? {
+            switch self {
+            case .untouched(let at), .furtherBytes(let at, _): at
+            case .awaitingBytes: nil
+            }
+        }
+    }
+
+    /// What its user decided.
+    public internal(set) var settings: Settings
+    var machine: WakeMachine
+    /// The process that took or parked the flow last, or was launched.
+    public internal(set) var client: KnownProcess?
+    /// The program that was launched, until its end.
+    public internal(set) var program: KnownProcess?
+    /// Whether a client has ever had the flow: who has none is not told of a new one.
+    public internal(set) var hasHadClient = false
+    /// Whether the client hears of the keepalive that is due, though it may watch nothing.
+    var isListening = false
+    /// The flow that was last heard of.
+    var lastEpoch: UInt64?
+    /// Whether a flow has ever stood.
+    var hasStarted = false
+    /// Whether a session was on the flow when it was last heard of.
+    var hadSession = false
+    /// A wake of an earlier run of the agent, until this one goes on with it.
+    var inherited: StandingWake?
+    /// When the machine is to be told that its timer fired.
+    var machineDeadline: Duration?
+    /// The wake that was acknowledged last, and when.
+    var acknowledged: (wake: StandingWake, at: Duration)?
+    /// When a client that was woken will have had the flow for as long as it may, and for which wake.
+    var overrun: (at: Duration, wake: StandingWake)?
+    /// When what waits is looked at again.
+    var review: Review?
+    /// When bytes that came after a wake was given up may begin another one.
+    var reviewableAt = Duration.zero
+    /// How often in a row a client acknowledged, and left the bytes where they were.
+    var idleAcknowledgements = 0
+
+    /// No wake yet.
+    ///
+    /// - Parameter lastNumber: as of ``WakeMachine/init(policy:lastNumber:now:)``.
+    init(_ settings: Settings, lastNumber: UInt64, now: Duration) {
+        self.settings = settings
+        machine = WakeMachine(policy: settings.policy, lastNumber: lastNumber, now: now)
+    }
+
+    /// The wake that has not been acknowledged.
+    public var standing: StandingWake? { machine.standing }
+
+    /// The next instant at which something is to be done.
+    var deadline: Duration? { [machineDeadline, overrun?.at, review?.deadline].compactMap(\.self).min() }
+}
