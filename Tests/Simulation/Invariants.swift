@@ -66,6 +66,12 @@ enum Invariant: String, CaseIterable {
     case keepsSession
     /// A flow that nothing touches stays, without an action.
     case staysReady
+    /// Nobody is given a stream in the middle of what another one read.
+    case nobodyReadsOn
+    /// What waits for a client has it woken, until it comes or is given up aloud.
+    case wokenForWhatWaits
+    /// What was so before the agent was killed is so afterwards.
+    case survivesRestart
 }
 
 /// An invariant that did not hold.

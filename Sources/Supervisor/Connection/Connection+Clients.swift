@@ -87,13 +87,15 @@ extension Connection {
     ) {
         (wakes.client, wakes.hasHadClient) = (reader.process, true)
         if line.standing?.epoch == epoch {
-            ownership.endLingering(&turn.effects)
+            ownership.endLingering(turn.facts, &turn.effects)
             ownership.hold(epoch, reader)
             tellLine(.taken(epoch: epoch), &turn)
         } else {
             ownership.give(epoch, to: reader)
             // No other flow follows by whose taking the wake would be acknowledged.
-            if status.state == .closed { tellWakes(.taken, &turn) }
+            if status.state == .closed { clientHasCome(&turn) }
+            // Who has what ended goes on to what came behind it, or is reminded.
+            reviewLater(&turn)
         }
         presenceChanged(&turn)
     }
@@ -102,8 +104,8 @@ extension Connection {
         _ epoch: UInt64, leaving opening: Opening?,
         _ turn: inout ConnectionTurn<some ConnectionFacts, some RandomNumberGenerator>
     ) {
-        // Nothing is left on one that has ended; but who says so had it.
-        ownership.settle(epoch, &turn.effects)
+        // Nothing is left on one that has ended; but who says so had it, and is to go on to what came behind it.
+        if ownership.settle(epoch, &turn.effects), wakes.review == nil { needForWhatWaits(&turn) }
         guard parkRefusal(of: epoch) == nil else { return }
         ownership.hold(epoch, nil)
         if let opening { tellLine(.openingLeft(opening), &turn) }
@@ -121,6 +123,8 @@ extension Connection {
             wakes.program = nil
             tellWakes(.programEnded(end), &turn)
         }
+        // What it had of flows that others took the place of is kept with that.
+        ownership.endLingering(where: { $0.reader.process == process }, turn.facts, &turn.effects)
         programEnded(process, end, &turn)
         for epoch in ownership.flows(of: .client(process)) {
             let waits = ownership.abandon(
@@ -133,7 +137,7 @@ extension Connection {
         guard wakes.client == process else { return }
         wakes.client = nil
         presenceChanged(&turn)
-        if wakes.review != nil, wakes.standing == nil { needForBytes(&turn) }
+        if wakes.review != nil, wakes.standing == nil { needForWhatWaits(&turn) }
     }
 
     private mutating func programEnded(
@@ -143,7 +147,7 @@ extension Connection {
         let remnants = ownership.flows(of: .program(process))
         for epoch in remnants {
             if end == .exited(status: 0) {
-                ownership.settle(epoch, &turn.effects)
+                ownership.finish(epoch, &turn.effects)
             } else {
                 _ = ownership.abandon(epoch, keepsRest: policy.keepsAbandonedFlow, turn.facts, &turn.effects)
             }
@@ -159,7 +163,7 @@ extension Connection {
         // What came after the flow that it has read was told while its wake stood.
         guard !remnants.isEmpty else { return }
         if hasUnreadEnd { return need(.data, &turn) }
-        needForBytes(&turn)
+        needForWhatWaits(&turn)
         if wakes.hasHadClient, line.standing?.custody == .new { need(.reconnected, &turn) }
     }
 
@@ -190,7 +194,7 @@ extension Connection {
             if offer.isOver {
                 ownership.give(offer.epoch, to: reader)
             } else {
-                ownership.endLingering(&turn.effects)
+                ownership.endLingering(turn.facts, &turn.effects)
                 ownership.hold(offer.epoch, reader)
                 tellLine(.taken(epoch: offer.epoch), isOfProgram: true, &turn)
             }
@@ -207,9 +211,7 @@ extension Connection {
         presenceChanged(&turn)
         tellWakes(.programStarted, &turn)
         tellWakes(.attempted(wake: attempt.wake, attempt: attempt.attempt, .done), &turn)
-        if ownership.reader == .program(process) || !ownership.flows(of: .program(process)).isEmpty {
-            tellWakes(.taken, &turn)
-        }
+        if ownership.has(.program(process)) { clientHasCome(&turn) }
     }
 
     private mutating func launchFailed(
@@ -221,13 +223,15 @@ extension Connection {
             if wakes.program == process { wakes.program = nil }
         }
         giveBack(.launch(attempt), &turn)
+        // What it was launched for may have been acknowledged meanwhile.
+        if wakes.review == nil { needForWhatWaits(&turn) }
     }
 
     /// Takes back what a program was to be launched with that never ran.
     private mutating func giveBack(
         _ reader: Reader, _ turn: inout ConnectionTurn<some ConnectionFacts, some RandomNumberGenerator>
     ) {
-        for epoch in ownership.flows(of: reader) { ownership.giveBack(epoch, &turn.effects) }
+        ownership.giveBack(reader, turn.facts, &turn.effects)
         guard let held = ownership.held, held.reader == reader else { return }
         ownership.hold(held.epoch, nil)
         tellLine(.returned(epoch: held.epoch), isOfProgram: true, &turn)
@@ -256,7 +260,9 @@ extension Connection {
         for reader in Set([ownership.reader].compactMap(\.self) + ownership.ended.compactMap(\.reader)) {
             if case .launch = reader { giveBack(reader, &turn) }
         }
-        if case .program = ownership.reader { tellWakes(.taken, &turn) }
+        if case .program = ownership.reader { clientHasCome(&turn) }
+        // That it was to be looked at again died with the earlier run.
+        if wakes.review == nil { needForWhatWaits(&turn) }
     }
 }
 

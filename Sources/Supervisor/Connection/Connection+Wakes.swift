@@ -25,7 +25,7 @@ extension Connection {
             }
             wakes.idleAcknowledgements = 0
             wakes.review = nil
-            tellWakes(.taken, &turn)
+            clientHasCome(&turn)
         case .abandoned:
             wakes.overrun = nil
             if !isOfProgram { need(.clientDied, &turn) }
@@ -93,11 +93,14 @@ extension Connection {
         tellWakes(.needed(reason, presence(with: reason, turn.facts)), &turn)
     }
 
-    /// Wakes the client for bytes that are there, where nothing is being done about them.
-    mutating func needForBytes(_ turn: inout ConnectionTurn<some ConnectionFacts, some RandomNumberGenerator>) {
+    /// Wakes the client for what waits, where nothing is being done about it.
+    mutating func needForWhatWaits(_ turn: inout ConnectionTurn<some ConnectionFacts, some RandomNumberGenerator>) {
         wakes.review = nil
-        guard wakes.standing == nil, unreadBytes(turn.facts) > 0 else { return }
-        need(.data, &turn)
+        if wakes.standing == nil, isAnythingWaiting(turn.facts) { need(.data, &turn) }
+    }
+
+    private func isAnythingWaiting(_ facts: some ConnectionFacts) -> Bool {
+        ownership.isWaiting || unreadBytes(facts) > 0
     }
 
     /// How many bytes wait on a flow that the agent has.
@@ -108,7 +111,7 @@ extension Connection {
 
     mutating func watchersChanged(_ turn: inout ConnectionTurn<some ConnectionFacts, some RandomNumberGenerator>) {
         presenceChanged(&turn)
-        if wakes.standing == nil, !wakes.hasHadClient, turn.facts.isWatched(by: nil) { needForBytes(&turn) }
+        if wakes.standing == nil, !wakes.hasHadClient, turn.facts.isWatched(by: nil) { needForWhatWaits(&turn) }
     }
 
     /// The client can be reached in another way than before, or not any more.
@@ -145,16 +148,28 @@ extension Connection {
         tellWakes(.restored(wake), &turn)
     }
 
+    /// A client, or a program, has something to read, with which whatever stands is acknowledged; but what it leaves
+    /// where it is, is looked at again.
+    mutating func clientHasCome(_ turn: inout ConnectionTurn<some ConnectionFacts, some RandomNumberGenerator>) {
+        tellWakes(.taken, &turn)
+        reviewLater(&turn)
+    }
+
     mutating func acknowledged(
         _ wake: UInt64, _ turn: inout ConnectionTurn<some ConnectionFacts, some RandomNumberGenerator>
     ) {
         guard wakes.standing?.number == wake else { return }
         // Who sees to it has what it took.
-        ownership.settleAll(&turn.effects)
+        ownership.settleAll(turn.facts, &turn.effects)
         noteAcknowledgement(turn.now)
         tellWakes(.acknowledged(wake: wake), &turn)
         // It may have meant to take the flow, and died.
-        guard unreadBytes(turn.facts) > 0 else { return }
+        reviewLater(&turn)
+    }
+
+    /// Has what waits looked at again after a while, where nothing else is being done about it.
+    mutating func reviewLater(_ turn: inout ConnectionTurn<some ConnectionFacts, some RandomNumberGenerator>) {
+        guard wakes.standing == nil, isAnythingWaiting(turn.facts) else { return }
         let pauses = wakes.settings.policy.pauses
         let pause = pauses.delay(afterFailures: wakes.idleAcknowledgements, using: &turn.random)
         wakes.idleAcknowledgements += 1
@@ -207,7 +222,7 @@ extension Connection {
             report(WakeReport(.overran(limit: wakes.settings.budget), overrun.wake), turn: &turn)
         }
         switch wakes.review {
-        case .untouched(let at) where at <= turn.now: needForBytes(&turn)
+        case .untouched(let at) where at <= turn.now: needForWhatWaits(&turn)
         case .furtherBytes(let at, let count) where at <= turn.now: awaitBytes(beyond: count, &turn)
         case .untouched, .furtherBytes, .awaitingBytes, nil: break
         }

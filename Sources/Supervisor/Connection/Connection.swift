@@ -65,7 +65,7 @@ public struct Connection: ~Copyable {
 
     /// When ``deadlinePassed(now:dialsFrom:facts:using:)`` is to be called next; `nil` for not at all.
     public var nextDeadline: Duration? {
-        [deadlines.first, wakes.deadline, ownership.lingering.values.min()].compactMap(\.self).min()
+        [deadlines.first, wakes.deadline, ownership.lingering.values.map(\.end).min()].compactMap(\.self).min()
     }
 
     /// The timers of the line that are due: before they are judged, its driver tells what has come meanwhile.
@@ -94,10 +94,10 @@ public struct Connection: ~Copyable {
         decide(now, dialsFrom, facts, &random) { connection, turn in
             // Nobody wants to read any more.
             if input == .closeRequested {
-                connection.ownership.endLingering(&turn.effects)
                 connection.ownership.close(&turn.effects)
             }
             connection.tellLine(input, &turn)
+            if input == .closeRequested { connection.wakes.close() }
         }
     }
 
@@ -135,7 +135,7 @@ public struct Connection: ~Copyable {
                 connection.deadlines[timer] = nil
                 connection.tellLine(.timerFired(timer), &turn)
             }
-            connection.ownership.endLingering(at: now, &turn.effects)
+            connection.ownership.endLingering(where: { $0.end <= now }, facts, &turn.effects)
             connection.wakeDeadlinePassed(&turn)
         }
     }
@@ -186,6 +186,7 @@ public struct Connection: ~Copyable {
         _ epoch: UInt64, _ reason: CloseReason, _ rest: UnreadRest,
         _ turn: inout ConnectionTurn<some ConnectionFacts, some RandomNumberGenerator>
     ) {
+        let reader = ownership.held.flatMap { $0.epoch == epoch ? $0.reader : nil }
         ownership.ended(epoch)
         // Of what left from an address that is gone nothing arrives.
         let isAborting = reason == .localAddressRemoved
@@ -194,9 +195,9 @@ public struct Connection: ~Copyable {
         case .keptAsRefusal where turn.facts.mayHaveUnread(epoch):
             ownership.keep(epoch, isRefusal: true, &turn.effects)
         case .dropped, .kept, .keptAsRefusal: turn.effects.append(.close(epoch: epoch, aborting: isAborting))
-        case .delivered: turn.effects.append(.letGo(epoch: epoch, aborting: isAborting))
+        case .delivered: ownership.release(epoch, of: reader, aborting: isAborting, turn.facts, &turn.effects)
         case .lingering:
-            ownership.linger(epoch, until: turn.now + Ownership.lingeringTime)
+            ownership.linger(epoch, of: reader ?? .unknown, until: turn.now + Ownership.lingeringTime)
             turn.effects.append(.linger(epoch: epoch))
         }
     }

@@ -21,14 +21,23 @@ public struct Ownership: Sendable {
         var wasRepeated = false
         /// Whether nobody was logged in on it, and the server hung up.
         var isRefusal = false
+        /// Of one whose reader was gone when it ended, though nobody had said so: what that one had done on it.
+        var left: Touch?
+    }
+
+    /// A flow that another one took the place of while a client had it.
+    struct Lingering: Hashable, Sendable {
+        let reader: Reader
+        /// How long it has to change over.
+        let end: Duration
     }
 
     /// The flow that stands, and who has it; `nil` where the agent has it, or none stands.
     private(set) var held: (epoch: UInt64, reader: Reader)?
     /// Oldest first.
     private(set) var ended: [Ended] = []
-    /// Flows that others took the place of while a client had them, until it takes the successor or this instant.
-    private(set) var lingering: [UInt64: Duration] = [:]
+    /// Until their clients take the successor, or their time is over.
+    private(set) var lingering: [UInt64: Lingering] = [:]
 
     /// The flows that ended and may be taken, the oldest first.
     public var endedEpochs: [UInt64] { ended.map(\.epoch) }
@@ -53,7 +62,12 @@ public struct Ownership: Sendable {
     }
 
     /// Keeps a flow that ended while nobody read it, or closes it where that is of no use.
-    mutating func keep(_ epoch: UInt64, isRefusal: Bool = false, _ effects: inout [ConnectionEffect]) {
+    ///
+    /// - Parameter left: who had it and is gone, which is about to be told, and what that one had done on it.
+    mutating func keep(
+        _ epoch: UInt64, left: (reader: Reader, touch: Touch)? = nil, isRefusal: Bool = false,
+        _ effects: inout [ConnectionEffect]
+    ) {
         if isRefusal {
             // It is of less use than what waits on other flows, and takes the place of what the server said before.
             dropRefusal(&effects)
@@ -62,7 +76,9 @@ public struct Ownership: Sendable {
             // What somebody has taken is not lost by that.
             drop(at: ended.firstIndex { $0.reader != nil } ?? 0, &effects)
         }
-        ended.append(Ended(epoch: epoch, isRefusal: isRefusal))
+        ended.insert(
+            Ended(epoch: epoch, reader: left?.reader, isRefusal: isRefusal, left: left?.touch),
+            at: ended.firstIndex { $0.epoch > epoch } ?? ended.endIndex)
         effects.append(.retire(epoch: epoch, survivesAgent: !isRefusal))
     }
 
@@ -77,20 +93,42 @@ public struct Ownership: Sendable {
     }
 
     /// A client has a flow that another one took the place of.
-    mutating func linger(_ epoch: UInt64, until instant: Duration) { lingering[epoch] = instant }
+    mutating func linger(_ epoch: UInt64, of reader: Reader, until end: Duration) {
+        lingering[epoch] = Lingering(reader: reader, end: end)
+    }
 
-    /// Closes the flows that others took the place of: all of them, or those whose time is over.
-    mutating func endLingering(at now: Duration? = nil, _ effects: inout [ConnectionEffect]) {
-        for (epoch, end) in lingering.sorted(by: { $0.key < $1.key }) where now.map({ end <= $0 }) ?? true {
+    /// Closes flows that others took the place of. What a client that is gone has not read is kept.
+    mutating func endLingering(
+        where isOver: (Lingering) -> Bool = { _ in true }, _ facts: some ConnectionFacts,
+        _ effects: inout [ConnectionEffect]
+    ) {
+        for (epoch, flow) in lingering.sorted(by: { $0.key < $1.key }) where isOver(flow) {
             lingering[epoch] = nil
-            effects.append(.letGo(epoch: epoch, aborting: false))
+            release(epoch, of: flow.reader, aborting: false, facts, &effects)
         }
     }
 
-    /// Closes all that ended.
+    /// Closes a flow that a reader has: when it has read it, where it lives. What came on it is kept where it does not,
+    /// until its end is told.
+    mutating func release(
+        _ epoch: UInt64, of reader: Reader?, aborting: Bool, _ facts: some ConnectionFacts,
+        _ effects: inout [ConnectionEffect]
+    ) {
+        if let reader, let process = reader.process, facts.mayHaveUnread(epoch),
+            !facts.presence(of: process).contains(.alive)
+        {
+            keep(epoch, left: (reader, facts.touch(of: epoch)), &effects)
+        } else {
+            effects.append(.letGo(epoch: epoch, aborting: aborting))
+        }
+    }
+
+    /// Nobody wants to read any more: closes all but the flow that stands.
     mutating func close(_ effects: inout [ConnectionEffect]) {
+        held = nil
+        for epoch in lingering.keys.sorted() { effects.append(.letGo(epoch: epoch, aborting: false)) }
         for flow in ended { effects.append(.close(epoch: flow.epoch, aborting: false)) }
-        ended = []
+        (lingering, ended) = ([:], [])
     }
 
     // MARK: - Who reads what ended
@@ -122,8 +160,11 @@ public struct Ownership: Sendable {
     /// A reader was given an ended flow.
     mutating func give(_ epoch: UInt64, to reader: Reader) {
         guard let index = ended.firstIndex(where: { $0.epoch == epoch }) else { return }
-        let isAgain = Self.isAgain(reader, after: ended[index].reader)
-        (ended[index].reader, ended[index].wasRepeated) = (reader, isAgain)
+        let former = ended[index].reader
+        ended[index].wasRepeated = Self.isAgain(reader, after: former)
+        // A program that takes again what it was launched with is that program still.
+        let isSameProcess = former?.process != nil && former?.process == reader.process
+        if !isSameProcess { ended[index].reader = reader }
     }
 
     /// Whether a reader comes again, as far as is known: of one that cannot be watched anybody may be the next.
@@ -135,30 +176,57 @@ public struct Ownership: Sendable {
     /// What a reader has is somebody's that it turned into.
     mutating func replace(_ reader: Reader, by next: Reader) {
         if held?.reader == reader { held?.reader = next }
+        lingering = lingering.mapValues { $0.reader == reader ? Lingering(reader: next, end: $0.end) : $0 }
         for index in ended.indices where ended[index].reader == reader { ended[index].reader = next }
+    }
+
+    /// Whether a reader has anything.
+    func has(_ reader: Reader) -> Bool {
+        held?.reader == reader || lingering.values.contains { $0.reader == reader } || !flows(of: reader).isEmpty
     }
 
     /// The ended flows that a reader has.
     func flows(of reader: Reader) -> [UInt64] { ended.filter { $0.reader == reader }.map(\.epoch) }
 
     /// Its reader has shown that it has it.
-    mutating func settle(_ epoch: UInt64, _ effects: inout [ConnectionEffect]) {
-        if let index = index(of: epoch) { drop(at: index, &effects) }
+    ///
+    /// - Returns: whether it is an ended flow that somebody had.
+    @discardableResult
+    mutating func settle(_ epoch: UInt64, _ effects: inout [ConnectionEffect]) -> Bool {
+        guard let index = index(of: epoch) else { return false }
+        drop(at: index, &effects)
+        return true
     }
 
-    /// Who has taken one has shown that it has it.
-    mutating func settleAll(_ effects: inout [ConnectionEffect]) {
+    /// Who has taken one has shown that it has it, unless it has died of that.
+    mutating func settleAll(_ facts: some ConnectionFacts, _ effects: inout [ConnectionEffect]) {
         for (index, flow) in ended.enumerated().reversed() {
             switch flow.reader {
-            case .client, .program, .unknown: drop(at: index, &effects)
+            case .client(let process), .program(let process):
+                if facts.presence(of: process).contains(.alive) { drop(at: index, &effects) }
+            case .unknown: drop(at: index, &effects)
             case .launch, nil: break
             }
         }
     }
 
-    /// Its reader never came to read it.
-    mutating func giveBack(_ epoch: UInt64, _ effects: inout [ConnectionEffect]) {
-        if let index = index(of: epoch) { wait(index, &effects) }
+    /// Its reader ended in order: it has read what it wanted, or the flow stood when that one went.
+    mutating func finish(_ epoch: UInt64, _ effects: inout [ConnectionEffect]) {
+        guard let index = index(of: epoch) else { return }
+        if ended[index].left == nil { drop(at: index, &effects) } else { wait(index, &effects) }
+    }
+
+    /// A reader never came to read what does not stand any more.
+    mutating func giveBack(_ reader: Reader, _ facts: some ConnectionFacts, _ effects: inout [ConnectionEffect]) {
+        for epoch in flows(of: reader) { wait(index(of: epoch), &effects) }
+        for (epoch, flow) in lingering where flow.reader == reader {
+            lingering[epoch] = nil
+            if facts.mayHaveUnread(epoch) {
+                keep(epoch, &effects)
+            } else {
+                effects.append(.close(epoch: epoch, aborting: false))
+            }
+        }
     }
 
     /// Its reader is gone without a word.
@@ -169,7 +237,7 @@ public struct Ownership: Sendable {
         _ epoch: UInt64, keepsRest: Bool, _ facts: some ConnectionFacts, _ effects: inout [ConnectionEffect]
     ) -> Bool {
         guard let index = index(of: epoch) else { return false }
-        if facts.mayHaveUnread(epoch), keepsRest || facts.touch(of: epoch) != .touched {
+        if facts.mayHaveUnread(epoch), keepsRest || (ended[index].left ?? facts.touch(of: epoch)) != .touched {
             wait(index, &effects)
             return true
         }
@@ -180,8 +248,9 @@ public struct Ownership: Sendable {
     /// One that somebody has taken.
     private func index(of epoch: UInt64) -> Int? { ended.firstIndex { $0.epoch == epoch && $0.reader != nil } }
 
-    private mutating func wait(_ index: Int, _ effects: inout [ConnectionEffect]) {
-        (ended[index].reader, ended[index].wasRepeated) = (nil, false)
+    private mutating func wait(_ index: Int?, _ effects: inout [ConnectionEffect]) {
+        guard let index else { return }
+        (ended[index].reader, ended[index].wasRepeated, ended[index].left) = (nil, false, nil)
         effects.append(.rest(epoch: ended[index].epoch))
     }
 

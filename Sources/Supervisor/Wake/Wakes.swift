@@ -80,6 +80,9 @@ public struct Wakes: Sendable {
     /// The wake that has not been acknowledged.
     public var standing: StandingWake? { machine.standing }
 
+    /// Nobody is to be woken any more.
+    mutating func close() { (machineDeadline, overrun, review) = (nil, nil, nil) }
+
     /// The next instant at which something is to be done.
     var deadline: Duration? { [machineDeadline, overrun?.at, review?.deadline].compactMap(\.self).min() }
 }

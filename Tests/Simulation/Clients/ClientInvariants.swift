@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+@testable import Supervisor
+
+// What must hold of clients and programs after every step.
+
+extension ClientSimulation {
+    /// Whoever was given a socket is its reader, and nobody else.
+    func checkReaders() throws {
+        let ownership = connection.ownership
+        let standing = connection.line.standing
+        try require(
+            (ownership.reader != nil) == (standing?.custody.holder == .client), .oneReader,
+            "\(String(describing: ownership.reader)) has \(String(describing: standing))")
+        try require(
+            Set(ownership.endedEpochs).count == ownership.endedEpochs.count
+                && ownership.endedEpochs.count <= Ownership.most, .oneReader, "\(ownership.endedEpochs)")
+        for epoch in ownership.endedEpochs {
+            try require(world.sockets[epoch]?.isRetired == true, .closesWhatIsOpen, "\(epoch) is not there to be taken")
+        }
+        for (epoch, socket) in world.sockets where socket.owner != nil {
+            let reader = epoch == standing?.epoch ? ownership.reader : ownership.reader(of: epoch)
+            // One that another flow took the place of is its client's, whom nobody asks about it any more.
+            guard epoch == standing?.epoch || ownership.endedEpochs.contains(epoch) else { continue }
+            try require(
+                reader == socket.owner || reader?.process != nil && reader?.process == socket.owner?.process,
+                .oneReader,
+                "\(epoch) is \(String(describing: socket.owner))'s, and said to be \(String(describing: reader))'s")
+        }
+    }
+
+    /// What waits is woken for until somebody comes, or that is given up aloud.
+    func checkWakes() throws {
+        let wakes = connection.wakes
+        guard wakes.settings.isTended || wakes.hasHadClient, !isClosed else { return }
+        let standing = connection.line.standing
+        let isHeld = standing.map { $0.custody.holder == .daemon && $0.custody.session != .opening } ?? false
+        // Where the server refused an opening the client is called for that, and what it said is not looked for.
+        let socket = standing.flatMap { world.sockets[$0.epoch] }
+        let waits = isHeld && socket.map { $0.isWatched && $0.unread > 0 } ?? false
+        // What a server said that turned the agent away is there for who asks.
+        let hasUnreadEnd = connection.ownership.ended.contains { $0.reader == nil && !$0.isRefusal }
+        guard waits || hasUnreadEnd else { return }
+        // A program that reads what ended goes on to what came behind that, or its end has another one launched.
+        let isRead = connection.ownership.ended.contains { if case .program? = $0.reader { true } else { false } }
+        guard !isRead else { return }
+        try require(
+            wakes.standing != nil || wakes.review != nil, .wokenForWhatWaits,
+            "\(waits ? "bytes on the flow" : "an ended flow") and nobody is woken: \(wakes)")
+        guard let wake = wakes.standing, !wake.hasFailed else { return }
+        try require(connection.nextDeadline != nil, .wokenForWhatWaits, "\(wake) stands without a deadline")
+    }
+
+    /// After a restart all is as it was, but for what was cut.
+    func checkRestart(_ before: Clientele, _ custody: Custody?, isKept: Bool) throws {
+        let after = connection.clientele
+        // The program that has what it was for sees to it.
+        let isSeenTo = after.reader?.process != nil
+        try require(
+            after.wake?.number ?? 0 >= before.wake?.number ?? 0 || isSeenTo, .survivesRestart,
+            "\(String(describing: before.wake)) became \(String(describing: after.wake))")
+        try require(after.program == before.program, .survivesRestart, "\(before) became \(after)")
+        if isKept, let reader = before.reader {
+            if case .launch = reader {
+                try require(after.reader != reader, .survivesRestart, "\(reader) has a flow for ever")
+            } else {
+                try require(after.reader == reader, .survivesRestart, "\(before) became \(after)")
+            }
+        }
+        // What waited may be somebody's at once.
+        for ended in before.ended where ended.reader?.process != nil {
+            try require(after.ended.contains(ended), .survivesRestart, "\(ended) is missing in \(after)")
+        }
+    }
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+@testable import Supervisor
+
+/// Sockets as the kernel has them, and the processes that read them: the truth, in its own words.
+struct ClientWorld: ConnectionFacts {
+    /// One TCP socket of the agent's.
+    struct Socket {
+        /// How many bytes the server has sent, and how many of them somebody has read.
+        var received = 0
+        var read = 0
+        /// How many times somebody wrote.
+        var writes = 0
+        /// How far it was when somebody was last given it; `nil` from when it came back.
+        var handed: (read: Int, writes: Int)?
+        /// Who was given it and has not given it back.
+        var owner: Reader?
+        /// Whether the last owner went in the middle of something.
+        var isTorn = false
+        /// Whether a program ended in order that had it after its end: it has read what it wanted.
+        var isGivenUp = false
+        /// Whether an agent that was killed knew how far it was when its owner got it.
+        var isForgotten = false
+        /// Whether its server hung up.
+        var hasEnded = false
+        /// Whether it ended and waits for its reader.
+        var isRetired = false
+        /// Whether it is there after the agent was killed.
+        var survivesAgent = true
+        /// Whether somebody is, or may be, logged in on it.
+        var hasSession = false
+        var isWatched = false
+        /// The bytes beyond which somebody wants to hear of more.
+        var awaitedBeyond: Int?
+
+        var unread: Int { received - read }
+        var isTouched: Bool { handed.map { $0 != (read, writes) } ?? false }
+    }
+
+    struct Process {
+        var isAlive = true
+        /// Whether the agent has heard of its end.
+        var isEndTold = false
+        /// How a program ended.
+        var end = ProgramEnd.unseen
+        var isProgram = false
+    }
+
+    var sockets: [UInt64: Socket] = [:]
+    var processes: [KnownProcess: Process] = [:]
+    var isWatched = false
+    private var lastProcess: UInt64 = 0
+
+    var alive: [KnownProcess] { processes.filter(\.value.isAlive).keys.sorted { $0.number < $1.number } }
+
+    mutating func newProcess(isProgram: Bool = false) -> KnownProcess {
+        lastProcess += 1
+        let process = KnownProcess(lastProcess)
+        processes[process] = Process(isProgram: isProgram)
+        return process
+    }
+
+    func isAlive(_ process: KnownProcess) -> Bool { processes[process]?.isAlive ?? false }
+
+    /// The sockets that a process was given.
+    func sockets(of process: KnownProcess) -> [UInt64] {
+        sockets.filter { $0.value.owner?.process == process }.keys.sorted()
+    }
+
+    // MARK: - What the connection asks
+
+    func unreadBytes(on epoch: UInt64) -> Int { sockets[epoch]?.unread ?? 0 }
+
+    func mayHaveUnread(_ epoch: UInt64) -> Bool { unreadBytes(on: epoch) > 0 }
+
+    func touch(of epoch: UInt64) -> Touch {
+        guard let socket = sockets[epoch], let handed = socket.handed else { return .unknown }
+        return handed == (socket.read, socket.writes) ? .untouched : .touched
+    }
+
+    func presence(of process: KnownProcess) -> ClientPresence { isAlive(process) ? .alive : [] }
+
+    func isWatched(by process: KnownProcess?) -> Bool { isWatched }
+}
