@@ -127,6 +127,12 @@ extension ClientSimulation {
     private mutating func park() throws {
         guard let process = anybody(), let epoch = world.sockets(of: process).first else { return }
         world.sockets[epoch]?.isTorn = false
+        if connection.line.standing?.epoch == epoch {
+            world.release(epoch)
+        } else {
+            // One that has ended is not given back: who says so had it.
+            world.sockets[epoch]?.isGivenUp = true
+        }
         try tell(.parked(epoch: epoch, leaving: nil))
     }
 

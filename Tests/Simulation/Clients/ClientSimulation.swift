@@ -132,11 +132,9 @@ struct ClientSimulation: ~Copyable {
             world.sockets[epoch]?.isRetired = true
             world.sockets[epoch]?.survivesAgent = survivesAgent
             world.sockets[epoch]?.isWatched = false
-            world.sockets[epoch]?.handed = nil
-            release(epoch)
+            try takeBack(epoch)
         case .rest(let epoch):
-            world.sockets[epoch]?.handed = nil
-            release(epoch)
+            try takeBack(epoch)
         case .linger: break
         case .tell: break
         case .attempt(let attempt, _):
@@ -167,8 +165,7 @@ struct ClientSimulation: ~Copyable {
         case .watchInput(let epoch, let isWatched):
             world.sockets[epoch]?.isWatched = isWatched
             guard isWatched else { return }
-            world.sockets[epoch]?.handed = nil
-            release(epoch)
+            try takeBack(epoch)
             if world.unreadBytes(on: epoch) > 0 { backlog.append(.line(.arrived(epoch: epoch))) }
         case .playOpening(let epoch, _):
             let outcome: ConnectionInput =
@@ -213,6 +210,10 @@ struct ClientSimulation: ~Copyable {
     }
 
     private mutating func failLaunch(_ attempt: WakeAttempt.ID, _ program: KnownProcess?) throws {
+        let readers = [Reader.launch(attempt)] + (program.map { [.program($0)] } ?? [])
+        for epoch in world.sockets.keys where world.sockets[epoch]?.owner.map(readers.contains) ?? false {
+            world.release(epoch)
+        }
         try tell(.launchFailed(attempt, program))
         try tell(.attempted(attempt, .failed("chance")))
     }
@@ -240,14 +241,22 @@ struct ClientSimulation: ~Copyable {
     mutating func tellEnd(of process: KnownProcess) throws {
         guard let known = world.processes[process], !known.isAlive, !known.isEndTold else { return }
         world.processes[process]?.isEndTold = true
-        for epoch in world.sockets(of: process) { release(epoch) }
+        for epoch in world.sockets(of: process) { world.release(epoch) }
         try tell(.processEnded(process, known.end))
     }
 
     // MARK: - Hands
 
-    /// Nobody has it any more.
-    private mutating func release(_ epoch: UInt64) { world.sockets[epoch]?.owner = nil }
+    /// The agent has it again, or what is left of it: then nobody else may have it.
+    private mutating func takeBack(_ epoch: UInt64) throws {
+        guard let socket = world.sockets[epoch] else { return }
+        let isDead = socket.owner?.process.map { !world.isAlive($0) } ?? false
+        try require(
+            socket.owner == nil || isDead, .oneReader,
+            "\(epoch) is taken back from \(String(describing: socket.owner)), who has it")
+        world.sockets[epoch]?.handed = nil
+        world.release(epoch)
+    }
 
     mutating func hand(_ epoch: UInt64, to reader: Reader) throws {
         guard let socket = world.sockets[epoch] else {

@@ -67,6 +67,9 @@ struct ClientWorld: ConnectionFacts {
         sockets.filter { $0.value.owner?.process == process }.keys.sorted()
     }
 
+    /// Nobody has it any more.
+    mutating func release(_ epoch: UInt64) { sockets[epoch]?.owner = nil }
+
     // MARK: - What the connection asks
 
     func unreadBytes(on epoch: UInt64) -> Int { sockets[epoch]?.unread ?? 0 }
