@@ -51,9 +51,7 @@ extension Connection {
         return standing.custody.holder == .client ? nil : .notTaken
     }
 
-    mutating func heard(
-        _ input: ClientInput, _ turn: inout ConnectionTurn<some ConnectionFacts, some RandomNumberGenerator>
-    ) {
+    mutating func heard(_ input: ClientInput, _ turn: inout ConnectionTurn) {
         switch input {
         case .brought(let process): (wakes.client, wakes.hasHadClient) = (process, true)
         case .took(let epoch, let reader): took(epoch, reader, &turn)
@@ -81,10 +79,7 @@ extension Connection {
 
     // MARK: - Clients
 
-    private mutating func took(
-        _ epoch: UInt64, _ reader: Reader,
-        _ turn: inout ConnectionTurn<some ConnectionFacts, some RandomNumberGenerator>
-    ) {
+    private mutating func took(_ epoch: UInt64, _ reader: Reader, _ turn: inout ConnectionTurn) {
         (wakes.client, wakes.hasHadClient) = (reader.process, true)
         if line.standing?.epoch == epoch {
             ownership.endLingering(turn.facts, &turn.effects)
@@ -100,10 +95,7 @@ extension Connection {
         presenceChanged(&turn)
     }
 
-    private mutating func parked(
-        _ epoch: UInt64, leaving opening: Opening?,
-        _ turn: inout ConnectionTurn<some ConnectionFacts, some RandomNumberGenerator>
-    ) {
+    private mutating func parked(_ epoch: UInt64, leaving opening: Opening?, _ turn: inout ConnectionTurn) {
         // Nothing is left on one that has ended; but who says so had it, and is to go on to what came behind it.
         if ownership.settle(epoch, &turn.effects), wakes.review == nil { needForWhatWaits(&turn) }
         guard parkRefusal(of: epoch) == nil else { return }
@@ -114,10 +106,7 @@ extension Connection {
 
     // MARK: - The ends of processes
 
-    private mutating func ended(
-        _ process: KnownProcess, _ end: ProgramEnd,
-        _ turn: inout ConnectionTurn<some ConnectionFacts, some RandomNumberGenerator>
-    ) {
+    private mutating func ended(_ process: KnownProcess, _ end: ProgramEnd, _ turn: inout ConnectionTurn) {
         // First the wakes, so that what a flow's return brings with it finds no program.
         if wakes.program == process {
             wakes.program = nil
@@ -140,10 +129,7 @@ extension Connection {
         if wakes.review != nil, wakes.standing == nil { needForWhatWaits(&turn) }
     }
 
-    private mutating func programEnded(
-        _ process: KnownProcess, _ end: ProgramEnd,
-        _ turn: inout ConnectionTurn<some ConnectionFacts, some RandomNumberGenerator>
-    ) {
+    private mutating func programEnded(_ process: KnownProcess, _ end: ProgramEnd, _ turn: inout ConnectionTurn) {
         let remnants = ownership.flows(of: .program(process))
         for epoch in remnants {
             if end == .exited(status: 0) {
@@ -168,10 +154,7 @@ extension Connection {
     }
 
     /// - Parameter isAlone: whether nobody else can have a descriptor of the flow from who had it.
-    private mutating func abandon(
-        _ epoch: UInt64, isAlone: Bool, isOfProgram: Bool,
-        _ turn: inout ConnectionTurn<some ConnectionFacts, some RandomNumberGenerator>
-    ) {
+    private mutating func abandon(_ epoch: UInt64, isAlone: Bool, isOfProgram: Bool, _ turn: inout ConnectionTurn) {
         let isUntouched = turn.facts.touch(of: epoch) == .untouched
         ownership.hold(epoch, nil)
         tellLine(
@@ -181,9 +164,7 @@ extension Connection {
     // MARK: - Programs
 
     /// Launches a program, with the flow that is to be read first.
-    mutating func launch(
-        _ attempt: WakeAttempt, _ turn: inout ConnectionTurn<some ConnectionFacts, some RandomNumberGenerator>
-    ) {
+    mutating func launch(_ attempt: WakeAttempt, _ turn: inout ConnectionTurn) {
         // The client may have come by itself meanwhile.
         guard let wake = wakes.standing, wake.number == attempt.wake, wake.attempts == attempt.attempt else { return }
         let reader = Reader.launch(attempt.id)
@@ -202,10 +183,7 @@ extension Connection {
         turn.effects.append(.launch(attempt, epoch: epoch))
     }
 
-    private mutating func launched(
-        _ attempt: WakeAttempt.ID, _ process: KnownProcess,
-        _ turn: inout ConnectionTurn<some ConnectionFacts, some RandomNumberGenerator>
-    ) {
+    private mutating func launched(_ attempt: WakeAttempt.ID, _ process: KnownProcess, _ turn: inout ConnectionTurn) {
         ownership.replace(.launch(attempt), by: .program(process))
         (wakes.program, wakes.client, wakes.hasHadClient) = (process, process, true)
         presenceChanged(&turn)
@@ -216,7 +194,7 @@ extension Connection {
 
     private mutating func launchFailed(
         _ attempt: WakeAttempt.ID, _ process: KnownProcess?,
-        _ turn: inout ConnectionTurn<some ConnectionFacts, some RandomNumberGenerator>
+        _ turn: inout ConnectionTurn
     ) {
         if let process {
             ownership.replace(.program(process), by: .launch(attempt))
@@ -228,9 +206,7 @@ extension Connection {
     }
 
     /// Takes back what a program was to be launched with that never ran.
-    private mutating func giveBack(
-        _ reader: Reader, _ turn: inout ConnectionTurn<some ConnectionFacts, some RandomNumberGenerator>
-    ) {
+    private mutating func giveBack(_ reader: Reader, _ turn: inout ConnectionTurn) {
         ownership.giveBack(reader, turn.facts, &turn.effects)
         guard let held = ownership.held, held.reader == reader else { return }
         ownership.hold(held.epoch, nil)
@@ -239,10 +215,7 @@ extension Connection {
 
     // MARK: - After a restart of the agent
 
-    mutating func inherit(
-        _ kept: Clientele, _ input: ConnectionInput,
-        _ turn: inout ConnectionTurn<some ConnectionFacts, some RandomNumberGenerator>
-    ) {
+    mutating func inherit(_ kept: Clientele, _ input: ConnectionInput, _ turn: inout ConnectionTurn) {
         ownership.restore(kept.ended)
         wakes.hasHadClient = kept.hasHadClient || kept.wake != nil
         (wakes.client, wakes.inherited) = (kept.client, kept.wake)

@@ -9,10 +9,7 @@ extension Connection {
     // MARK: - What happens to the line
 
     /// - Parameter isOfProgram: whether it is about a program that was launched, whose end says more.
-    mutating func heard(
-        _ event: ConnectionEvent, isOfProgram: Bool,
-        _ turn: inout ConnectionTurn<some ConnectionFacts, some RandomNumberGenerator>
-    ) {
+    mutating func heard(_ event: ConnectionEvent, isOfProgram: Bool, _ turn: inout ConnectionTurn) {
         switch event.kind {
         case .arrived:
             need(.data, &turn)
@@ -43,9 +40,7 @@ extension Connection {
     }
 
     /// The connection goes on as an earlier run of the agent left it: none of this is new to its client.
-    private mutating func continued(
-        _ status: ConnectionStatus, _ turn: inout ConnectionTurn<some ConnectionFacts, some RandomNumberGenerator>
-    ) {
+    private mutating func continued(_ status: ConnectionStatus, _ turn: inout ConnectionTurn) {
         wakes.hasStarted = true
         guard let custody = status.custody else {
             if wakes.hadSession { need(.lost, &turn) }
@@ -56,10 +51,7 @@ extension Connection {
         if custody.session == .open || custody.holder == .client { wakes.hasHadClient = true }
     }
 
-    private mutating func stateChanged(
-        _ event: ConnectionEvent, isOfProgram: Bool,
-        _ turn: inout ConnectionTurn<some ConnectionFacts, some RandomNumberGenerator>
-    ) {
+    private mutating func stateChanged(_ event: ConnectionEvent, isOfProgram: Bool, _ turn: inout ConnectionTurn) {
         let status = event.status
         if status.custody?.holder != .client { wakes.overrun = nil }
         if status.state == .closed {
@@ -84,9 +76,7 @@ extension Connection {
     // MARK: - Whether there is a reason
 
     /// The client wants something to be done, or is to do something, for which it must run.
-    mutating func need(
-        _ reason: WakeReason, _ turn: inout ConnectionTurn<some ConnectionFacts, some RandomNumberGenerator>
-    ) {
+    mutating func need(_ reason: WakeReason, _ turn: inout ConnectionTurn) {
         guard wakes.settings.reasons.contains(reason) else { return }
         // Who watches a connection that nobody has taken yet may be its client.
         guard wakes.settings.isTended || wakes.hasHadClient || turn.facts.isWatched(by: nil) else { return }
@@ -94,7 +84,7 @@ extension Connection {
     }
 
     /// Wakes the client for what waits, where nothing is being done about it.
-    mutating func needForWhatWaits(_ turn: inout ConnectionTurn<some ConnectionFacts, some RandomNumberGenerator>) {
+    mutating func needForWhatWaits(_ turn: inout ConnectionTurn) {
         wakes.review = nil
         if wakes.standing == nil, isAnythingWaiting(turn.facts) { need(.data, &turn) }
     }
@@ -109,13 +99,13 @@ extension Connection {
         return facts.unreadBytes(on: standing.epoch)
     }
 
-    mutating func watchersChanged(_ turn: inout ConnectionTurn<some ConnectionFacts, some RandomNumberGenerator>) {
+    mutating func watchersChanged(_ turn: inout ConnectionTurn) {
         presenceChanged(&turn)
         if wakes.standing == nil, !wakes.hasHadClient, turn.facts.isWatched(by: nil) { needForWhatWaits(&turn) }
     }
 
     /// The client can be reached in another way than before, or not any more.
-    mutating func presenceChanged(_ turn: inout ConnectionTurn<some ConnectionFacts, some RandomNumberGenerator>) {
+    mutating func presenceChanged(_ turn: inout ConnectionTurn) {
         // Where no wake stands, it is looked at when one begins.
         guard let wake = wakes.standing, !wake.hasFailed else { return }
         tellWakes(.clientChanged(presence(with: nil, turn.facts)), &turn)
@@ -130,9 +120,7 @@ extension Connection {
         return presence
     }
 
-    mutating func change(
-        to settings: Wakes.Settings, _ turn: inout ConnectionTurn<some ConnectionFacts, some RandomNumberGenerator>
-    ) {
+    mutating func change(to settings: Wakes.Settings, _ turn: inout ConnectionTurn) {
         let before = wakes.settings
         wakes.settings = settings
         if settings.policy != before.policy { tellWakes(.policyChanged(settings.policy), &turn) }
@@ -142,7 +130,7 @@ extension Connection {
 
     /// Continues a wake of an earlier run of the agent: after the client is told that the connection goes on, and
     /// before there is another reason to wake it.
-    mutating func resumeWake(_ turn: inout ConnectionTurn<some ConnectionFacts, some RandomNumberGenerator>) {
+    mutating func resumeWake(_ turn: inout ConnectionTurn) {
         guard let wake = wakes.inherited.take() else { return }
         tellWakes(.clientChanged(presence(with: nil, turn.facts)), &turn)
         tellWakes(.restored(wake), &turn)
@@ -150,14 +138,12 @@ extension Connection {
 
     /// A client, or a program, has something to read, with which whatever stands is acknowledged; but what it leaves
     /// where it is, is looked at again.
-    mutating func clientHasCome(_ turn: inout ConnectionTurn<some ConnectionFacts, some RandomNumberGenerator>) {
+    mutating func clientHasCome(_ turn: inout ConnectionTurn) {
         tellWakes(.taken, &turn)
         reviewLater(&turn)
     }
 
-    mutating func acknowledged(
-        _ wake: UInt64, _ turn: inout ConnectionTurn<some ConnectionFacts, some RandomNumberGenerator>
-    ) {
+    mutating func acknowledged(_ wake: UInt64, _ turn: inout ConnectionTurn) {
         guard wakes.standing?.number == wake else { return }
         // Who sees to it has what it took.
         ownership.settleAll(turn.facts, &turn.effects)
@@ -168,7 +154,7 @@ extension Connection {
     }
 
     /// Has what waits looked at again after a while, where nothing else is being done about it.
-    mutating func reviewLater(_ turn: inout ConnectionTurn<some ConnectionFacts, some RandomNumberGenerator>) {
+    mutating func reviewLater(_ turn: inout ConnectionTurn) {
         guard wakes.standing == nil, isAnythingWaiting(turn.facts) else { return }
         let pauses = wakes.settings.policy.pauses
         let pause = pauses.delay(afterFailures: wakes.idleAcknowledgements, using: &turn.random)
@@ -178,9 +164,7 @@ extension Connection {
 
     /// Has bytes that come after a wake was given up begin another one: at once, and then no more often than the
     /// longest pause between two rounds.
-    private mutating func awaitFurtherBytes(
-        _ turn: inout ConnectionTurn<some ConnectionFacts, some RandomNumberGenerator>
-    ) {
+    private mutating func awaitFurtherBytes(_ turn: inout ConnectionTurn) {
         let (now, count) = (turn.now, unreadBytes(turn.facts))
         let due = max(now, wakes.reviewableAt)
         wakes.reviewableAt = due + wakes.settings.policy.pauses.ceiling
@@ -188,9 +172,7 @@ extension Connection {
         awaitBytes(beyond: count, &turn)
     }
 
-    private mutating func awaitBytes(
-        beyond count: Int, _ turn: inout ConnectionTurn<some ConnectionFacts, some RandomNumberGenerator>
-    ) {
+    private mutating func awaitBytes(beyond count: Int, _ turn: inout ConnectionTurn) {
         wakes.review = nil
         guard wakes.standing?.hasFailed == true, let standing = line.standing, standing.custody.holder == .daemon else {
             return
@@ -210,7 +192,7 @@ extension Connection {
         wakes.overrun = (now + limit, wake)
     }
 
-    mutating func wakeDeadlinePassed(_ turn: inout ConnectionTurn<some ConnectionFacts, some RandomNumberGenerator>) {
+    mutating func wakeDeadlinePassed(_ turn: inout ConnectionTurn) {
         if let deadline = wakes.machineDeadline, deadline <= turn.now {
             wakes.machineDeadline = nil
             // It may have been stopped or frozen since it was last looked at.
@@ -230,9 +212,7 @@ extension Connection {
 
     // MARK: - The machine
 
-    mutating func tellWakes(
-        _ input: WakeInput, _ turn: inout ConnectionTurn<some ConnectionFacts, some RandomNumberGenerator>
-    ) {
+    mutating func tellWakes(_ input: WakeInput, _ turn: inout ConnectionTurn) {
         for action in wakes.machine.process(input, now: turn.now, using: &turn.random) {
             switch action {
             case .attempt(let attempt) where attempt.means == .exec: turn.launches.append(attempt)
@@ -244,9 +224,7 @@ extension Connection {
         }
     }
 
-    private mutating func report(
-        _ report: WakeReport, turn: inout ConnectionTurn<some ConnectionFacts, some RandomNumberGenerator>
-    ) {
+    private mutating func report(_ report: WakeReport, turn: inout ConnectionTurn) {
         let status = line.status
         let event = ConnectionEvent(
             kind: .wake, status: status, previousState: status.state, previousDuration: .zero, reason: status.reason)

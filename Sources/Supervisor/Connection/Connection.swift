@@ -140,14 +140,14 @@ public struct Connection: ~Copyable {
         }
     }
 
-    private mutating func decide<Facts: ConnectionFacts, Random: RandomNumberGenerator>(
-        _ now: Duration, _ dialsFrom: Duration, _ facts: Facts, _ random: inout Random,
-        _ body: (inout Connection, inout ConnectionTurn<Facts, Random>) -> Void
+    private mutating func decide<Random: RandomNumberGenerator>(
+        _ now: Duration, _ dialsFrom: Duration, _ facts: some ConnectionFacts, _ random: inout Random,
+        _ body: (inout Connection, inout ConnectionTurn) -> Void
     ) -> [ConnectionEffect] {
         var turn = ConnectionTurn(now: now, dialsFrom: dialsFrom, facts: facts, random: random)
         body(&self, &turn)
         while !turn.launches.isEmpty { launch(turn.launches.removeFirst(), &turn) }
-        random = turn.random
+        if let spent = turn.random as? Random { random = spent }
         return turn.effects
     }
 
@@ -156,10 +156,7 @@ public struct Connection: ~Copyable {
     /// Tells the line, and the others what it makes of that.
     ///
     /// - Parameter isOfProgram: whether it is about a program that was launched, whose end says more than the flow's.
-    mutating func tellLine(
-        _ input: ConnectionInput, isOfProgram: Bool = false,
-        _ turn: inout ConnectionTurn<some ConnectionFacts, some RandomNumberGenerator>
-    ) {
+    mutating func tellLine(_ input: ConnectionInput, isOfProgram: Bool = false, _ turn: inout ConnectionTurn) {
         let actions = line.process(input, now: turn.now, dialsFrom: turn.dialsFrom, using: &turn.random)
         exchanges?.append(Exchange(input: input, actions: actions, status: line.status))
         for action in actions {
@@ -184,7 +181,7 @@ public struct Connection: ~Copyable {
 
     private mutating func end(
         _ epoch: UInt64, _ reason: CloseReason, _ rest: UnreadRest,
-        _ turn: inout ConnectionTurn<some ConnectionFacts, some RandomNumberGenerator>
+        _ turn: inout ConnectionTurn
     ) {
         let reader = ownership.held.flatMap { $0.epoch == epoch ? $0.reader : nil }
         ownership.ended(epoch)
@@ -204,11 +201,11 @@ public struct Connection: ~Copyable {
 }
 
 /// One call of a ``Connection``.
-struct ConnectionTurn<Facts: ConnectionFacts, Random: RandomNumberGenerator> {
+struct ConnectionTurn {
     let now: Duration
     let dialsFrom: Duration
-    let facts: Facts
-    var random: Random
+    let facts: any ConnectionFacts
+    var random: any RandomNumberGenerator
     var effects: [ConnectionEffect] = []
     /// Programs that are to be launched, after all that the line said: it gives out no flow in the middle of a word.
     var launches: [WakeAttempt] = []
