@@ -105,6 +105,14 @@ public final class ProcessHandle {
         return Glibc.poll(&poll, 1, 0) == 0
     }
 
+    /// Whether it comes with the connection by which the process came, for somebody else to believe it.
+    public var isProven: Bool {
+        switch connection {
+        case .some: true
+        case .none: false
+        }
+    }
+
     /// Whether another handle is one of the same process, as far as it lives.
     public func isSame(as other: ProcessHandle) -> Bool {
         if self === other { return true }

@@ -287,7 +287,7 @@ final class ConnectionRegistry {
     /// Subscribers of `user` came or went: that concerns the wakes of this user's clients and nobody else's.
     func subscriptionsChanged(of user: UInt32) {
         presence.begin(for: user) { [weak self] in
-            self?.owned(by: user).filter { $0.standingWake != nil } ?? []
+            self?.owned(by: user).filter(\.concernsWatchers) ?? []
         }
     }
 

@@ -57,8 +57,9 @@ extension RegisteredConnection {
         driver.resume(kept.flows, kept.clients, leaving: leftOpening?.opening) { [store] in store?.claim($0) }
         // It ended in between, and nothing is left of it.
         for process in gone { driver.process(.processEnded(process.process, .unseen)) }
-        if let program = driver.clientele.program, let handle = processes[program] {
-            wakes.follow(handle) { [weak self] in self?.ended(program, $0) }
+        for kept in kept.processes where kept.launchedAs != nil {
+            guard let handle = processes[kept.process] else { continue }
+            wakes.follow(handle) { [weak self] in self?.ended(kept.process, $0) }
         }
     }
 

@@ -222,6 +222,9 @@ final class RegisteredConnection {
         calls?.handler = driver?.policy.handler
     }
 
+    /// Whether it matters to it who watches it: a wake stands, or nobody has come yet for what waits.
+    var concernsWatchers: Bool { standingWake != nil || driver?.hasUnclaimedBytes == true }
+
     /// Somebody watches it who did not, or no longer does.
     func subscriptionsChanged() { driver?.process(.watchersChanged) }
 
@@ -301,7 +304,7 @@ extension RegisteredConnection: ConnectionObserver {
         let launch = Launch(flow)
         // In a turn of its own: what comes of it concerns a connection that is in the middle of an event.
         AgentQueue.async { [weak self] in
-            guard let self, let driver, !driver.hasSteppedDown else { return }
+            guard let self, !isBeingClosed, let driver, !driver.hasSteppedDown else { return }
             self.launch(attempt, launch, driver.status.epoch)
         }
     }
@@ -331,6 +334,8 @@ extension RegisteredConnection: ConnectionObserver {
     }
 
     private func launchEnded(_ attempt: WakeAttempt, _ launch: Launch, _ outcome: Activator.Outcome) {
+        // Who runs has a descriptor of its own.
+        launch.flow = nil
         switch outcome {
         case .launched(let handle):
             let process = processes.number(of: handle, isLaunched: true)
@@ -341,6 +346,7 @@ extension RegisteredConnection: ConnectionObserver {
             driver?.process(.attempted(attempt.id, outcome.word))
             mayBeOver()
         }
+        keepProcesses()
         // Whether a wake still stands, whose end is told, or not.
         writeDown(self)
     }
@@ -349,7 +355,7 @@ extension RegisteredConnection: ConnectionObserver {
 /// A program that is being launched, and the flow that it is launched with.
 @AgentQueue
 private final class Launch {
-    private let flow: HandedFlow?
+    var flow: HandedFlow?
     let epoch: UInt64?
     let socket: CInt?
     var process: KnownProcess?

@@ -20,8 +20,8 @@ public struct ConnectionLabel: Hashable, Sendable {
 /// Runs one connection: does with real sockets, timers and names what its ``Connection`` decides, and tells it what
 /// comes of that. It decides nothing itself.
 ///
-/// A driver lives from ``open()`` until ``close()``, whoever holds it. With a flow that stands it holds no timer and
-/// makes no system call.
+/// A driver lives from ``open()`` until ``close()``, whoever holds it. With a flow that stands and nobody to wake it
+/// holds no timer and makes no system call.
 @AgentQueue
 public final class ConnectionDriver {
     private(set) var connection: Connection
@@ -117,7 +117,7 @@ public final class ConnectionDriver {
         }
         let flow: HandedFlow
         do throws(SystemError) {
-            flow = try handOver(offer.epoch, isOver: offer.isOver)
+            flow = try handOver(offer)
         } catch {
             throw .system(error)
         }
@@ -125,9 +125,9 @@ public final class ConnectionDriver {
         return flow
     }
 
-    private func handOver(_ epoch: UInt64, isOver: Bool) throws(SystemError) -> HandedFlow {
-        guard let flow = flows[epoch] else { throw SystemError("handing over the flow", code: EBADF) }
-        return HandedFlow(epoch: epoch, descriptor: try flow.handOver(), isOver: isOver)
+    private func handOver(_ offer: Connection.Offer) throws(SystemError) -> HandedFlow {
+        guard let flow = flows[offer.epoch] else { throw SystemError("handing over the flow", code: EBADF) }
+        return HandedFlow(epoch: offer.epoch, descriptor: try flow.handOver(), isOver: offer.isOver)
     }
 
     /// Takes the flow back from the client that had it, with a session on it.
@@ -185,6 +185,9 @@ public final class ConnectionDriver {
     /// The wake that the client has not acknowledged.
     public var standingWake: StandingWake? { connection.wakes.standing }
 
+    /// Whether bytes wait that no client has ever come for.
+    public var hasUnclaimedBytes: Bool { connection.hasUnclaimedBytes }
+
     /// How many bytes wait for the client; `nil` without a flow that stands.
     public var unreadBytes: Int? { connection.adoption.flatMap { flows[$0.epoch]?.unreadBytes } }
 
@@ -236,7 +239,8 @@ public final class ConnectionDriver {
         }
     }
 
-    private func setTimer() {
+    /// Arms the timer for what is due next.
+    func setTimer() {
         let deadline = hasSteppedDown ? nil : connection.nextDeadline
         guard deadline != timer?.deadline else { return }
         timer?.timer.cancel()
@@ -278,11 +282,10 @@ public final class ConnectionDriver {
             leave(epoch)?.close(aborting: isAborting)
         case .letGo(let epoch, let isAborting):
             if let flow = leave(epoch) { deliveries.letGo(flow, aborting: isAborting) }
-        case .retire(let epoch, let survivesAgent):
+        case .retire(let epoch, let survivesAgent, let isHeld):
             guard let flow = leave(epoch) else { break }
             if !survivesAgent { flow.leaveStore() }
-            flow.finish()
-            flow.isParked = true
+            flow.retire(isHeld: isHeld)
             flows[epoch] = flow
         case .rest(let epoch):
             flows[epoch]?.isParked = true
@@ -295,8 +298,8 @@ public final class ConnectionDriver {
             observer.connection(self, did: event, wake: wake, report)
         case .attempt(let attempt, let process):
             observer.connection(self, attempts: attempt, process)
-        case .launch(let attempt, let epoch):
-            launch(attempt, epoch)
+        case .launch(let attempt, let offer):
+            launch(attempt, offer)
         case .awaitBytes(let epoch, let count):
             guard let flow = flows[epoch], flow.isParked else { break }
             keeper.awaitBytes(on: flow, beyond: count) { [weak self] in self?.process(.bytesCame) }
@@ -310,11 +313,10 @@ public final class ConnectionDriver {
         return flows.removeValue(forKey: epoch)
     }
 
-    private func launch(_ attempt: WakeAttempt, _ epoch: UInt64?) {
-        guard let epoch else { return observer.connection(self, launches: attempt, with: nil) }
+    private func launch(_ attempt: WakeAttempt, _ offer: Connection.Offer?) {
+        guard let offer else { return observer.connection(self, launches: attempt, with: nil) }
         do throws(SystemError) {
-            let isOver = connection.ownership.reader(of: epoch) != nil
-            observer.connection(self, launches: attempt, with: try handOver(epoch, isOver: isOver))
+            observer.connection(self, launches: attempt, with: try handOver(offer))
         } catch {
             process(.launchFailed(attempt.id, nil))
             AgentQueue.async { [weak self] in self?.process(.attempted(attempt.id, .failed(error.description))) }

@@ -14,7 +14,7 @@ final class Deliveries {
     /// The oldest first.
     private var deliveries: [(flow: Flow, isAborting: Bool, timer: Timers.Timer)] = []
 
-    /// Whether there is nothing that a client has not read.
+    /// Whether nothing is being delivered.
     var isEmpty: Bool { deliveries.isEmpty }
 
     /// Closes a flow, as soon as its client has been given what it has received.

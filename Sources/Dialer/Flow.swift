@@ -401,6 +401,14 @@ final class Flow {
         UserThreads.begin(for: sharer) { shutdown(number, CInt(SHUT_RDWR)) }
     }
 
+    /// Ends the flow, but for what it has received: that is there to be taken, or is delivered where somebody has it.
+    func retire(isHeld: Bool) {
+        finish()
+        guard isHeld else { return isParked = true }
+        relay?.endInput()
+        passOn()
+    }
+
     /// Whether a client has the other end of the pair and is still to get some of what came. Without TLS it has the
     /// socket, and all that is in it.
     var owesClient: Bool {

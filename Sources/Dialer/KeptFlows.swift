@@ -139,6 +139,7 @@ extension ConnectionDriver {
     /// they are; what cannot be kept is closed in order. Nothing is told, and nothing happens afterwards.
     public func stepDown() {
         hasSteppedDown = true
+        setTimer()
         for epoch in flows.keys { keeper.forget(epoch) }
         for flow in flows.values where flow.storeNumber == nil { flow.close(aborting: false) }
     }

@@ -44,9 +44,22 @@ struct FurtherWakeTests {
     @Test func `a file that is mended wakes for what waits`() async throws {
         let bench = try await givenUp()
         let policy = try bench.bench.policy("tcp://127.0.0.1:\(bench.server.port)")
-        let mended = ConfiguredConnection(name: "office", policy: policy, owner: thisUser.user, wake: .script("cat"))
+        // The same but for the command.
+        let mended = ConfiguredConnection(
+            name: "office", policy: policy, owner: thisUser.user, wake: .script("cat") { $0.rounds = 1 })
         _ = bench.bench.registry.reconcile(with: [mended])
         expect(try await bench.server.line(), is: "hello")
+    }
+
+    @Test func `who begins to watch is woken for what nobody has come for`() async throws {
+        let bench = try WakeBench(nil)
+        try await bench.ready()
+        bench.server.send("hello\n")
+        try await eventually("it has arrived") { bench.bench.events.contains { $0.event.kind == .arrived } }
+        #expect(bench.story == [])
+        bench.wakes.isWatched = { _, _ in true }
+        bench.bench.registry.subscriptionsChanged(of: thisUser.user)
+        try await bench.tells("began data", "attempted event")
     }
 
     @Test func `a client that says that it comes, and does not, is woken again`() async throws {

@@ -9,11 +9,13 @@ struct TestFacts: ConnectionFacts {
     /// What the reader of a socket has done on it; nothing, where nothing is said.
     var touches: [UInt64: Touch] = [:]
     var isWatched = false
+    /// Whether processes live whose end nobody has told.
+    var isAlive = true
 
     func unreadBytes(on epoch: UInt64) -> Int { unread[epoch] ?? 0 }
     func mayHaveUnread(_ epoch: UInt64) -> Bool { unreadBytes(on: epoch) > 0 }
     func touch(of epoch: UInt64) -> Touch { touches[epoch] ?? .untouched }
-    func presence(of process: KnownProcess) -> ClientPresence { .alive }
+    func presence(of process: KnownProcess) -> ClientPresence { isAlive ? .alive : [] }
     func isWatched(by process: KnownProcess?) -> Bool { isWatched }
 }
 
@@ -102,7 +104,7 @@ extension KnownProcess {
 extension [ConnectionEffect] {
     /// What is launched, and with which flow.
     var launches: [(attempt: WakeAttempt.ID, epoch: UInt64?)] {
-        compactMap { if case .launch(let attempt, let epoch) = $0 { (attempt.id, epoch) } else { nil } }
+        compactMap { if case .launch(let attempt, let offer) = $0 { (attempt.id, offer?.epoch) } else { nil } }
     }
 
     /// What happened to the wakes.

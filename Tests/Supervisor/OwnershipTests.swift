@@ -142,6 +142,46 @@ import Testing
         #expect(try harness.take(by: .first).epoch == 1)
     }
 
+    @Test(arguments: [true, false])
+    func aFlowThatEndsWhileAProgramIsBeingLaunchedWithItIsThereWhetherItRunsOrNot(runs: Bool) throws {
+        var harness = try Self.launching()
+        let effects = harness.tell(.remoteClosed(epoch: 1))
+        #expect(effects.contains(.retire(epoch: 1, survivesAgent: true, isHeld: true)))
+        #expect(throws: TakeRefusal.self) { try harness.connection.offer(to: .second, harness.facts) }
+        if runs {
+            harness.tell(.launched(harness.attempt, .first))
+            #expect(harness.connection.ownership.reader(of: 1) == .program(.first))
+        } else {
+            #expect(harness.tell(.launchFailed(harness.attempt, nil)).contains(.rest(epoch: 1)))
+            #expect(try harness.take(by: .second).epoch == 1)
+        }
+    }
+
+    @Test func aClientThatDiedInTheMomentInWhichItsFlowEndedLeavesWhatItDidNotRead() throws {
+        var harness = ConnectionHarness.ready()
+        try harness.take(by: .first)
+        harness.facts.unread[1] = 5
+        harness.facts.isAlive = false
+        harness.tell(.remoteClosed(epoch: 1))
+        #expect(harness.connection.ownership.reader(of: 1) == .client(.first))
+        #expect(harness.tell(.processEnded(.first, .unseen)).contains(.rest(epoch: 1)))
+        #expect(harness.connection.wakes.standing?.reasons == [.clientDied])
+        #expect(try harness.take(by: .second).epoch == 1)
+    }
+
+    @Test func nobodyIsRemindedOfARefusal() throws {
+        var harness = ConnectionHarness.ready()
+        try harness.take(by: .first)
+        harness.tell(.processEnded(.first, .unseen))
+        harness.connect(2)
+        harness.arrive(3, on: 2)
+        harness.tell(.remoteClosed(epoch: 2))
+        #expect(harness.connection.ownership.endedEpochs == [2])
+        let wake = try #require(harness.connection.wakes.standing?.number)
+        harness.tell(.acknowledged(wake: wake))
+        #expect(harness.connection.wakes.review == nil)
+    }
+
     @Test func theProgramThatHasItTakesItAgainAndNobodyElse() throws {
         var harness = try Self.launching()
         harness.tell(.launched(harness.attempt, .first))

@@ -50,6 +50,9 @@ struct KeptConnection: Hashable {
         static let endsWithItsFlow = 13
         static let opening = 14
         static let hasClient = 15
+        /// As versions without readers wrote it: the flow was taken for a program of which no process was known yet.
+        /// Like 11, 17 and 18 it is not written any more.
+        static let wasLaunching = 16
         static let reader = 19
         static let endedReader = 20
         static let client = 21
@@ -115,6 +118,8 @@ struct KeptConnection: Hashable {
             case Field.standing: flows.standing = try .init(value.fields())
             case Field.ended: flows.ended.append(try .init(value.fields()))
             case Field.hasClient: clients.hasHadClient = try value.unsigned() != 0
+            case Field.wasLaunching:
+                if try value.unsigned() != 0 { clients.reader = .launch(.init(wake: 0, attempt: 0)) }
             case Field.reader: clients.reader = try .init(value.fields())
             case Field.endedReader: clients.ended.append(try .init(value.fields()))
             case Field.client: clients.client = KnownProcess(try value.count())

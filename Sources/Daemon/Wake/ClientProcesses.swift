@@ -14,6 +14,8 @@ final class ClientProcesses {
         var isLaunched: Bool
         /// Under which number the store has a descriptor of it.
         var stored: UInt64?
+        /// Whether the store had no place for one; it is asked again when the process comes again.
+        var isRefused = false
     }
 
     private let store: StorePart?
@@ -31,8 +33,14 @@ final class ClientProcesses {
 
     /// The number of a process, which is watched from now on.
     func number(of handle: ProcessHandle, isLaunched: Bool = false) -> KnownProcess {
-        if let known = entries.first(where: { $0.value.handle.isSame(as: handle) })?.key {
+        if let (known, entry) = entries.first(where: { $0.value.handle.isSame(as: handle) }) {
+            if handle.isProven, !entry.handle.isProven {
+                // The launcher believes this one.
+                forget(known)
+                enter(handle, as: known, isLaunched: entry.isLaunched || isLaunched)
+            }
             if isLaunched { entries[known]?.isLaunched = true }
+            entries[known]?.isRefused = false
             return known
         }
         lastNumber += 1
@@ -84,8 +92,11 @@ final class ClientProcesses {
     func keep(_ processes: Set<KnownProcess>) {
         for process in entries.keys where !processes.contains(process) { forget(process) }
         guard let store else { return }
-        for (process, entry) in entries where entry.stored == nil {
-            if let copy = try? entry.handle.duplicateDescriptor() { entries[process]?.stored = store.keep(copy) }
+        for (process, entry) in entries where entry.stored == nil && !entry.isRefused {
+            var stored: UInt64?
+            if let copy = try? entry.handle.duplicateDescriptor() { stored = store.keep(copy) }
+            entries[process]?.stored = stored
+            entries[process]?.isRefused = stored == nil
         }
     }
 

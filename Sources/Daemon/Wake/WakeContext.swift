@@ -6,7 +6,7 @@ internal import Glibc
 internal import Platform
 internal import Supervisor
 
-/// What the wakers of all connections share.
+/// What it takes to wake clients, shared by all connections.
 @AgentQueue
 final class WakeContext {
     private let activator: Activator

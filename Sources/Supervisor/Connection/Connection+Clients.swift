@@ -168,10 +168,9 @@ extension Connection {
         // The client may have come by itself meanwhile.
         guard let wake = wakes.standing, wake.number == attempt.wake, wake.attempts == attempt.attempt else { return }
         let reader = Reader.launch(attempt.id)
-        var epoch: UInt64?
         // A client that has the flow keeps it.
-        if ownership.reader == nil, let offer = next(for: reader, turn.facts, &turn.effects) {
-            epoch = offer.epoch
+        let offer = ownership.reader == nil ? next(for: reader, turn.facts, &turn.effects) : nil
+        if let offer {
             if offer.isOver {
                 ownership.give(offer.epoch, to: reader)
             } else {
@@ -180,7 +179,7 @@ extension Connection {
                 tellLine(.taken(epoch: offer.epoch), isOfProgram: true, &turn)
             }
         }
-        turn.effects.append(.launch(attempt, epoch: epoch))
+        turn.effects.append(.launch(attempt, offer))
     }
 
     private mutating func launched(_ attempt: WakeAttempt.ID, _ process: KnownProcess, _ turn: inout ConnectionTurn) {
@@ -233,7 +232,10 @@ extension Connection {
         for reader in Set([ownership.reader].compactMap(\.self) + ownership.ended.compactMap(\.reader)) {
             if case .launch = reader { giveBack(reader, &turn) }
         }
-        if case .program = ownership.reader { clientHasCome(&turn) }
+        if case .program(let process) = ownership.reader {
+            wakes.client = process
+            clientHasCome(&turn)
+        }
         // That it was to be looked at again died with the earlier run.
         if wakes.review == nil { needForWhatWaits(&turn) }
     }

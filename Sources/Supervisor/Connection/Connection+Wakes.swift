@@ -20,9 +20,9 @@ extension Connection {
                 noteAcknowledgement(turn.now)
                 beginBudget(turn.now)
             }
-            wakes.idleAcknowledgements = 0
             wakes.review = nil
             clientHasCome(&turn)
+            wakes.idleAcknowledgements = 0
         case .abandoned:
             wakes.overrun = nil
             if !isOfProgram { need(.clientDied, &turn) }
@@ -90,7 +90,7 @@ extension Connection {
     }
 
     private func isAnythingWaiting(_ facts: some ConnectionFacts) -> Bool {
-        ownership.isWaiting || unreadBytes(facts) > 0
+        ownership.isOwed || unreadBytes(facts) > 0
     }
 
     /// How many bytes wait on a flow that the agent has.
@@ -121,9 +121,9 @@ extension Connection {
     }
 
     mutating func change(to settings: Wakes.Settings, _ turn: inout ConnectionTurn) {
-        let before = wakes.settings
         wakes.settings = settings
-        if settings.policy != before.policy { tellWakes(.policyChanged(settings.policy), &turn) }
+        // Also where the same means have other targets now: what was given up may be possible.
+        tellWakes(.policyChanged(settings.policy), &turn)
     }
 
     // MARK: - What is looked at again

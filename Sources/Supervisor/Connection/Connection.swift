@@ -18,7 +18,7 @@
 /// - Does the effects of a call in their order, all of them, before it tells the next input. What happens meanwhile is
 ///   kept and told afterwards.
 /// - Arms one timer, for ``nextDeadline``, and calls ``deadlinePassed(now:dialsFrom:facts:using:)`` then.
-/// - Gives a socket out in two steps: asks what is to be given (``offer(to:now:facts:)``), gives it, and tells so
+/// - Gives a socket out in two steps: asks what is to be given (``offer(to:facts:_:)``), gives it, and tells so
 ///   (``ClientInput/took(epoch:by:)``). Nothing is told in between.
 /// - Tells the end of a process only once, and of a program that was launched with how it ended.
 public struct Connection: ~Copyable {
@@ -62,6 +62,9 @@ public struct Connection: ~Copyable {
 
     /// The turn to dial that it waits for.
     public var awaitedTurn: Duration? { line.awaitedTurn }
+
+    /// Whether bytes wait on the flow that stands, and no client has ever come.
+    public var hasUnclaimedBytes: Bool { !wakes.hasHadClient && line.standing?.custody.hasArrivals == true }
 
     /// When ``deadlinePassed(now:dialsFrom:facts:using:)`` is to be called next; `nil` for not at all.
     public var nextDeadline: Duration? {

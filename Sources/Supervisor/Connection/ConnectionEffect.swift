@@ -10,8 +10,8 @@ public enum ConnectionEffect: Hashable, Sendable {
     /// Close a socket, as soon as the client that has it was given what it has received.
     case letGo(epoch: UInt64, aborting: Bool)
     /// End a flow, but for what it has received, which is there to be taken; also after a restart of the agent, if it
-    /// survives that.
-    case retire(epoch: UInt64, survivesAgent: Bool)
+    /// survives that. One that is held has been given out, and what it has received is delivered.
+    case retire(epoch: UInt64, survivesAgent: Bool, isHeld: Bool)
     /// A flow that ended waits again to be taken: nothing of it is delivered meanwhile.
     case rest(epoch: UInt64)
     /// Let a flow stand that another one took the place of, for the client that has it.
@@ -20,9 +20,9 @@ public enum ConnectionEffect: Hashable, Sendable {
     case tell(ConnectionEvent, wake: StandingWake?, report: WakeReport?)
     /// Try to wake the client, which is this process where it is known; answered by ``ClientInput/attempted(_:_:)``.
     case attempt(WakeAttempt, KnownProcess?)
-    /// Launch a program, with this flow where there is one for it; answered by ``ClientInput/launched(_:_:)``, or by
+    /// Launch a program, with this flow where there is one for it: answered by ``ClientInput/launched(_:_:)``, or by
     /// ``ClientInput/launchFailed(_:_:)`` and then ``ClientInput/attempted(_:_:)``.
-    case launch(WakeAttempt, epoch: UInt64?)
+    case launch(WakeAttempt, Connection.Offer?)
     /// Tell by ``ClientInput/bytesCame`` when more than so many bytes wait on a flow that stands, unless somebody takes
     /// it before.
     case awaitBytes(epoch: UInt64, beyond: Int)
@@ -32,7 +32,7 @@ public enum ConnectionEffect: Hashable, Sendable {
 public enum ClientInput: Hashable, Sendable {
     /// A client brought the flow that the connection begins with; told before that flow.
     case brought(by: KnownProcess?)
-    /// A client was given the flow that it was offered (``Connection/offer(to:facts:)``).
+    /// A client was given the flow that it was offered (``Connection/offer(to:facts:_:)``).
     case took(epoch: UInt64, by: Reader)
     /// A client gives a flow back, with a session on it and maybe another opening exchange for those to come.
     case parked(epoch: UInt64, leaving: Opening?)

@@ -45,6 +45,10 @@ public struct Ownership: Sendable {
     /// Whether one of them waits to be taken.
     public var isWaiting: Bool { ended.contains { $0.reader == nil } }
 
+    /// Whether one of them waits that its client is to be woken for. What a server said that turned the agent away is
+    /// there for who asks.
+    var isOwed: Bool { ended.contains { $0.reader == nil && !$0.isRefusal } }
+
     /// Who has the ended flow of a number; `nil` where nobody has, or where it is not kept.
     public func reader(of epoch: UInt64) -> Reader? { ended.first { $0.epoch == epoch }?.reader }
 
@@ -79,7 +83,14 @@ public struct Ownership: Sendable {
         ended.insert(
             Ended(epoch: epoch, reader: left?.reader, isRefusal: isRefusal, left: left?.touch),
             at: ended.firstIndex { $0.epoch > epoch } ?? ended.endIndex)
-        effects.append(.retire(epoch: epoch, survivesAgent: !isRefusal))
+        effects.append(.retire(epoch: epoch, survivesAgent: !isRefusal, isHeld: false))
+    }
+
+    /// Keeps a flow that ended while a program was being launched with it, which may never come to read it.
+    private mutating func keep(_ epoch: UInt64, for launch: Reader, _ effects: inout [ConnectionEffect]) {
+        ended.insert(
+            Ended(epoch: epoch, reader: launch), at: ended.firstIndex { $0.epoch > epoch } ?? ended.endIndex)
+        effects.append(.retire(epoch: epoch, survivesAgent: true, isHeld: true))
     }
 
     /// Nobody wants to know any more why the server turned the agent away; who has taken it reads on.
@@ -114,13 +125,18 @@ public struct Ownership: Sendable {
         _ epoch: UInt64, of reader: Reader?, aborting: Bool, _ facts: some ConnectionFacts,
         _ effects: inout [ConnectionEffect]
     ) {
-        if let reader, let process = reader.process, facts.mayHaveUnread(epoch),
-            !facts.presence(of: process).contains(.alive)
-        {
-            keep(epoch, left: (reader, facts.touch(of: epoch)), &effects)
-        } else {
-            effects.append(.letGo(epoch: epoch, aborting: aborting))
+        switch reader {
+        case .client(let process)?, .program(let process)?:
+            if facts.mayHaveUnread(epoch), !facts.presence(of: process).contains(.alive), let reader {
+                return keep(epoch, left: (reader, facts.touch(of: epoch)), &effects)
+            }
+        case .launch?:
+            if facts.mayHaveUnread(epoch), ended.count < Self.most, let reader {
+                return keep(epoch, for: reader, &effects)
+            }
+        case .unknown?, nil: break
         }
+        effects.append(.letGo(epoch: epoch, aborting: aborting))
     }
 
     /// Nobody wants to read any more: closes all but the flow that stands.
@@ -163,14 +179,13 @@ public struct Ownership: Sendable {
         let former = ended[index].reader
         ended[index].wasRepeated = Self.isAgain(reader, after: former)
         // A program that takes again what it was launched with is that program still.
-        let isSameProcess = former?.process != nil && former?.process == reader.process
-        if !isSameProcess { ended[index].reader = reader }
+        if former?.isProcess(of: reader) != true { ended[index].reader = reader }
     }
 
     /// Whether a reader comes again, as far as is known: of one that cannot be watched anybody may be the next.
     private static func isAgain(_ reader: Reader, after former: Reader?) -> Bool {
         guard let former else { return false }
-        return former == reader || former == .unknown || (former.process != nil && former.process == reader.process)
+        return former == reader || former == .unknown || former.isProcess(of: reader)
     }
 
     /// What a reader has is somebody's that it turned into.

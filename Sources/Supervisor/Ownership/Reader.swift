@@ -27,6 +27,9 @@ public enum Reader: Hashable, Sendable {
         case .launch, .unknown: nil
         }
     }
+
+    /// Whether it is the process that another reader is.
+    func isProcess(of other: Reader) -> Bool { process != nil && process == other.process }
 }
 
 /// Whether who was given a socket has read or written on it since.

@@ -40,7 +40,7 @@ public struct Wakes: Sendable {
     /// What its user decided.
     public internal(set) var settings: Settings
     var machine: WakeMachine
-    /// The process that took or parked the flow last, or was launched.
+    /// The process that took a flow last, or was launched.
     public internal(set) var client: KnownProcess?
     /// The program that was launched, until its end.
     public internal(set) var program: KnownProcess?

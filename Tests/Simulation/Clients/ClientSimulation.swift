@@ -128,11 +128,11 @@ struct ClientSimulation: ~Copyable {
         case .network(let action): try run(action)
         case .close(let epoch, _): try close(epoch, isDelivered: false)
         case .letGo(let epoch, _): try close(epoch, isDelivered: true)
-        case .retire(let epoch, let survivesAgent):
+        case .retire(let epoch, let survivesAgent, let isHeld):
             world.sockets[epoch]?.isRetired = true
             world.sockets[epoch]?.survivesAgent = survivesAgent
             world.sockets[epoch]?.isWatched = false
-            try takeBack(epoch)
+            if !isHeld { try takeBack(epoch) }
         case .rest(let epoch):
             try takeBack(epoch)
         case .linger: break
@@ -143,8 +143,8 @@ struct ClientSimulation: ~Copyable {
             random.chance(50)
                 ? backlog.append(.client(.attempted(attempt.id, outcome)))
                 : later(.milliseconds(random.below(40_000)), .client(.attempted(attempt.id, outcome)))
-        case .launch(let attempt, let epoch):
-            if let epoch { try hand(epoch, to: .launch(attempt.id)) }
+        case .launch(let attempt, let offer):
+            if let offer { try hand(offer.epoch, to: .launch(attempt.id)) }
             later(.milliseconds(random.below(random.chance(80) ? 50 : 60_000)), .launch(attempt.id))
         case .awaitBytes(let epoch, let count):
             world.sockets[epoch]?.awaitedBeyond = count
@@ -281,7 +281,7 @@ struct ClientSimulation: ~Copyable {
             throw Violation(invariant: .closesWhatIsOpen, detail: "\(epoch) is closed twice")
         }
         guard socket.unread > 0, !isClosed else { return }
-        let hasReader = socket.owner.map { $0.process.map { world.isAlive($0) } ?? true } ?? false
+        let hasReader = socket.owner.map { $0.process.map { world.isAlive($0) } ?? ($0 == .unknown) } ?? false
         // What a reader has it reads, and what one left torn is of use to nobody.
         if hasReader && isDelivered || socket.isTorn { return }
         // A program that ends with 0 has read what it wanted of what has ended.
