@@ -32,7 +32,8 @@ public final class ConnectionDriver {
     private var hasPaidAttempt = false
     /// Where its flows outlive the process; `nil` where they end with it.
     let store: (any FlowStore)?
-    private unowned let observer: any ConnectionObserver
+    /// Words that come late find none.
+    private weak var observer: (any ConnectionObserver)?
     /// The sockets that are open, by epoch: one that stands, those that race to take its place, and those that clients
     /// have or may take though others stand.
     var flows: [UInt64: Flow] = [:]
@@ -64,7 +65,7 @@ public final class ConnectionDriver {
         case deadlinePassed
     }
 
-    /// A connection that is not at work yet. The observer outlives the connection.
+    /// A connection that is not at work yet.
     ///
     /// - Parameters:
     ///   - wakes: how its client is woken.
@@ -295,9 +296,9 @@ public final class ConnectionDriver {
         case .tell(var event, let wake, let report):
             if event.kind == .wake { event.status = status }
             if policy.heartbeat?.adapts == true { keeper.heard(event, on: network(of: event.status)) }
-            observer.connection(self, did: event, wake: wake, report)
+            observer?.connection(self, did: event, wake: wake, report)
         case .attempt(let attempt, let process):
-            observer.connection(self, attempts: attempt, process)
+            observer?.connection(self, attempts: attempt, process)
         case .launch(let attempt, let offer):
             launch(attempt, offer)
         case .awaitBytes(let epoch, let count):
@@ -314,6 +315,7 @@ public final class ConnectionDriver {
     }
 
     private func launch(_ attempt: WakeAttempt, _ offer: Connection.Offer?) {
+        guard let observer else { return }
         guard let offer else { return observer.connection(self, launches: attempt, with: nil) }
         do throws(SystemError) {
             observer.connection(self, launches: attempt, with: try handOver(offer))
@@ -474,7 +476,7 @@ extension ConnectionDriver: FlowKeeperOwner {
 @AgentQueue
 private struct Facts: @AgentQueue ConnectionFacts {
     let flows: [UInt64: Flow]
-    let observer: any ConnectionObserver
+    let observer: (any ConnectionObserver)?
 
     func unreadBytes(on epoch: UInt64) -> Int { flows[epoch]?.unreadBytes ?? 0 }
 
@@ -482,7 +484,7 @@ private struct Facts: @AgentQueue ConnectionFacts {
 
     func touch(of epoch: UInt64) -> Touch { flows[epoch]?.touch ?? .touched }
 
-    func presence(of process: KnownProcess) -> ClientPresence { observer.presence(of: process) }
+    func presence(of process: KnownProcess) -> ClientPresence { observer?.presence(of: process) ?? [] }
 
-    func isWatched(by process: KnownProcess?) -> Bool { observer.isWatched(by: process) }
+    func isWatched(by process: KnownProcess?) -> Bool { observer?.isWatched(by: process) ?? false }
 }

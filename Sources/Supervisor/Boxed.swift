@@ -2,7 +2,7 @@
 
 /// A value that takes one word where it is kept, and whose copies share it: for what is large and mostly absent, since
 /// an agent keeps thousands of connections, and several events of each.
-indirect enum Boxed<Value: Hashable & Sendable>: Hashable, Sendable {
+indirect enum Boxed<Value: Sendable>: Sendable {
     case value(Value)
 
     var value: Value {
@@ -11,3 +11,6 @@ indirect enum Boxed<Value: Hashable & Sendable>: Hashable, Sendable {
         }
     }
 }
+
+extension Boxed: Equatable where Value: Equatable {}
+extension Boxed: Hashable where Value: Hashable {}

@@ -30,6 +30,32 @@ import Testing
         connection.close()
     }
 
+    @Test func wordsThatComeAfterItsObserverIsGoneFindNone() throws {
+        var observer: Bystander? = Bystander()
+        let connection = ConnectionDriver(
+            policy: ConnectionPolicy(remote: try Remote("tcp://127.0.0.1:9")), wakes: surroundings.clientWakes,
+            context: surroundings.context, observer: try #require(observer))
+        connection.open()
+        connection.close()
+        observer = nil
+        connection.resumed()
+        connection.process(.processEnded(KnownProcess(1), .unseen))
+        #expect(connection.status.state == .closed)
+    }
+
+    @AgentQueue
+    private final class Bystander: ConnectionObserver {
+        func connection(
+            _ connection: ConnectionDriver, did event: ConnectionEvent, wake: StandingWake?, _ report: WakeReport?
+        ) {}
+        func connection(_ connection: ConnectionDriver, attempts attempt: WakeAttempt, _ process: KnownProcess?) {}
+        func connection(
+            _ connection: ConnectionDriver, launches attempt: WakeAttempt, with flow: consuming HandedFlow?
+        ) {}
+        func presence(of process: KnownProcess) -> ClientPresence { [] }
+        func isWatched(by process: KnownProcess?) -> Bool { false }
+    }
+
     @Test func aConnectionBecomesReadyAndTellsItsStory() async throws {
         let server = try LoopbackServer()
         let connection = try surroundings.connection(to: "tcp://\(server.endpoint)")

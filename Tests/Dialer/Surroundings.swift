@@ -31,7 +31,7 @@ final class Surroundings: PathSource, NameSource, ConnectionObserver {
     private var observers: [Int: @AgentQueue (Path) -> Void] = [:]
     private var nextObserver = 0
     let events = Inbox<ConnectionEvent>()
-    private lazy var context = DialerContext(paths: self, names: self, intervals: intervals)
+    private(set) lazy var context = DialerContext(paths: self, names: self, intervals: intervals)
 
     init(_ path: Path) {
         self.path = path

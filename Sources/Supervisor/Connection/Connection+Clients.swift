@@ -217,7 +217,7 @@ extension Connection {
     mutating func inherit(_ kept: Clientele, _ input: ConnectionInput, _ turn: inout ConnectionTurn) {
         ownership.restore(kept.ended)
         wakes.hasHadClient = kept.hasHadClient || kept.wake != nil
-        (wakes.client, wakes.inherited) = (kept.client, kept.wake)
+        (wakes.client, wakes.inherited) = (kept.client, kept.wake.map { .value($0) })
         if case .adopted(let adoption) = input {
             wakes.hadSession = adoption.custody.session == .open
             if adoption.custody.holder == .client { ownership.hold(adoption.epoch, kept.reader ?? .unknown) }

@@ -131,7 +131,7 @@ extension Connection {
     /// Continues a wake of an earlier run of the agent: after the client is told that the connection goes on, and
     /// before there is another reason to wake it.
     mutating func resumeWake(_ turn: inout ConnectionTurn) {
-        guard let wake = wakes.inherited.take() else { return }
+        guard let wake = wakes.inherited.take()?.value else { return }
         tellWakes(.clientChanged(presence(with: nil, turn.facts)), &turn)
         tellWakes(.restored(wake), &turn)
     }
@@ -182,14 +182,14 @@ extension Connection {
     }
 
     private mutating func noteAcknowledgement(_ now: Duration) {
-        if let wake = wakes.standing { wakes.acknowledged = (wake, now) }
+        if let wake = wakes.standing { wakes.acknowledged = .init(wake: .value(wake), at: now) }
     }
 
     /// Counts from now how long the client has the flow that it was woken for.
     private mutating func beginBudget(_ now: Duration) {
         let limit = wakes.settings.budget
-        guard let (wake, instant) = wakes.acknowledged.take(), now - instant < limit else { return }
-        wakes.overrun = (now + limit, wake)
+        guard let acknowledged = wakes.acknowledged.take(), now - acknowledged.at < limit else { return }
+        wakes.overrun = .init(wake: acknowledged.wake, at: now + limit)
     }
 
     mutating func wakeDeadlinePassed(_ turn: inout ConnectionTurn) {
@@ -201,7 +201,7 @@ extension Connection {
         }
         if let overrun = wakes.overrun, overrun.at <= turn.now {
             wakes.overrun = nil
-            report(WakeReport(.overran(limit: wakes.settings.budget), overrun.wake), turn: &turn)
+            report(WakeReport(.overran(limit: wakes.settings.budget), overrun.wake.value), turn: &turn)
         }
         switch wakes.review {
         case .untouched(let at) where at <= turn.now: needForWhatWaits(&turn)
@@ -213,7 +213,7 @@ extension Connection {
     // MARK: - The machine
 
     mutating func tellWakes(_ input: WakeInput, _ turn: inout ConnectionTurn) {
-        for action in wakes.machine.process(input, now: turn.now, using: &turn.random) {
+        for action in wakes.process(input, now: turn.now, using: &turn.random) {
             switch action {
             case .attempt(let attempt) where attempt.means == .exec: turn.launches.append(attempt)
             case .attempt(let attempt): turn.effects.append(.attempt(attempt, wakes.client))

@@ -43,7 +43,7 @@ public struct Connection: ~Copyable {
     /// - Parameter lastWake: the highest number that a wake of it has had in an earlier run of the agent.
     public init(policy: ConnectionPolicy, wakes: Wakes.Settings, lastWake: UInt64 = 0, now: Duration) {
         line = ConnectionStateMachine(policy: policy, now: now)
-        self.wakes = Wakes(wakes, lastNumber: lastWake, now: now)
+        self.wakes = Wakes(wakes, lastNumber: lastWake)
     }
 
     // MARK: - What can be asked
@@ -81,7 +81,7 @@ public struct Connection: ~Copyable {
         kept.ended = ownership.ended.map { .init(epoch: $0.epoch, reader: $0.reader) }
         kept.hasHadClient = wakes.hasHadClient
         (kept.client, kept.program) = (wakes.client, wakes.program)
-        kept.wake = wakes.inherited ?? wakes.standing
+        kept.wake = wakes.inherited?.value ?? wakes.standing
         return kept
     }
 

@@ -37,9 +37,18 @@ public struct Wakes: Sendable {
         }
     }
 
+    /// A wake, and an instant.
+    struct Instance: Sendable {
+        let wake: Boxed<StandingWake>
+        let at: Duration
+    }
+
     /// What its user decided.
     public internal(set) var settings: Settings
-    var machine: WakeMachine
+    /// Made when there is first something to do: most connections of a gateway never wake anybody.
+    private var boxed: Boxed<WakeMachine>?
+    /// The highest number that a wake had in an earlier run of the agent.
+    private let lastNumber: UInt64
     /// The process that took a flow last, or was launched.
     public internal(set) var client: KnownProcess?
     /// The program that was launched, until its end.
@@ -55,13 +64,13 @@ public struct Wakes: Sendable {
     /// Whether a session was on the flow when it was last heard of.
     var hadSession = false
     /// A wake of an earlier run of the agent, until this one goes on with it.
-    var inherited: StandingWake?
+    var inherited: Boxed<StandingWake>?
     /// When the machine is to be told that its timer fired.
     var machineDeadline: Duration?
     /// The wake that was acknowledged last, and when.
-    var acknowledged: (wake: StandingWake, at: Duration)?
+    var acknowledged: Instance?
     /// When a client that was woken will have had the flow for as long as it may, and for which wake.
-    var overrun: (at: Duration, wake: StandingWake)?
+    var overrun: Instance?
     /// When what waits is looked at again.
     var review: Review?
     /// When bytes that came after a wake was given up may begin another one.
@@ -72,17 +81,38 @@ public struct Wakes: Sendable {
     /// No wake yet.
     ///
     /// - Parameter lastNumber: as of ``WakeMachine/init(policy:lastNumber:now:)``.
-    init(_ settings: Settings, lastNumber: UInt64, now: Duration) {
+    init(_ settings: Settings, lastNumber: UInt64) {
         self.settings = settings
-        machine = WakeMachine(policy: settings.policy, lastNumber: lastNumber, now: now)
+        self.lastNumber = lastNumber
     }
 
     /// The wake that has not been acknowledged.
-    public var standing: StandingWake? { machine.standing }
+    public var standing: StandingWake? { boxed?.value.standing }
+
+    /// As ``WakeMachine/process(_:now:using:)``.
+    mutating func process(
+        _ input: WakeInput, now: Duration, using random: inout some RandomNumberGenerator
+    ) -> [WakeAction] {
+        guard boxed != nil || input.needsMachine(settings.policy) else { return [] }
+        var machine = boxed?.value ?? WakeMachine(policy: settings.policy, lastNumber: lastNumber, now: now)
+        defer { boxed = .value(machine) }
+        return machine.process(input, now: now, using: &random)
+    }
 
     /// Nobody is to be woken any more.
     mutating func close() { (machineDeadline, overrun, review) = (nil, nil, nil) }
 
     /// The next instant at which something is to be done.
     var deadline: Duration? { [machineDeadline, overrun?.at, review?.deadline].compactMap(\.self).min() }
+}
+
+extension WakeInput {
+    /// Whether it means anything to a machine that has never heard of anything.
+    fileprivate func needsMachine(_ policy: WakePolicy) -> Bool {
+        switch self {
+        case .started: policy.launch == .always
+        case .needed, .programStarted, .restored, .clientChanged, .closed: true
+        case .acknowledged, .taken, .attempted, .programEnded, .timerFired, .policyChanged: false
+        }
+    }
 }
