@@ -228,9 +228,6 @@ final class RegisteredConnection {
     /// Somebody watches it who did not, or no longer does.
     func subscriptionsChanged() { driver?.process(.watchersChanged) }
 
-    /// The process that had a flow last, where it lives and can be watched.
-    var client: ProcessHandle? { driver?.clientele.client.flatMap { processes[$0] } }
-
     /// How its client is woken, and for what.
     private var wakeRules: Wakes.Settings {
         let settings = effectiveWake

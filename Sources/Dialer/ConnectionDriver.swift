@@ -190,7 +190,7 @@ public final class ConnectionDriver {
     public var hasUnclaimedBytes: Bool { connection.hasUnclaimedBytes }
 
     /// How many bytes wait for the client; `nil` without a flow that stands.
-    public var unreadBytes: Int? { connection.adoption.flatMap { flows[$0.epoch]?.unreadBytes } }
+    public var unreadBytes: Int? { connection.standingEpoch.flatMap { flows[$0]?.unreadBytes } }
 
     // MARK: - The run loop
 
@@ -245,8 +245,7 @@ public final class ConnectionDriver {
         let deadline = hasSteppedDown ? nil : connection.nextDeadline
         guard deadline != timer?.deadline else { return }
         timer?.timer.cancel()
-        timer = deadline.map { ($0, Timers.shared.schedule(at: $0) { [weak self] in self?.ring() }) }
-            .map { (timer: $0.1, deadline: $0.0) }
+        timer = deadline.map { (Timers.shared.schedule(at: $0) { [weak self] in self?.ring() }, $0) }
     }
 
     private func ring() {

@@ -76,7 +76,7 @@ extension ConnectionDriver {
 
     /// Whether a flow stands that the store was to have, and had no place for.
     public var lacksPlace: Bool {
-        guard store != nil, let epoch = connection.adoption?.epoch, let flow = flows[epoch] else { return false }
+        guard store != nil, let epoch = connection.standingEpoch, let flow = flows[epoch] else { return false }
         return flow.storeNumber == nil && flow.security == nil
     }
 

@@ -84,8 +84,8 @@ extension NetworkSnapshot {
         change.addresses = [address.address]
         if address.address.family == .v4 {
             // The kernel announces the address and its routes first. Only then do other routes choose their source
-            // again (`dev_addr_genid`), and it deals the packets of multipath routes anew to the next hops that are
-            // there by then (`fib_sync_up`; both in fib_inetaddr_event, net/ipv4/fib_frontend.c).
+            // again (`dev_addr_genid`), and multipath routes choose again among the next hops that are there
+            // (`fib_sync_up`; both in fib_inetaddr_event, net/ipv4/fib_frontend.c).
             change.isForetold = true
             change.rerouted = [index: records[index]?.reach ?? .unknown]
         }

@@ -319,7 +319,8 @@ struct WakeTests {
     @Test func `a program that lost what it was launched with takes it again`() async throws {
         let bench = try await ended(.script("exec sleep 1000", stdio: false) { $0.reasons = [.lost] })
         try await bench.tells("began lost", "attempted exec", "acknowledged lost")
-        let program = try #require(bench.bench.registry.visible(to: 0).first?.client)
+        let connection = try #require(bench.bench.registry.visible(to: 0).first)
+        let program = try #require(connection.driver?.clientele.client.flatMap { connection.processes[$0] })
         defer { try? program.signal(SIGKILL) }
         let flow = try bench.bench.registry.take("office", by: program, for: 0)
         #expect((flow.epoch, flow.isOver) == (1, true))

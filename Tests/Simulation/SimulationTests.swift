@@ -11,103 +11,90 @@ import Testing
     private static let usualSeed: UInt64 = 1
 
     @Test func noSequenceOfFaultsBreaksAnInvariant() async throws {
-        let environment = ProcessInfo.processInfo.environment
-        if let seed = environment["SIM_SEED"].flatMap(UInt64.init) { return try Self.replay(seed) }
-        let count = environment["SIM_SEQUENCES"].flatMap(UInt64.init) ?? 20_000
-
-        let first = environment["SIM_FIRST"].flatMap(UInt64.init) ?? Self.usualSeed
-        let workers = UInt64(ProcessInfo.processInfo.activeProcessorCount)
-        let outcomes = await withTaskGroup(of: Outcome.self) { group in
-            for worker in 0..<workers {
-                group.addTask {
-                    Self.run(stride(from: first + worker, to: first + count, by: Int(workers)))
-                }
-            }
-            return await group.reduce(into: []) { $0.append($1) }
+        let run = try await Self.run { seed, isTraced in
+            var simulation = Simulation(seed: seed, traced: isTraced)
+            let failure = Result { try simulation.live() }
+            return Life(
+                steps: simulation.steps, failure: failure.error, trace: simulation.trace,
+                seen: simulation.checker.seen)
         }
-
-        for failure in outcomes.compactMap(\.failure) { Issue.record("\(failure)") }
-        let seen = outcomes.reduce(into: Coverage()) { $0.formUnion($1.seen) }
+        guard let run else { return }
         // A world that never brings a state or a cause about proves nothing of it.
-        if count >= 10_000 {
-            #expect(seen.states == Set(ConnectionStatus.State.allCases))
-            #expect(seen.closings == Set(CloseReason.allCases))
+        if run.count >= 10_000 {
+            #expect(run.total.seen.states == Set(ConnectionStatus.State.allCases))
+            #expect(run.total.seen.closings == Set(CloseReason.allCases))
             // Of wakes it is not the machine that tells.
-            #expect(seen.kinds == Set(ConnectionEvent.Kind.allCases).subtracting([.wake]))
+            #expect(run.total.seen.kinds == Set(ConnectionEvent.Kind.allCases).subtracting([.wake]))
         }
-        let steps = outcomes.reduce(0) { $0 + $1.steps }
-        print("\(count) sequences from seed \(first), \(steps) steps")
+        print("\(run.count) sequences from seed \(run.first), \(run.total.steps) steps")
     }
 
     /// The same of clients, programs and restarts of the agent (``ClientSimulation``).
     @Test func noSequenceOfClientsAndRestartsBreaksAnInvariant() async throws {
+        let run = try await Self.run { seed, isTraced in
+            var simulation = ClientSimulation(seed: seed, traced: isTraced)
+            let failure = Result { try simulation.live() }
+            return Life(
+                steps: simulation.steps, failure: failure.error, trace: simulation.trace, deeds: simulation.deeds)
+        }
+        guard let run else { return }
+        let deeds = run.total.deeds
+        if run.count >= 10_000 { #expect(Set(deeds.keys) == Set(ClientDeed.allCases)) }
+        print(
+            "\(run.count) sequences of clients from seed \(run.first), \(run.total.steps) steps: "
+                + "\(deeds[.given] ?? 0) takes, \(deeds[.launched] ?? 0) launches, \(deeds[.killAgent] ?? 0) kills")
+    }
+
+    /// What came of one sequence, or of several.
+    private struct Life: Sendable {
+        var steps = 0
+        var failure: (any Error)?
+        var trace: [String]?
+        var seen = Coverage()
+        var deeds: [ClientDeed: Int] = [:]
+
+        mutating func add(_ other: Life) {
+            steps += other.steps
+            seen.formUnion(other.seen)
+            deeds.merge(other.deeds, uniquingKeysWith: +)
+        }
+    }
+
+    /// Runs the seeds that the environment asks for on every processor, each of them up to the first that breaks an
+    /// invariant; `nil` where one was replayed instead.
+    private static func run(
+        _ live: @escaping @Sendable (_ seed: UInt64, _ isTraced: Bool) -> Life
+    ) async throws -> (count: UInt64, first: UInt64, total: Life)? {
         let environment = ProcessInfo.processInfo.environment
         if let seed = environment["SIM_SEED"].flatMap(UInt64.init) {
-            var simulation = ClientSimulation(seed: seed, traced: true)
-            defer { print(simulation.trace?.joined(separator: "\n") ?? "") }
-            return try simulation.live()
+            let life = live(seed, true)
+            print(life.trace?.joined(separator: "\n") ?? "")
+            if let failure = life.failure { throw failure }
+            return nil
         }
         let count = environment["SIM_SEQUENCES"].flatMap(UInt64.init) ?? 20_000
-        let first = environment["SIM_FIRST"].flatMap(UInt64.init) ?? Self.usualSeed
+        let first = environment["SIM_FIRST"].flatMap(UInt64.init) ?? usualSeed
         let workers = UInt64(ProcessInfo.processInfo.activeProcessorCount)
-        let outcomes = await withTaskGroup(of: Outcome.self) { group in
+        let total = await withTaskGroup(of: Life.self) { group in
             for worker in 0..<workers {
-                group.addTask { Self.runClients(stride(from: first + worker, to: first + count, by: Int(workers))) }
+                group.addTask {
+                    var all = Life()
+                    for seed in stride(from: first + worker, to: first + count, by: Int(workers)) {
+                        let life = live(seed, false)
+                        all.add(life)
+                        guard let failure = life.failure else { continue }
+                        Issue.record("SIM_SEED=\(seed) breaks \(failure), after \(all.steps) steps")
+                        break
+                    }
+                    return all
+                }
             }
-            return await group.reduce(into: []) { $0.append($1) }
+            return await group.reduce(into: Life()) { $0.add($1) }
         }
-        for failure in outcomes.compactMap(\.failure) { Issue.record("\(failure)") }
-        let deeds = outcomes.reduce(into: [:]) { $0.merge($1.deeds, uniquingKeysWith: +) }
-        if count >= 10_000 { #expect(Set(deeds.keys) == Set(ClientDeed.allCases)) }
-        let steps = outcomes.reduce(0) { $0 + $1.steps }
-        print(
-            "\(count) sequences of clients from seed \(first), \(steps) steps: \(deeds[.given] ?? 0) takes, "
-                + "\(deeds[.launched] ?? 0) launches, \(deeds[.killAgent] ?? 0) kills")
+        return (count, first, total)
     }
+}
 
-    private static func runClients(_ seeds: StrideTo<UInt64>) -> Outcome {
-        var outcome = Outcome()
-        for seed in seeds {
-            var simulation = ClientSimulation(seed: seed)
-            do {
-                try simulation.live()
-            } catch {
-                outcome.failure = "SIM_SEED=\(seed) breaks \(error), after \(outcome.steps + simulation.steps) steps"
-                return outcome
-            }
-            outcome.steps += simulation.steps
-            outcome.deeds.merge(simulation.deeds, uniquingKeysWith: +)
-        }
-        return outcome
-    }
-
-    private struct Outcome: Sendable {
-        var deeds: [ClientDeed: Int] = [:]
-        var steps = 0
-        var seen = Coverage()
-        var failure: String?
-    }
-
-    /// Runs the seeds up to the first that breaks an invariant.
-    private static func run(_ seeds: StrideTo<UInt64>) -> Outcome {
-        var outcome = Outcome()
-        for seed in seeds {
-            var simulation = Simulation(seed: seed)
-            do {
-                try simulation.live()
-            } catch {
-                outcome.failure = "SIM_SEED=\(seed) breaks \(error)"
-                return outcome
-            }
-            outcome.steps += simulation.steps
-            outcome.seen.formUnion(simulation.checker.seen)
-        }
-        return outcome
-    }
-
-    private static func replay(_ seed: UInt64) throws {
-        var simulation = Simulation(seed: seed, traced: true)
-        defer { print(simulation.trace?.joined(separator: "\n") ?? "") }
-        try simulation.live()
-    }
+extension Result {
+    fileprivate var error: Failure? { if case .failure(let error) = self { error } else { nil } }
 }

@@ -87,10 +87,13 @@ extension Connection {
             tellLine(.taken(epoch: epoch), &turn)
         } else {
             ownership.give(epoch, to: reader)
-            // No other flow follows by whose taking the wake would be acknowledged.
-            if status.state == .closed { clientHasCome(&turn) }
-            // Who has what ended goes on to what came behind it, or is reminded.
-            reviewLater(&turn)
+            if status.state == .closed {
+                // No other flow follows by whose taking the wake would be acknowledged.
+                clientHasCome(&turn)
+            } else {
+                // Who has what ended goes on to what came behind it, or is reminded.
+                reviewLater(&turn)
+            }
         }
         presenceChanged(&turn)
     }
@@ -148,7 +151,7 @@ extension Connection {
         }
         // What came after the flow that it has read was told while its wake stood.
         guard !remnants.isEmpty else { return }
-        if hasUnreadEnd { return need(.data, &turn) }
+        if ownership.isWaiting { return need(.data, &turn) }
         needForWhatWaits(&turn)
         if wakes.hasHadClient, line.standing?.custody == .new { need(.reconnected, &turn) }
     }
@@ -192,8 +195,7 @@ extension Connection {
     }
 
     private mutating func launchFailed(
-        _ attempt: WakeAttempt.ID, _ process: KnownProcess?,
-        _ turn: inout ConnectionTurn
+        _ attempt: WakeAttempt.ID, _ process: KnownProcess?, _ turn: inout ConnectionTurn
     ) {
         if let process {
             ownership.replace(.program(process), by: .launch(attempt))

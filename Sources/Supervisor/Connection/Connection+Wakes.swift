@@ -3,9 +3,6 @@
 // For what the client is woken.
 
 extension Connection {
-    /// Whether a flow that ended waits for its client.
-    var hasUnreadEnd: Bool { ownership.isWaiting }
-
     // MARK: - What happens to the line
 
     /// - Parameter isOfProgram: whether it is about a program that was launched, whose end says more.
@@ -56,7 +53,7 @@ extension Connection {
         if status.custody?.holder != .client { wakes.overrun = nil }
         if status.state == .closed {
             // What it left is there to be taken.
-            return hasUnreadEnd ? need(.data, &turn) : tellWakes(.closed, &turn)
+            return ownership.isWaiting ? need(.data, &turn) : tellWakes(.closed, &turn)
         }
         guard status.state.hasFlow, let custody = status.custody else {
             if event.reason == .clientGone, !isOfProgram { need(.clientDied, &turn) }

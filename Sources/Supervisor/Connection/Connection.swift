@@ -57,6 +57,9 @@ public struct Connection: ~Copyable {
     /// What a later run of the agent needs to go on with the flow that stands; `nil` without one.
     public var adoption: Adoption? { line.adoption }
 
+    /// The number of the flow that stands; `nil` without one.
+    public var standingEpoch: UInt64? { line.standing?.epoch }
+
     /// The highest number that a flow had.
     public var newestEpoch: UInt64 { line.newestEpoch }
 

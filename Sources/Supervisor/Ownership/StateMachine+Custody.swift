@@ -41,7 +41,7 @@ extension ConnectionStateMachine {
         emit(.continued, because: reason, &turn)
     }
 
-    /// The flow that stands, and in whose hands it is.
+    /// The flow that stands, and who has it.
     var standing: (epoch: UInt64, custody: Custody)? {
         guard case .ready(let ready) = state else { return nil }
         return (ready.epoch, ready.custody)

@@ -46,7 +46,7 @@ extension ClientSimulation {
             }
         case .park: try park()
         case .end: if let process = anybody() { try end(process) }
-        case .acknowledge: if let wake = connection.wakes.standing { try acknowledge(wake.number) }
+        case .acknowledge: if let wake = connection.wakes.standing { try tell(.acknowledged(wake: wake.number)) }
         case .watchersCome:
             world.isWatched.toggle()
             try tell(.watchersChanged)
@@ -70,11 +70,9 @@ extension ClientSimulation {
 
     private func anybody() -> KnownProcess? {
         let alive = world.alive
-        return alive.isEmpty ? nil : alive[Int(decisionsFreeIndex(alive.count))]
+        // Without a draw. The process that was made last is the likeliest to have something.
+        return steps.isMultiple(of: 3) && !alive.isEmpty ? alive[steps / 3 % alive.count] : alive.last
     }
-
-    /// Without a draw: the process that was made last is the likeliest to have something.
-    private func decisionsFreeIndex(_ count: Int) -> Int { steps.isMultiple(of: 3) ? (steps / 3) % count : count - 1 }
 
     private mutating func withFlow(_ input: (UInt64) -> ConnectionInput) throws {
         if let epoch = connection.line.standing?.epoch { try tell(input(epoch)) }
@@ -136,14 +134,12 @@ extension ClientSimulation {
         try tell(.parked(epoch: epoch, leaving: nil))
     }
 
-    private mutating func acknowledge(_ wake: UInt64) throws { try tell(.acknowledged(wake: wake)) }
-
     // MARK: - The agent is killed
 
     /// Another run of the agent goes on with what this one left, whatever was under way.
     private mutating func restart() throws {
-        var before = (connection.clientele, connection.status, connection.adoption)
-        before.0.ended.removeAll { world.sockets[$0.epoch]?.survivesAgent == false }
+        var (before, adoption) = (connection.clientele, connection.adoption)
+        before.ended.removeAll { world.sockets[$0.epoch]?.survivesAgent == false }
         let (policy, newest) = (connection.policy, connection.newestEpoch)
         // Programs that were being launched, and attempts and dials, end with the agent.
         pending.removeAll { pending in
@@ -153,7 +149,7 @@ extension ClientSimulation {
             case .line, .client, .launch: true
             }
         }
-        let survivors = Set(before.0.ended.map(\.epoch) + [before.2?.epoch].compactMap(\.self))
+        let survivors = Set(before.ended.map(\.epoch) + [adoption?.epoch].compactMap(\.self))
         for epoch in world.sockets.keys where !survivors.contains(epoch) { world.sockets[epoch] = nil }
         for epoch in survivors {
             world.sockets[epoch]?.isForgotten = true
@@ -162,14 +158,15 @@ extension ClientSimulation {
         }
         connection = Connection(
             policy: policy, wakes: connection.wakes.settings, lastWake: UInt64(now / .milliseconds(1)), now: now)
-        let isKept = before.2?.custody.session != .opening
-        let input = before.2.flatMap { isKept ? ConnectionInput.adopted($0) : nil }
-        if !isKept, let epoch = before.2?.epoch { world.sockets[epoch] = nil }
-        try decide("the agent is killed") { connection, world, now, random in
-            connection.restore(
-                before.0, input ?? .reopened(epoch: newest, isKept ? .withoutFlow : .openingCut), leaving: nil,
-                now: now, facts: world, using: &random)
+        var restart = Restart.withoutFlow
+        if let cut = adoption, cut.custody.session == .opening {
+            world.sockets[cut.epoch] = nil
+            (adoption, restart) = (nil, .openingCut)
         }
-        try checkRestart(before.0, before.1.custody, isKept: input != nil)
+        let input = adoption.map { ConnectionInput.adopted($0) } ?? .reopened(epoch: newest, restart)
+        try decide("the agent is killed") { connection, world, now, random in
+            connection.restore(before, input, leaving: nil, now: now, facts: world, using: &random)
+        }
+        try checkRestart(before, isKept: adoption != nil)
     }
 }

@@ -52,7 +52,7 @@ extension ClientSimulation {
     }
 
     /// After a restart all is as it was, but for what was cut.
-    func checkRestart(_ before: Clientele, _ custody: Custody?, isKept: Bool) throws {
+    func checkRestart(_ before: Clientele, isKept: Bool) throws {
         let after = connection.clientele
         // The program that has what it was for sees to it.
         let isSeenTo = after.reader?.process != nil
