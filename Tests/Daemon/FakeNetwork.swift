@@ -95,6 +95,7 @@ final class LoopbackListener: Sendable {
             return UInt16(bigEndian: pointer.pointee.sin_port)
         }
     }
+
     /// Whether ``accept()`` returns at once.
     var hasClient: Bool {
         var poll = pollfd(fd: socket.number, events: Int16(POLLIN), revents: 0)
@@ -117,6 +118,9 @@ final class LoopbackListener: Sendable {
         try retryingInterrupts("connecting") { address.withPointer { Glibc.connect(number, $0, $1) } }
         return client
     }
+
+    /// From now on the port refuses.
+    func refuse() { _ = Glibc.shutdown(socket.number, CInt(SHUT_RDWR)) }
 
     /// The listening socket once more.
     func duplicate() throws(SystemError) -> OwnedDescriptor { try socket.duplicate() }

@@ -138,6 +138,19 @@ final class RestartBench {
         for name: String, _ awaited: String, of owner: UInt32? = nil,
         _ isRight: @escaping (ConnectionsAPI.Connection) -> Bool
     ) async throws {
+        do {
+            try await appearance(of: name, awaited, owner, isRight)
+        } catch {
+            let story = events.map { "\($0.event.wireKind.rawValue) \($0.event.status.state), \($0.event.reason)" }
+            let state = connection(name, of: owner)?.state.rawValue ?? "gone"
+            throw NothingCame(description: "\(error): it is \(state) after \(story)")
+        }
+    }
+
+    private func appearance(
+        of name: String, _ awaited: String, _ owner: UInt32?,
+        _ isRight: @escaping (ConnectionsAPI.Connection) -> Bool
+    ) async throws {
         try await answer("\(name) to be \(awaited)") { done in
             var isDone = false
             let look = { @AgentQueue [weak self] in
