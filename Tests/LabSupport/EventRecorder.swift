@@ -65,13 +65,15 @@ public final class EventRecorder: Sendable {
         try await changes.wait(for: awaited, describe: summary) { events.dropFirst(count).first(where: matches) }
     }
 
-    /// Waits until the connection is in `state`, by an event after the `count` first.
+    /// Waits until the connection enters `state`, or a run of the agent finds it there, by an event after the `count`
+    /// first. What else is told of a connection in that state, and may be on its way still, is not waited for.
     @discardableResult
     public func state(
         _ state: ConnectionsAPI.Connection.State, of name: String, after count: Int = 0
     ) async throws -> ConnectionsAPI.Event {
         try await event("\(name) to be \(state.rawValue)", after: count) {
-            $0.connection.name == name && $0.connection.state == state
+            [.state, .opened, .continued].contains($0.kind) && $0.connection.name == name
+                && $0.connection.state == state
         }
     }
 
