@@ -77,7 +77,8 @@ extension ConnectionsAPI.Connection {
             localAddress: status.localAddress?.description, remoteAddress: status.remoteAddress?.description,
             interface: status.interface, security: status.security.map { .init($0) }, attempt: status.attempt,
             nextAttemptAt: status.nextAttempt.map(clocks.wall),
-            lastProof: status.lastProof.map(clocks.wall), unreadBytes: unreadBytes,
+            lastProof: status.lastProof.map(clocks.wall), lastFailure: status.lastFailure?.description,
+            unreadBytes: unreadBytes,
             wake: wake.map { Int(clamping: $0.number) }, wakeFailed: wake?.hasFailed == true ? true : nil,
             endsWithAgent: endsWithAgent ? true : nil)
     }

@@ -129,6 +129,8 @@ public enum ConnectionsAPI {
         public var nextAttemptAt: Timestamp?
         /// When the remote last answered something demonstrably.
         public var lastProof: Timestamp?
+        /// What the last attempt or socket failed of, until the next one stands and is logged in.
+        public var lastFailure: String?
         /// How it is secured.
         public var security: Security?
         /// Bytes that arrived and that nobody has read.
@@ -146,7 +148,7 @@ public enum ConnectionsAPI {
             holder: Holder, session: Session, since: Timestamp, localAddress: String? = nil,
             remoteAddress: String? = nil,
             interface: String? = nil, security: Security? = nil, attempt: Int, nextAttemptAt: Timestamp? = nil,
-            lastProof: Timestamp? = nil, unreadBytes: Int? = nil, wake: Int? = nil,
+            lastProof: Timestamp? = nil, lastFailure: String? = nil, unreadBytes: Int? = nil, wake: Int? = nil,
             wakeFailed: Bool? = nil, endsWithAgent: Bool? = nil
         ) {
             self.name = name
@@ -165,6 +167,7 @@ public enum ConnectionsAPI {
             self.attempt = attempt
             self.nextAttemptAt = nextAttemptAt
             self.lastProof = lastProof
+            self.lastFailure = lastFailure
             self.unreadBytes = unreadBytes
             self.wake = wake
             self.wakeFailed = wakeFailed

@@ -29,11 +29,16 @@ enum ConnectionText {
             if connection.wake != nil {
                 parts.append(connection.wakeFailed == true ? "its client could not be woken" : "waking its client")
             }
+            // It is connected, and the login was refused.
+            if let failure = connection.lastFailure { parts.append(failure) }
             if connection.security?.assurance == .unverified { parts.append("TLS unverified") }
             if connection.endsWithAgent == true { parts.append("no place in the store, ends with the agent") }
             return parts.joined(separator: ", ")
         }
         if let reason = connection.reason { parts.append(reason) }
+        if let failure = connection.lastFailure, failure != connection.reason {
+            parts.append("last failure: \(failure)")
+        }
         if let next = connection.nextAttemptAt {
             let wait = DurationText.short(milliseconds: next.milliseconds - now.milliseconds)
             parts.append("\(ordinal(connection.attempt)) try in \(wait)")

@@ -47,8 +47,8 @@ internal import NetworkPath
 ///   leaves a stream that nobody can read on: it is closed. What came for a client that sleeps is not left behind for a
 ///   better path.
 /// - With an opening exchange to play, a flow is nobody's until that has succeeded, and one over a better path takes no
-///   other's place before. A server that answers otherwise refuses the login, and the client is wanted; one that does
-///   not answer is out of order, and dialled anew.
+///   other's place before. A server that answers otherwise refuses the login: the client is wanted, and the same login
+///   is tried again rarely. One that does not answer is out of order, and dialled anew.
 /// - Every failure counts once and waits, the first one included. The count starts over when a flow lasted
 ///   ``ConnectionPolicy/stableAfter``; that is seen by comparing instants when the flow ends, not by a timer.
 public struct ConnectionStateMachine: ~Copyable {
@@ -159,6 +159,12 @@ public struct ConnectionStateMachine: ~Copyable {
     var leftOpening: Opening?
     /// Until when the server wants to be left alone.
     var leftAloneUntil: Duration?
+    /// The login that the server refused for good, until another one is known.
+    var refusedLogin: Boxed<RefusedLogin>?
+    /// What the last dial or flow failed of, until a flow stands that its server took.
+    var lastFailure: StatusReason?
+    /// Where a server of this name was last reached.
+    var reached: Reached?
 
     /// A machine for a policy that was validated, not yet at work: ``ConnectionInput/opened`` starts it.
     public init(policy: ConnectionPolicy, now: Duration) {
@@ -227,7 +233,7 @@ extension ConnectionStateMachine {
 
     private mutating func redialRequested(after pause: Duration?, _ turn: inout Turn<some RandomNumberGenerator>) {
         // A user's word goes before the server's, unless it is the server's that the user passes on.
-        leftAloneUntil = nil
+        (leftAloneUntil, refusedLogin) = (nil, nil)
         if let pause { serverAsked(pause, &turn) }
         redial(because: .redialRequested, closing: .superseded, &turn)
     }
@@ -247,7 +253,7 @@ extension ConnectionStateMachine {
     ) {
         let old = self.policy
         guard policy != old else { return }
-        let (oldHeartbeat, oldOptions) = (heartbeat, socketOptions)
+        let (oldHeartbeat, oldOptions, oldOpening) = (heartbeat, socketOptions, opening)
         self.policy = policy
         if policy.needsAnotherFlow(than: old) {
             // The path that is known leads to the old target; the driver is asked for the new one's.
@@ -257,6 +263,7 @@ extension ConnectionStateMachine {
             (hasAnsweredKeepalives, leftAloneUntil) = (false, nil)
             // Its secrets were for the other server.
             leftOpening = nil
+            (refusedLogin, lastFailure, reached) = (nil, nil, nil)
             turn.perform(.observePath(policy.target))
             return enter(.waiting, because: .policyChanged, &turn)
         }
@@ -271,6 +278,7 @@ extension ConnectionStateMachine {
                 state = .backingOff(until: sooner)
             }
         }
+        if opening != oldOpening, loginChanged(&turn) { return }
         emit(.policyChanged, because: .policyChanged, &turn)
     }
 
@@ -341,6 +349,7 @@ extension ConnectionStateMachine {
         if ready.opening != nil { turn.perform(.cancelTimer(.opening)) }
         turn.perform(.closeSocket(epoch: ready.epoch, closing, rest ?? ready.custody.rest(after: closing)))
         stopObservingWay(of: ready, &turn)
+        noteReached(ready)
         if isStable(ready, at: turn.now) { startOver() }
     }
 
@@ -360,6 +369,7 @@ extension ConnectionStateMachine {
             state = .ready(ready)
         }
         self.reason = reason
+        if reason.isFailure { lastFailure = reason }
         since = turn.now
         shownEpoch = status.epoch
         turn.perform(

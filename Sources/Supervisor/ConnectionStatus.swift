@@ -68,6 +68,10 @@ public struct ConnectionStatus: Hashable, Sendable {
     /// the connect, of keepalives and of verifications; the driver may know a later one.
     public var lastProof: Duration?
 
+    /// What the last dial or flow failed of; `nil` once a flow stands on which its server took the login, if there is
+    /// one.
+    public var lastFailure: StatusReason?
+
     /// Who has the flow that stands; `nil` without one.
     public var custody: Custody?
 

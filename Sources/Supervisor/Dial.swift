@@ -16,6 +16,10 @@ struct Dial {
     /// domains have none, and a server that swallows the question must not cost more than it does for addresses.
     static let pointerPatience = Duration.seconds(1)
 
+    /// How long the name servers have for a first address until the one that answered last is tried beside the
+    /// questions (RFC 8767, section 5: how long a resolver waits before it answers with what it last knew).
+    static let knownPatience = Duration.milliseconds(1800)
+
     /// The most hosts of a service that one dial asks for. Two questions each; the race tries eight addresses in all.
     static let mostHosts = 4
 
@@ -33,6 +37,8 @@ struct Dial {
         /// What its sockets are made with.
         let options: SocketOptions
         let path: Path
+        /// Where a server of the name was reached not long ago.
+        var known: Endpoint?
     }
 
     /// The numbers of queries and sockets, none of which comes twice.
@@ -53,6 +59,7 @@ struct Dial {
     }
 
     private let setting: Setting
+    private let began: Duration
     /// When the newest question was asked: each stage has its time.
     private var asked: Duration
     private var topics: [UInt64: Topic] = [:]
@@ -62,6 +69,11 @@ struct Dial {
     /// When the hosts were known.
     private var hostsKnownAt: Duration?
     private var isServiceRefused = false
+    /// Whether the hosts were asked for their addresses.
+    private var areHostsAsked = false
+    /// Whether there is an address by the word of a name server, or of the remote itself.
+    private var hasAddresses = false
+    private var isKnownTried = false
     private var misses: [ResolutionFailure] = []
     /// What its owner's timer is set for; `nil` while it is not set.
     var wake: Duration?
@@ -69,11 +81,13 @@ struct Dial {
     /// Begins with what can be asked or tried at once. ``goOn(_:_:)`` does the rest.
     init(_ setting: Setting, _ numbers: inout Numbers, _ turn: inout Turn<some RandomNumberGenerator>) {
         self.setting = setting
-        asked = turn.now
+        (began, asked) = (turn.now, turn.now)
         let remote = setting.policy.remote
         switch remote.host {
         case .address(let address):
-            race = Race(to: DestinationOrder.Candidate(address, by: setting.path), port: remote.port, now: turn.now)
+            hasAddresses = true
+            race = Race(now: turn.now)
+            race?.add(DestinationOrder.Candidate(address, by: setting.path), port: remote.port, now: turn.now)
         case .name(let name):
             if let serviceName = remote.serviceName {
                 if remote.scheme.namingService != nil { ask(.pointers(name), .pointers, &numbers, &turn) }
@@ -111,7 +125,7 @@ struct Dial {
         switch (topic, answer) {
         case (.addresses(let host, let family), .addresses(let candidates)):
             let usable = candidates.filter { $0.destination.family == family }
-            if usable.isEmpty { misses.append(.noAddress) }
+            if usable.isEmpty { misses.append(.noAddress) } else { hasAddresses = true }
             race?.answered(family, of: host, with: usable, now: turn.now)
         case (.services, .services(let records)):
             take(records, &turn)
@@ -176,7 +190,7 @@ struct Dial {
         if turn.now >= asked + Self.resolutionTimeout { giveUpQuestions(&turn) }
         settleHosts(&numbers, &turn)
         if isServiceRefused, !awaitsPointers(turn.now) { return .failed(.resolutionFailed(.notOffered)) }
-        let patience = asked + Self.resolutionTimeout
+        let patience = min(asked + Self.resolutionTimeout, tryKnown(turn.now) ?? .seconds(Int64.max))
         guard var race else {
             return .goesOn(until: min(patience, hostsKnownAt.map { $0 + Self.pointerPatience } ?? patience))
         }
@@ -188,8 +202,13 @@ struct Dial {
             case .wait(let instant):
                 // With nothing to ask any more there is an attempt, which has a deadline.
                 return .goesOn(until: topics.isEmpty ? instant ?? patience : min(instant ?? patience, patience))
+            case .over where !topics.isEmpty:
+                return .goesOn(until: patience)
             case .over:
-                guard let miss = race.miss else { return .failed(.resolutionFailed(nameFailure)) }
+                // What became of an address that no name server confirms tells less than why there is no other.
+                guard let miss = race.miss, hasAddresses || !misses.contains(.temporary) else {
+                    return .failed(.resolutionFailed(nameFailure))
+                }
                 return .failed(.dialFailed(miss.failure, miss.remote))
             }
         }
@@ -240,12 +259,32 @@ extension Dial {
     private mutating func ask(
         for hosts: [Host], _ numbers: inout Numbers, _ turn: inout Turn<some RandomNumberGenerator>
     ) {
-        race = Race(ports: hosts.map(\.port), now: turn.now)
-        for (index, host) in hosts.enumerated() {
+        areHostsAsked = true
+        var race = race ?? Race(now: turn.now)
+        for host in hosts {
+            let index = race.expect(port: host.port)
             for family in [IPAddress.Family.v6, .v4] {
                 ask(.addresses(host.name, family), .addresses(host: index, family), &numbers, &turn)
             }
         }
+        self.race = race
+    }
+
+    /// Tries the address that answered last, where the name servers have brought none in time or do not answer at all.
+    ///
+    /// - Returns: when that is due; `nil` where nothing is.
+    private mutating func tryKnown(_ now: Duration) -> Duration? {
+        guard let known = setting.known, !hasAddresses, !isKnownTried else { return nil }
+        let due = began + Self.knownPatience
+        // The word of a name server, that there is no such name, holds.
+        if topics.isEmpty, !misses.contains(.temporary) { return nil }
+        guard topics.isEmpty || now >= due else { return due }
+        isKnownTried = true
+        var race = race ?? Race(now: now)
+        // From which source is the kernel's choice: the path's is of the moment in which the dial began.
+        race.add(DestinationOrder.Candidate(known.address, source: nil), port: known.port, now: now)
+        self.race = race
+        return nil
     }
 
     private mutating func take(_ records: [ServiceRecord], _ turn: inout Turn<some RandomNumberGenerator>) {
@@ -308,7 +347,7 @@ extension Dial {
 
     /// Goes over to the addresses when the hosts are known, and nothing better may be heard of any more.
     private mutating func settleHosts(_ numbers: inout Numbers, _ turn: inout Turn<some RandomNumberGenerator>) {
-        guard race == nil, let hosts, !isServiceRefused, !awaitsPointers(turn.now) else { return }
+        guard !areHostsAsked, let hosts, !isServiceRefused, !awaitsPointers(turn.now) else { return }
         for query in topics.filter({ $0.value == .pointers }).keys {
             topics[query] = nil
             turn.perform(.cancelResolution(query: query))

@@ -63,7 +63,7 @@ struct Race {
         var answeredAt: Duration?
     }
 
-    private var services: [Service]
+    private var services: [Service] = []
     private let began: Duration
     private var lastStart: Duration?
     private var lastFamily: IPAddress.Family?
@@ -79,16 +79,20 @@ struct Race {
         let remote: Endpoint
     }
 
-    /// A race to services on these ports, in the order of preference, whose addresses are being asked for.
-    init(ports: [UInt16], now: Duration) {
-        services = ports.map { Service(port: $0, pending: [.v4, .v6]) }
-        began = now
+    /// A race to nothing yet.
+    init(now: Duration) { began = now }
+
+    /// A service on this port, which comes after those before it, and whose addresses are being asked for.
+    ///
+    /// - Returns: its number.
+    mutating func expect(port: UInt16) -> Int {
+        services.append(Service(port: port, pending: [.v4, .v6]))
+        return services.count - 1
     }
 
-    /// A race to one address that needs no asking.
-    init(to address: DestinationOrder.Candidate, port: UInt16, now: Duration) {
-        services = [Service(port: port, candidates: [address], pending: [], answeredAt: now)]
-        began = now
+    /// An address that needs no asking, behind the services before it.
+    mutating func add(_ address: DestinationOrder.Candidate, port: UInt16, now: Duration) {
+        services.append(Service(port: port, candidates: [address], pending: [], answeredAt: now))
     }
 
     /// How many addresses wait to be tried.

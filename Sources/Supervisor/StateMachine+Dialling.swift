@@ -16,13 +16,17 @@ extension ConnectionStateMachine {
         if let leftAloneUntil, turn.now < leftAloneUntil {
             return wait(until: drawDeadline(policy.backoff, &turn), because: .serverAsked, &turn)
         }
+        if let refusedLogin = refusedLogin?.value, let deadline = refusedUntil(turn.now) {
+            turn.perform(.scheduleTimer(.retry, deadline: deadline))
+            return enter(.failed(until: deadline), because: .openingFailed(refusedLogin.failure), &turn)
+        }
         guard turn.now >= turn.dialsFrom else {
             return wait(until: turn.dialsFrom, because: .awaitsTurn, &turn)
         }
         guard budget.spend(at: turn.now) else {
             return wait(until: budget.earliest, because: .dialledTooOften, &turn)
         }
-        let dial = Dial(.init(policy: policy, options: socketOptions, path: path), &numbers, &turn)
+        let dial = Dial(dialSetting(over: path, now: turn.now), &numbers, &turn)
         goOn(dial, isNew: true, because: reason, &turn)
     }
 
@@ -162,6 +166,8 @@ extension ConnectionStateMachine {
                 policy.livenessFigures, connectedAt: turn.now, hasAnsweredKeepalives: hasAnsweredKeepalives))
         if let opening { return play(opening, on: ready, besides: old, &turn) }
         if let old { closeFlow(old, .replaced, &turn) }
+        noteReached(ready)
+        loginTaken()
         attend(to: ready, &turn)
         enter(.ready(ready), because: old == nil ? .connected : .replaced, &turn)
     }

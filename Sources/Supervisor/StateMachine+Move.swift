@@ -54,7 +54,7 @@ extension ConnectionStateMachine {
         _ ready: Ready, afterFailures failures: Int, _ turn: inout Turn<some RandomNumberGenerator>
     ) {
         guard let way = betterWay(for: ready) else { return keep(ready, moving: nil) }
-        var earliest = max(leftAloneUntil ?? turn.now, turn.now)
+        var earliest = max(leftAloneUntil ?? turn.now, refusedUntil(turn.now) ?? turn.now, turn.now)
         if turn.dialsFrom > earliest {
             // The one that stands will do meanwhile. All that wait like this must not come back in one instant.
             earliest = turn.dialsFrom + policy.backoff.delay(afterFailures: failures, using: &turn.random)
@@ -62,7 +62,7 @@ extension ConnectionStateMachine {
         guard earliest <= turn.now, budget.spend(at: turn.now) else {
             return moveLater(ready, at: max(earliest, budget.earliest), failures, &turn)
         }
-        let dial = Dial(.init(policy: policy, options: socketOptions, path: way), &numbers, &turn)
+        let dial = Dial(dialSetting(over: way, now: turn.now), &numbers, &turn)
         goOn(moving: ready, by: dial, afterFailures: failures, &turn)
     }
 

@@ -43,10 +43,11 @@ extension ConnectionStateMachine {
     var heartbeat: Heartbeat? { policy.heartbeat?.keeping(opening) }
 
     mutating func openingLeft(_ opening: Opening?, _ turn: inout Turn<some RandomNumberGenerator>) {
-        let before = (heartbeat: heartbeat, options: socketOptions)
+        let before = (opening: self.opening, heartbeat: heartbeat, options: socketOptions)
         leftOpening = opening
         configureSockets(after: before.options, &turn)
         if heartbeat != before.heartbeat { heartbeatChanged(&turn) }
+        if self.opening != before.opening { _ = loginChanged(&turn) }
     }
 
     /// Logs in on a flow that was just connected. One that stands with a session on it is kept until that is done; the
@@ -108,12 +109,14 @@ extension ConnectionStateMachine {
         guard case .ready(let before) = state, opensSession(epoch) else { return }
         turn.perform(.cancelTimer(.opening))
         silentOpenings = 0
+        loginTaken()
         let now = turn.now
         withOpeningFlow(epoch) { ready in
             (ready.custody, ready.opening, ready.settledAt) = (.parked, nil, now)
         }
         guard case .ready(let ready) = state else { return }
         guard case .opening(var next, _)? = ready.move else {
+            noteReached(ready)
             attend(to: ready, &turn)
             return emit(.sessionOpened, because: .sessionOpened, &turn)
         }
@@ -129,6 +132,7 @@ extension ConnectionStateMachine {
     ) {
         guard case .ready(var ready) = state, opensSession(epoch) else { return }
         let cause = StatusReason.openingFailed(failure)
+        loginRefused(failure, &turn)
         guard ready.epoch == epoch else { return nextFlowFailed(epoch, .failed, because: cause, &turn) }
         turn.perform(.cancelTimer(.opening))
         silentOpenings = 0
@@ -181,6 +185,7 @@ extension ConnectionStateMachine {
     /// An opening came to nothing and nobody refused it. The state was entered that follows from that.
     mutating func openingHadNoAnswer(_ failure: OpeningFailure, _ turn: inout Turn<some RandomNumberGenerator>) {
         silentOpenings += 1
+        lastFailure = .openingFailed(failure)
         guard silentOpenings == Self.mostSilentOpenings else { return }
         emit(.openingFailed, because: .openingFailed(failure), &turn)
     }

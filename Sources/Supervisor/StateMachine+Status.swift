@@ -5,6 +5,7 @@ extension ConnectionStateMachine {
     public var status: ConnectionStatus {
         var status = ConnectionStatus(
             state: publicState, reason: reason, epoch: shownEpoch, attempt: failures + 1, since: since, path: path)
+        status.lastFailure = lastFailure
         switch state {
         case .waiting, .closed:
             break

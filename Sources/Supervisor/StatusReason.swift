@@ -70,6 +70,20 @@ public enum StatusReason: Hashable, Sendable {
     case nameConfigured
 }
 
+extension StatusReason {
+    /// Whether a dial or a flow failed of it. What makes a connection wait without having failed is none.
+    var isFailure: Bool {
+        switch self {
+        case .resolutionFailed, .dialFailed, .unanswered, .unverified, .remoteClosed, .flowFailed, .openingFailed: true
+        case .opened, .noPath, .pathAvailable, .pathMoved, .retryDue, .dialledTooOften, .awaitsTurn, .serverAsked,
+            .connected, .replaced, .resumed, .verified, .localAddressRemoved, .adopted, .restarted, .taken, .parked,
+            .arrived, .clientGone, .sessionOpened, .redialRequested, .policyChanged, .closeRequested,
+            .nameConfigured:
+            false
+        }
+    }
+}
+
 extension StatusReason: CustomStringConvertible {
     /// In the words of the status line; never ends in a full stop.
     public var description: String {

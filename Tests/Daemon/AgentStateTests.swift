@@ -97,8 +97,8 @@ struct AgentStateTests {
             remoteAddress: "[2001:db8::7]:5060", interface: "wlan0",
             security: .init(
                 version: "TLS 1.3", cipher: "X", assurance: .pinned, isResumed: true, applicationProtocol: "mqtt"),
-            attempt: 3, nextAttemptAt: .init(milliseconds: 5), lastProof: .init(milliseconds: 6), unreadBytes: 12,
-            wake: 13, wakeFailed: true, endsWithAgent: true)
+            attempt: 3, nextAttemptAt: .init(milliseconds: 5), lastProof: .init(milliseconds: 6),
+            lastFailure: "refused", unreadBytes: 12, wake: 13, wakeFailed: true, endsWithAgent: true)
         let event = ConnectionsAPI.Event(
             sequence: 99, time: .init(milliseconds: 1_700_000_000_123), kind: .taken, connection: connection,
             reason: "taken by a client", previousState: .ready, previousDurationMilliseconds: 8,

@@ -74,10 +74,10 @@ import Testing
         peer.send("500 NO\n")
         peer.close()
         let told = await surroundings.events.next {
-            $0.kind == .openingFailed || $0.status.state == .backingOff
+            $0.kind == .openingFailed || $0.status.state == .failed
         }
         #expect(told?.kind == .openingFailed)
-        expect(await surroundings.entered(.backingOff)?.status.attempt, is: 2)
+        expect(await surroundings.entered(.failed)?.status.attempt, is: 2)
         connection.close()
     }
 

@@ -58,7 +58,7 @@ final class SampleService {
         service.add(interface: ConnectionsAPI.name, description: ConnectionsAPI.description)
         let office = ConnectionsAPI.Connection(
             name: "office", remote: "tcp://sip.example.com:5060", epoch: 2, state: .backingOff, reason: "refused",
-            holder: .daemon, session: .none, since: .now(), attempt: 4, nextAttemptAt: .now())
+            holder: .daemon, session: .none, since: .now(), attempt: 4, nextAttemptAt: .now(), lastFailure: "refused")
         service.handle(ConnectionsAPI.List.self) { _, _ in .init(connections: [office]) }
         service.handle(ConnectionsAPI.Open.self) { parameters, _ in .init(name: parameters.name ?? "made") }
         service.handle(ConnectionsAPI.Redial.self) { _, _ in .init() }

@@ -108,6 +108,7 @@ class Connection:
     remoteAddress: Optional[str] = None
     interface: Optional[str] = None
     nextAttemptAt: Optional[str] = None
+    lastFailure: Optional[str] = None
     lastProof: Optional[str] = None
     unreadBytes: Optional[int] = None
     owner: Optional[int] = None

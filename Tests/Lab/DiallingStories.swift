@@ -82,6 +82,28 @@ struct DiallingStories {
         }
     }
 
+    @Test(arguments: [NameServerStub.Reply.code(2), .silence])
+    func `the name server is dead, and the address that answered last is dialled`(
+        failure: NameServerStub.Reply
+    ) async throws {
+        let works = Mutex(true)
+        try await DiallingBench.run { question in
+            guard works.withLock({ $0 }) else { return failure }
+            guard question.name == "exchange.lab.example", question.isForV4 else { return .empty }
+            return .addresses([Self.alive].compactMap(\.self), ttl: 60)
+        } body: { bench in
+            try await bench.open("sip://exchange.lab.example:5060")
+            let first = try await bench.isReady()
+            works.withLock { $0 = false }
+            let before = bench.events.events.count
+            try await bench.server.restart()
+            let second = try await bench.events.state(.ready, of: "office", after: before)
+            #expect(second.connection.remoteAddress == first.connection.remoteAddress)
+            // The name was asked for, and nobody answered.
+            #expect(bench.events.events.dropFirst(before).contains { $0.connection.state == .resolving })
+        }
+    }
+
     @Test(arguments: [
         (NameServerStub.Reply.code(2), "the name server gives no answer"), (.silence, "the name has no address"),
     ])

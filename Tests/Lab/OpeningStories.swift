@@ -100,7 +100,7 @@ struct OpeningStories {
     }
 
     @Test(.server("mosquitto"))
-    func `a login that the server refuses calls the client, and is tried ever more rarely`() async throws {
+    func `a login that the server refuses calls the client once, and is not tried again and again`() async throws {
         let folder = try Folder()
         let passwords = "\(folder.path)/passwords"
         try await LabNetwork.with { lab in
@@ -114,17 +114,39 @@ struct OpeningStories {
                     remote: "mqtt://\(Self.address)", name: "office",
                     opening: MQTT.opening(Self.client, topic: Self.topic),
                     backoff: .init(baseMilliseconds: 100, maximumMilliseconds: 60_000)))
-            let fourth = try await events.event("the fourth refusal") {
-                $0.connection.state == .backingOff && $0.connection.attempt == 5
+            let word = "the server refused step 1 of the opening: CONNACK 5, not authorized"
+            func isRefused(after count: Int) async throws {
+                let failed = try await events.state(.failed, of: "office", after: count)
+                #expect(failed.connection.reason == word)
+                let wait = try #require(failed.connection.nextAttemptAt).milliseconds - failed.time.milliseconds
+                // The back-off of this connection begins at 100 ms.
+                #expect((15 * 60_000 - 60_000...30 * 60_000).contains(wait), "\(wait)")
             }
-            let told = events.events.filter { $0.sequence <= fourth.sequence }
-            #expect(told.count { $0.kind == .openingFailed } == 4)
-            #expect(
-                told.first { $0.kind == .openingFailed }?.reason
-                    == "the server answered step 1 of the opening otherwise than expected")
-            #expect(told.allSatisfy { $0.connection.session != .open })
-            #expect(told.filter { $0.connection.state == .backingOff }.map(\.connection.attempt) == [2, 3, 4, 5])
+            try await isRefused(after: 0)
+            #expect(events.events.count { $0.kind == .openingFailed } == 1)
+            #expect(events.events.allSatisfy { $0.connection.session != .open })
             _ = try await server.log.line(containing: "not authorised")
+
+            // Another network is tried, a minute after the refusal.
+            var before = events.events.count
+            try await lab.takeDown(.wan0)
+            let elsewhere = try await events.state(.failed, of: "office", after: before)
+            let refusal = try #require(events.events.first { $0.kind == .openingFailed })
+            let next = try #require(elsewhere.connection.nextAttemptAt).milliseconds - refusal.time.milliseconds
+            #expect((59_000...61_000).contains(next), "\(next)")
+
+            // A user's word is heard at once, and what failed before shows meanwhile.
+            before = events.events.count
+            try await agent.client.redial("office")
+            let dialled = try await events.state(.connecting, of: "office", after: before)
+            #expect(dialled.connection.lastFailure == word)
+            try await isRefused(after: before)
+
+            _ = try await lab.server.command(["mosquitto_passwd", "-b", passwords, "user", "swordfish"])
+            try await server.restart()
+            try await agent.client.redial("office")
+            let session = try await events.event("the session") { $0.kind == .sessionOpened }
+            #expect(session.connection.lastFailure == nil)
             #expect(!agent.process.lines.contains { $0.text.contains("swordfish") })
             #expect(events.disorder == nil)
         }
@@ -178,7 +200,7 @@ struct OpeningStories {
         {
             story in
             let failed = try await story.events.event("the refusal") { $0.kind == .openingFailed }
-            #expect(failed.reason == "the server answered step 2 of the opening otherwise than expected")
+            #expect(failed.reason == "the server refused step 2 of the opening: SASL not-authorized")
             #expect(failed.connection.session == .none)
             let flow = try await story.agent.client.take(Story.connection)
             #expect(

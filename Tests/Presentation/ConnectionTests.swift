@@ -73,6 +73,17 @@ struct ConnectionTests {
         #expect(ConnectionText.remark(exposed, now: Sample.noon) == "5 bytes unread, TLS unverified")
     }
 
+    @Test func `what failed before shows beside what is tried now, and not twice`() {
+        let dialling = Sample.connection("a", .connecting) {
+            ($0.reason, $0.lastFailure) = ("retrying", "refused by 10.7.0.9:5060")
+        }
+        #expect(ConnectionText.remark(dialling, now: Sample.noon) == "retrying, last failure: refused by 10.7.0.9:5060")
+        let waiting = Sample.connection("a", .failed) { ($0.reason, $0.lastFailure) = ("refused", "refused") }
+        #expect(ConnectionText.remark(waiting, now: Sample.noon) == "refused")
+        let refused = Sample.connection { ($0.reason, $0.lastFailure) = ("not authorized", "not authorized") }
+        #expect(ConnectionText.remark(refused, now: Sample.noon) == "not authorized")
+    }
+
     @Test func `a time that has passed is no time away`() {
         let late = Sample.connection("a", .backingOff) { $0.nextAttemptAt = Sample.noon.advanced(by: -5) }
         #expect(ConnectionText.remark(late, now: Sample.noon) == "1st try in 0 ms")

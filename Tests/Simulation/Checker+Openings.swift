@@ -17,6 +17,7 @@ extension Checker {
             // One that was being played on the flow before is over with it.
             known.play = nil
             known.sockets[epoch]?.settledAt = now
+            known.refusedAt = nil
         }
         if keepsOld {
             known.next = epoch
@@ -31,7 +32,9 @@ extension Checker {
     func noteOpening(_ input: ConnectionInput, _ now: Duration) {
         switch input {
         case .openingLeft(let opening):
+            let before = known.opening
             known.left = opening
+            if known.opening != before { known.refusedAt = nil }
         case .openingAnswered(let epoch, _, let begun) where epoch == known.play?.epoch:
             known.play?.stepBegunAt = now
             known.play?.missing -= 1
@@ -40,18 +43,58 @@ extension Checker {
         case .sessionOpened(let epoch) where epoch == known.play?.epoch:
             known.sockets[epoch]?.settledAt = now
             silentOpenings = 0
+            known.refusedAt = nil
             // That of the next flow counts from the moment in which the old one is closed.
             if epoch == known.next { break }
             known.play = nil
             known.custody = .parked
             heartbeatChanged(now)
-        case .openingFailed(let epoch, _) where epoch == known.play?.epoch && epoch != known.next:
+        case .openingFailed(let epoch, let failure) where epoch == known.play?.epoch:
+            if failure.refusal?.mayPass != true { known.refusedAt = now }
+            if let pause = failure.refusal?.pause { leftAloneUntil = now + pause }
+            guard epoch != known.next else { break }
             silentOpenings = 0
             known.play = nil
             known.custody = .new
         default:
             break
         }
+    }
+
+    /// When a login that was refused is tried again: after 15 to 30 minutes, and where the network is another one
+    /// since, after one.
+    func refusalHolds(_ now: Duration) -> ClosedRange<Duration> {
+        guard let refusedAt = known.refusedAt else { return .zero...now }
+        let isElsewhere = networkNewsAt.map { $0 > refusedAt } ?? false
+        return refusedAt + .seconds(isElsewhere ? 60 : 900)...refusedAt + .seconds(1800)
+    }
+
+    /// Whether the connection waits because its login was refused, and as long as it should.
+    func waitsForRefusal(_ status: ConnectionStatus, _ now: Duration) throws -> Bool {
+        guard known.refusedAt != nil, status.state == .failed, case .openingFailed = status.reason else {
+            return false
+        }
+        let next = status.nextAttempt ?? now
+        try require(refusalHolds(now).contains(next), .refusalHeeded, "until \(next)")
+        return true
+    }
+
+    /// Whether a connection that waits for its refused login alone is dialled at once when another login is known.
+    func checkOtherLogin(
+        _ before: Knowledge, _ actions: [ConnectionAction], _ status: ConnectionStatus, _ now: Duration
+    ) throws {
+        guard before.refusedAt != nil, before.opening != known.opening, before.hasPath else { return }
+        let wasFailed = actions.contains {
+            if case .emit(let event) = $0 { event.previousState == .failed } else { false }
+        }
+        guard before.standing == nil ? wasFailed : before.custody == .new else { return }
+        (failures, refusedSince) = (0, nil)
+        try checkDialsNow(status, now)
+    }
+
+    /// Whether another opening took the place of one that was refused, on a flow that nobody has come for.
+    func isRefusedLoginChanged(_ before: Knowledge) -> Bool {
+        before.refusedAt != nil && before.opening != known.opening && before.custody == .new
     }
 
     /// The flow that stood is closed, and the next one takes its place, logged in on or not.
@@ -89,13 +132,15 @@ extension Checker {
             case .localAddressRemoved(let address): address == local && reason == .localAddressRemoved
             case .redialRequested: reason == .superseded
             case .policyChanged(let new):
-                reason == .superseded && (Self.isElsewhere(new, before.policy) || !new.movesToBetterPath)
+                reason == .superseded
+                    && (Self.isElsewhere(new, before.policy) || !new.movesToBetterPath || isRefusedLoginChanged(before))
+            case .openingLeft: reason == .superseded && isRefusedLoginChanged(before)
             case .abandoned(_, let isUntouched, let isAlone):
                 reason == .abandoned && !(isUntouched && isAlone) && !before.policy.keepsAbandonedFlow
             case .closeRequested: reason == .closeRequested
             case .opened, .adopted, .reopened, .resolved, .resolutionFailed, .handshakeBegan, .dialSucceeded,
                 .dialFailed, .timerFired, .probeSent, .answered, .answerHidden, .acknowledged, .arrived, .taken,
-                .parked, .returned, .resumed, .serverAsked, .openingLeft, .openingAnswered, .sessionOpened:
+                .parked, .returned, .resumed, .serverAsked, .openingAnswered, .sessionOpened:
                 false
             }
         try require(isForCause, .keepsSession, "the next flow is closed as \(reason) on \(input)")

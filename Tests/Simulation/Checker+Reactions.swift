@@ -105,7 +105,10 @@ extension Checker {
                 try checkDialsNow(status, now)
             }
         case .policyChanged:
-            if Self.isElsewhere(known.policy, before.policy) { (failures, refusedSince) = (0, nil) }
+            if Self.isElsewhere(known.policy, before.policy) { return (failures, refusedSince) = (0, nil) }
+            try checkOtherLogin(before, actions, status, now)
+        case .openingLeft:
+            try checkOtherLogin(before, actions, status, now)
         case .handshakeBegan(let epoch, _):
             let isNews = before.attempts[epoch] != nil && before.sockets[epoch]?.local == nil
             try require(isNews || actions.isEmpty, .silentWithoutNews, "\(actions)")
@@ -127,7 +130,7 @@ extension Checker {
             try checkHands(epoch, before, actions, status, now)
         case .openingFailed:
             if before.next != nil, known.next == nil { try checkFailedMove(actions) }
-        case .opened, .adopted, .reopened, .closeRequested, .openingLeft, .openingAnswered, .sessionOpened:
+        case .opened, .adopted, .reopened, .closeRequested, .openingAnswered, .sessionOpened:
             break
         }
     }
@@ -165,6 +168,7 @@ extension Checker {
         case .retry:
             let isHeld = [.dialledTooOften, .awaitsTurn, .serverAsked].contains(status.reason)
             if before.standing == nil {
+                let isHeld = try isHeld || waitsForRefusal(status, now)
                 try require(known.isDialling || isHeld, .stateHoldsWhatItNeeds, "a retry that serves nothing")
             } else if known.hasBetterPath {
                 try require(known.isDialling || known.timers[.retry] != nil, .movesToBetterPath, "gives up")
@@ -233,11 +237,12 @@ extension Checker {
     }
 
     /// Whether a dial began in this turn, or waits for the budget or at the server's wish alone.
-    private func checkDialsNow(_ status: ConnectionStatus, _ now: Duration) throws {
+    func checkDialsNow(_ status: ConnectionStatus, _ now: Duration) throws {
         if status.state == .resolving || status.state == .connecting {
             try require(status.since == now, .pathDialledAtOnce, "an old dial goes on")
             return
         }
+        if try waitsForRefusal(status, now) { return }
         let wait = (status.nextAttempt ?? now) - now
         if status.reason == .awaitsTurn {
             return try require(
@@ -260,6 +265,7 @@ extension Checker {
             return try require(!beganDialInThisTurn, .backoffKept, "dials at once after \(input)")
         }
         if !known.hasPath { return try require(status.state == .waiting, .noPacketWithoutPath, "\(status.state)") }
+        if try waitsForRefusal(status, now) { return }
         if case .flowFailed(_, .tls(let failure)) = input, failure.isPermanent { return try checkGivenUp(status, now) }
         if case .flowFailed(_, let failure) = input, isSettling(failure, now) {
             return try checkBriefWait((status.nextAttempt ?? now) - max(now, leftAloneUntil ?? now))
@@ -277,10 +283,12 @@ extension Checker {
         _ before: Knowledge, _ actions: [ConnectionAction], _ status: ConnectionStatus, _ now: Duration
     ) throws {
         guard before.isDialling, !known.isDialling, let dial else { return }
-        let told = dial.misses.first { !$0.isLocal } ?? dial.misses.last
+        // What became of the address that answered last tells less than that there is no other.
+        let isUnanswered = dial.candidates.isEmpty && dial.nameMisses.contains(.temporary)
+        let told = isUnanswered ? nil : dial.misses.first { !$0.isLocal } ?? dial.misses.last
         let isPermanent: Bool
         var settlesSince: Duration?
-        if dial.isServiceRefused, dial.tried.isEmpty {
+        if dial.isServiceRefused, dial.candidates.isEmpty {
             isPermanent = true
         } else if let told {
             isPermanent = told.isPermanent

@@ -50,6 +50,10 @@ final class Checker {
         var play: Play?
         /// What a client left in place of the policy's opening.
         var left: Opening?
+        /// When the server refused the login for good.
+        var refusedAt: Duration?
+        /// Where servers of the name were reached, and until when they were there.
+        var reached: [Endpoint: Duration] = [:]
         /// When each attempt began.
         var begun: [UInt64: Duration] = [:]
 
@@ -111,6 +115,7 @@ final class Checker {
         var tried: Set<Endpoint> = []
         var lastStart: Duration?
         var isServiceRefused = false
+        var begunAt = Duration.zero
         /// How long an attempt has, by the policy that the dial began with.
         var patience = Duration.zero
         /// What its addresses have failed of.
@@ -266,13 +271,14 @@ final class Checker {
     private func beginDial(on input: ConnectionInput, _ now: Duration) throws {
         if beganDialInThisTurn || Self.continuesDial(input) { return }
         beganDialInThisTurn = true
-        dial = Dial(patience: known.policy.connectTimeout)
+        dial = Dial(begunAt: now, patience: known.policy.connectTimeout)
         dials.removeAll { now - $0 > .seconds(60) }
         dials.append(now)
         let allowed = DialBudget.burst + Int(.seconds(60) / DialBudget.interval)
         try require(dials.count <= allowed, .attemptsBounded, "\(dials.count) dials in a minute")
         try require(now >= dialsFrom, .turnAwaited, "dials before \(dialsFrom)")
         try require(now >= leftAloneUntil ?? now, .serverHeeded, "dials before \(leftAloneUntil ?? now)")
+        try require(now >= refusalHolds(now).lowerBound, .refusalHeeded, "logs in anew after \(known.refusedAt ?? now)")
         if case .address(let address) = known.policy.remote.host {
             dial?.candidates[address] = .some(known.path?.destination == address ? known.path?.source : nil)
         }
@@ -282,9 +288,9 @@ final class Checker {
         let epoch = request.epoch
         try require(known.hasPath, .noPacketWithoutPath, "opens \(epoch) over \(String(describing: known.path))")
         try require(epoch > newestEpoch, .numbersIncrease, "epoch \(epoch) after \(newestEpoch)")
-        guard var dial, let source = dial.candidates[request.remote.address] else {
-            throw Violation(invariant: .dialsTheAnswer, detail: "\(request.remote) was not answered")
-        }
+        guard var dial else { throw Violation(invariant: .dialsTheAnswer, detail: "\(request.remote) in no dial") }
+        if dial.candidates[request.remote.address] == nil { try checkUnanswered(request.remote, dial, now) }
+        let source = dial.candidates[request.remote.address] ?? request.source
         try require(dial.tried.insert(request.remote).inserted, .dialsTheAnswer, "\(request.remote) twice")
         for answer in dial.answers {
             let better = answer.prefix { $0 != request.remote.address }
@@ -311,6 +317,16 @@ final class Checker {
         known.begun[epoch] = now
     }
 
+    /// Whether an address that no name server told may be dialled: the one that answered within a day, where none was
+    /// told in 1.8 s or nobody can be asked.
+    private func checkUnanswered(_ remote: Endpoint, _ dial: Dial, _ now: Duration) throws {
+        let isReached = known.reached[remote].map { now - $0 <= .seconds(86_400) } ?? false
+        let isLate = now - dial.begunAt >= .milliseconds(1800) && !known.queries.isEmpty
+        let isDead = known.queries.isEmpty && dial.nameMisses.contains(.temporary)
+        try require(
+            isReached && dial.candidates.isEmpty && (isLate || isDead), .dialsTheAnswer, "\(remote) was not answered")
+    }
+
     private func noteClose(
         _ epoch: UInt64, _ reason: CloseReason, of input: ConnectionInput, _ before: Knowledge, _ now: Duration
     ) throws {
@@ -321,6 +337,7 @@ final class Checker {
         seen.closings.insert(reason)
         if reason == .dialFailed || reason == .timedOut { dial?.lastStart = nil }
         guard socket.connectedAt != nil else { return }
+        if known.reached[socket.request.remote] != nil { known.reached[socket.request.remote] = now }
         let wasOpening = known.play?.epoch == epoch
         if wasOpening { known.play = nil }
         if epoch == before.next, epoch == known.next {
@@ -339,7 +356,9 @@ final class Checker {
             case .remoteClosed(let ended): ended == epoch && reason == .remoteClosed
             case .flowFailed(let ended, _): ended == epoch && reason == .failed
             case .redialRequested: reason == .superseded
-            case .policyChanged(let new): Self.isElsewhere(new, before.policy) && reason == .superseded
+            case .policyChanged(let new):
+                (Self.isElsewhere(new, before.policy) || isRefusedLoginChanged(before)) && reason == .superseded
+            case .openingLeft: isRefusedLoginChanged(before) && reason == .superseded
             case .closeRequested: reason == .closeRequested
             case .dialSucceeded(let other, _, _, _):
                 // A move that was begun is not given up because the way is unknown for a moment.
@@ -353,7 +372,7 @@ final class Checker {
                     && !(isUntouched && isAlone) && !before.policy.keepsAbandonedFlow
             case .opened, .adopted, .reopened, .resolved, .resolutionFailed, .handshakeBegan, .dialFailed, .timerFired,
                 .probeSent, .answered, .answerHidden, .acknowledged, .arrived, .taken, .parked, .returned, .resumed,
-                .serverAsked, .openingLeft, .openingAnswered, .openingFailed:
+                .serverAsked, .openingAnswered, .openingFailed:
                 false
             }
         try require(isForCause, .flowEndsForCause, "closed as \(reason) on \(input)")

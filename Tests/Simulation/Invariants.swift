@@ -44,6 +44,9 @@ enum Invariant: String, CaseIterable {
     case configuredAsAsked
     /// The addresses that are tried come from the newest answer, in its order.
     case dialsTheAnswer
+    /// A login that the server refused for good is not tried again for a quarter of an hour, or a minute where the
+    /// network is another one since, unless something else is said.
+    case refusalHeeded
     /// `failed` has a cause that time does not mend, and a slow retry.
     case failedForCause
     /// News that change nothing are answered with nothing.

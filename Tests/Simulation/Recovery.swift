@@ -46,13 +46,18 @@ extension Simulation {
         // A flow that stood may be kept alone, so the walk is bounded by the answer's length.
         // Each of the addresses may time out twice: connecting, and in the handshake.
         DialBudget.interval + .milliseconds(600) + (checker.known.policy.connectTimeout * 2 + .milliseconds(800)) * 5
-            + pauseBound + max(checker.dialsFrom - now, .zero)
+            + pauseBound + refusalBound + max(checker.dialsFrom - now, .zero)
     }
 
     /// How long the server's wish may still hold, with the wait of one's own behind it.
     private var pauseBound: Duration {
         guard let until = checker.leftAloneUntil, until > now else { return .zero }
         return until - now + checker.known.policy.backoff.ceiling
+    }
+
+    /// How long a login that was refused may still wait.
+    private var refusalBound: Duration {
+        checker.known.refusedAt == nil ? .zero : max(checker.refusalHolds(now).upperBound - now, .zero)
     }
 
     /// How long a wait that was begun before the world healed may still last, and what the dial that ran may fail of.

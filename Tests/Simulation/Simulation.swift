@@ -255,7 +255,9 @@ struct Simulation: ~Copyable {
         case .hangsUp: try tell(.remoteClosed(epoch: epoch))
         case .refuses:
             let cause: OpeningFailure.Cause = random.chance(80) ? .mismatch : .tooLong
-            try tell(.openingFailed(epoch: epoch, .init(step: step, cause: cause)))
+            let busy = LoginRefusal("busy", mayPass: true, pause: random.chance(30) ? .seconds(120) : nil)
+            let refusal = random.chance(50) ? busy : nil
+            try tell(.openingFailed(epoch: epoch, .init(step: step, cause: cause, refusal: refusal)))
         case .accepts:
             try tell(.openingAnswered(epoch: epoch, awaiting: min(step + 1, count), begun: begun))
             if step == count { return try tell(.sessionOpened(epoch: epoch)) }

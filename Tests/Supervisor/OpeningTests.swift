@@ -113,11 +113,12 @@ import Testing
         #expect(harness.status.custody == Custody(holder: .client, session: .unknown))
     }
 
-    @Test func aServerThatRefusesIsAskedEverMoreRarelyHoweverLateItHangsUp() {
+    @Test func aServerThatIsBusyIsAskedEverMoreRarelyHoweverLateItHangsUp() {
         var harness = opening()
+        let busy = OpeningFailure(step: 1, cause: .mismatch, refusal: LoginRefusal("busy", mayPass: true))
         for attempt in 1...3 {
             let epoch = harness.status.epoch
-            harness.tell(.openingFailed(epoch: epoch, .init(step: 1, cause: .mismatch)))
+            harness.tell(.openingFailed(epoch: epoch, busy))
             harness.tell(.remoteClosed(epoch: epoch), after: .seconds(600))
             #expect(harness.status.state == .backingOff)
             #expect(harness.status.attempt == attempt + 1)

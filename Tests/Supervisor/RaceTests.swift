@@ -16,7 +16,10 @@ struct RaceTests {
         var starts: [String] = []
         var isOver = false
 
-        init(ports: [UInt16] = [5060]) { race = Race(ports: ports, now: .zero) }
+        init(ports: [UInt16] = [5060]) {
+            race = Race(now: .zero)
+            for port in ports { _ = race.expect(port: port) }
+        }
 
         /// Does what the race wants until nothing is left to do before `end`.
         mutating func run(until milliseconds: Int) {
@@ -215,7 +218,8 @@ struct RaceTests {
     }
 
     @Test func `what cannot be reached is tried last`() throws {
-        var race = Race(ports: [5060], now: .zero)
+        var race = Race(now: .zero)
+        _ = race.expect(port: 5060)
         let (reachable, other) = (try #require(IPAddress("198.51.100.7")), try #require(IPAddress("2001:db8::7")))
         race.answered(.v6, of: 0, with: [.init(other, source: nil)], now: .zero)
         race.answered(.v4, of: 0, with: [.init(reachable, source: IPAddress("192.0.2.1"))], now: .zero)
@@ -233,7 +237,8 @@ struct RaceTests {
 
     @Test func `one address is tried at once, and nothing is waited for`() throws {
         let address = try #require(IPAddress("198.51.100.7"))
-        var race = Race(to: .init(address, source: nil), port: 5060, now: .seconds(7))
+        var race = Race(now: .seconds(7))
+        race.add(.init(address, source: nil), port: 5060, now: .seconds(7))
         #expect(
             race.step(now: .seconds(7)) == .start(.init(remote: Endpoint(address: address, port: 5060), source: nil)))
         race.began(

@@ -41,6 +41,7 @@ struct KeptEvent: Hashable {
         static let wakeReport = 24
         static let wakeFailed = 25
         static let endsWithAgent = 26
+        static let lastFailure = 27
     }
 
     /// An event as subscribers are told of it, whatever its number.
@@ -69,6 +70,7 @@ struct KeptEvent: Hashable {
         fields.put(Field.attempt, UInt64(connection.attempt))
         if let next = connection.nextAttemptAt { fields.put(Field.nextAttempt, signed: next.milliseconds) }
         if let proof = connection.lastProof { fields.put(Field.lastProof, signed: proof.milliseconds) }
+        fields.put(Field.lastFailure, connection.lastFailure)
         if let security = connection.security { fields.put(Field.security, security.write) }
         if let unread = connection.unreadBytes { fields.put(Field.unreadBytes, UInt64(unread)) }
         if let wake = connection.wake { fields.put(Field.wake, UInt64(wake)) }
@@ -148,6 +150,7 @@ extension ConnectionsAPI.Connection {
         case Field.attempt: attempt = Int(clamping: try value.unsigned())
         case Field.nextAttempt: nextAttemptAt = .init(milliseconds: try value.signed())
         case Field.lastProof: lastProof = .init(milliseconds: try value.signed())
+        case Field.lastFailure: lastFailure = try value.text()
         case Field.security: security = try .init(value.fields())
         case Field.unreadBytes: unreadBytes = Int(clamping: try value.unsigned())
         case Field.wake: wake = Int(clamping: try value.unsigned())

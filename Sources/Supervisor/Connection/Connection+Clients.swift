@@ -162,6 +162,7 @@ extension Connection {
         ownership.hold(epoch, nil)
         tellLine(
             .abandoned(epoch: epoch, isUntouched: isUntouched, isAlone: isAlone), isOfProgram: isOfProgram, &turn)
+        if !isOfProgram, line.status.state != .closed { need(.clientDied, &turn) }
     }
 
     // MARK: - Programs

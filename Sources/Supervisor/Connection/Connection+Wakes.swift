@@ -22,9 +22,8 @@ extension Connection {
             wakes.idleAcknowledgements = 0
         case .abandoned:
             wakes.overrun = nil
-            if !isOfProgram { need(.clientDied, &turn) }
         case .opened, .stateChanged:
-            stateChanged(event, isOfProgram: isOfProgram, &turn)
+            stateChanged(event, &turn)
         case .continued:
             continued(event.status, &turn)
             resumeWake(&turn)
@@ -48,7 +47,7 @@ extension Connection {
         if custody.session == .open || custody.holder == .client { wakes.hasHadClient = true }
     }
 
-    private mutating func stateChanged(_ event: ConnectionEvent, isOfProgram: Bool, _ turn: inout ConnectionTurn) {
+    private mutating func stateChanged(_ event: ConnectionEvent, _ turn: inout ConnectionTurn) {
         let status = event.status
         if status.custody?.holder != .client { wakes.overrun = nil }
         if status.state == .closed {
@@ -56,7 +55,6 @@ extension Connection {
             return ownership.isWaiting ? need(.data, &turn) : tellWakes(.closed, &turn)
         }
         guard status.state.hasFlow, let custody = status.custody else {
-            if event.reason == .clientGone, !isOfProgram { need(.clientDied, &turn) }
             if wakes.hadSession { need(.lost, &turn) }
             wakes.hadSession = false
             return

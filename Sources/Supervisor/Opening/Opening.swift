@@ -125,19 +125,27 @@ public struct OpeningFailure: Error, Hashable, Sendable {
     public let step: Int
     /// What went wrong in it.
     public let cause: Cause
+    /// What the server refused by, where its protocol has a code or a word for that.
+    public let refusal: LoginRefusal?
 
     /// A failure.
-    public init(step: Int, cause: Cause) {
+    public init(step: Int, cause: Cause, refusal: LoginRefusal? = nil) {
         self.step = step
         self.cause = cause
+        self.refusal = refusal
     }
+
+    /// Whether the same login will be refused again.
+    var isLasting: Bool { cause.isRefusal && refusal?.mayPass != true }
 }
 
 extension OpeningFailure: CustomStringConvertible {
     /// In the words of the status line.
     public var description: String {
         switch cause {
-        case .mismatch: "the server answered step \(step) of the opening otherwise than expected"
+        case .mismatch:
+            refusal.map { "the server refused step \(step) of the opening: \($0.text)" }
+                ?? "the server answered step \(step) of the opening otherwise than expected"
         case .tooLong: "the server's answer to step \(step) of the opening had no end"
         case .timedOut: "the server did not answer step \(step) of the opening in time"
         case .ended: "the flow ended in step \(step) of the opening"

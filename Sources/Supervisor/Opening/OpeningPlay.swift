@@ -78,7 +78,7 @@ public struct OpeningPlay: Sendable {
             if mayBeOvertaken || unread.count < Self.leftUnread { return .wait }
             begun = Array(input)
             return .keep(unread.count)
-        case .mismatch: return mayBeOvertaken ? .wait : failed(.mismatch)
+        case .mismatch: return mayBeOvertaken ? .wait : failed(.mismatch, LoginRefusal(of: input))
         case .tooLong: return failed(.tooLong)
         }
     }
@@ -89,7 +89,7 @@ public struct OpeningPlay: Sendable {
         begun = []
     }
 
-    private func failed(_ cause: OpeningFailure.Cause) -> Move {
-        .failed(OpeningFailure(step: index + 1, cause: cause))
+    private func failed(_ cause: OpeningFailure.Cause, _ refusal: LoginRefusal? = nil) -> Move {
+        .failed(OpeningFailure(step: index + 1, cause: cause, refusal: refusal))
     }
 }

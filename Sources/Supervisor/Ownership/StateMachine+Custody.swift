@@ -71,6 +71,7 @@ extension ConnectionStateMachine {
     /// The client gave the flow back, between two messages and with a session on it.
     mutating func parked(_ epoch: UInt64, _ turn: inout Turn<some RandomNumberGenerator>) {
         hand(epoch, because: .parked, kind: .parked, &turn) { $0.holder == .client ? .parked : nil }
+        if let standing, standing.epoch == epoch, standing.custody.session == .open { loginTaken() }
     }
 
     /// The flow comes back as it was given: whoever was to have it never ran.
