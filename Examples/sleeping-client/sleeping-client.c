@@ -24,9 +24,16 @@ struct agent {
 	char buffer[1 << 20];
 };
 
-static void fail(const char *what)
+static char **arguments;
+
+/* It was restarted, or is about to be. The connection outlives that: begin anew. */
+static void agent_gone(void)
 {
-	perror(what);
+	puts("the agent is gone");
+	fflush(stdout);
+	sleep(1);
+	execv("/proc/self/exe", arguments);
+	perror("beginning anew");
 	exit(1);
 }
 
@@ -45,14 +52,14 @@ static struct agent *agent_connect(void)
 	agent->descriptor = -1;
 	agent->socket = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (connect(agent->socket, (struct sockaddr *)&address, sizeof address))
-		fail(address.sun_path);
+		agent_gone();
 	return agent;
 }
 
 static void agent_send(struct agent *agent, const char *call)
 {
 	if (send(agent->socket, call, strlen(call) + 1, MSG_NOSIGNAL) < 0)
-		fail("calling the agent");
+		agent_gone();
 }
 
 /* The next reply, until the one after it is asked for. */
@@ -71,7 +78,7 @@ static const char *agent_reply(struct agent *agent)
 		struct cmsghdr *header = CMSG_FIRSTHDR(&message);
 
 		if (count <= 0)
-			fail("the agent is gone");
+			agent_gone();
 		if (header && header->cmsg_type == SCM_RIGHTS)
 			memcpy(&agent->descriptor, CMSG_DATA(header), sizeof(int));
 		agent->filled += count;
@@ -121,8 +128,10 @@ static int serve(struct agent *agent, const char *name)
 		has_session = strstr(reply, "\"session\":\"open\"") != NULL;
 		epoch = atoi(strstr(reply, "\"epoch\":") + 8);
 		flow = agent->descriptor;
-		if (!has_session && !is_over)
-			dprintf(flow, "HELLO %s\n", name);
+		if (!has_session && !is_over) {
+			snprintf(call, sizeof call, "HELLO %s\n", name);
+			send(flow, call, strlen(call), MSG_NOSIGNAL);
+		}
 		answer(flow);
 		close(flow);
 		if (is_over)
@@ -160,12 +169,12 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: %s NAME URL\n", argv[0]);
 		return 64;
 	}
+	arguments = argv;
 	agent = agent_connect();
 	events = agent_connect();
 	snprintf(call, sizeof call,
 		"{\"method\":\"org.dialtone.Connections.Monitor\",\"parameters\":{\"names\":[\"%s\"]},\"more\":true}", argv[1]);
 	agent_send(events, call);
-	agent_reply(events);
 	snprintf(call, sizeof call,
 		"{\"method\":\"org.dialtone.Connections.Open\",\"parameters\":{\"name\":\"%s\",\"remote\":\"%s\"}}",
 		argv[1], argv[2]);
@@ -176,6 +185,7 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	for (;;) {
+		/* First what there is, then each change. */
 		const char *event = agent_reply(events);
 		/* The first flow is nobody's yet; from then on a wake says that there is something to do. */
 		int is_first = !is_greeted && strstr(event, "\"state\":\"ready\"");

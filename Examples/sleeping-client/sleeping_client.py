@@ -12,6 +12,7 @@ import json
 import os
 import socket
 import sys
+import time
 
 
 class Agent:
@@ -23,23 +24,32 @@ class Agent:
             "/run/dialtone/dialtone.sock" if os.geteuid() == 0 else f"{runtime}/dialtone/dialtone.sock"
         )
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.socket.connect(path)
+        try:
+            self.socket.connect(path)
+        except OSError as error:
+            raise AgentGone from error
         self.received = b""
         self.descriptors = []
 
     def send(self, method, more=False, **parameters):
         call = {"method": f"org.dialtone.Connections.{method}", "parameters": parameters}
-        self.socket.sendall(json.dumps(call | ({"more": True} if more else {})).encode() + b"\0")
+        try:
+            self.socket.sendall(json.dumps(call | ({"more": True} if more else {})).encode() + b"\0")
+        except OSError as error:
+            raise AgentGone from error
 
     def reply(self):
         while b"\0" not in self.received:
             # Not recv: a descriptor that nobody asks for is lost.
-            data, ancillary, _, _ = self.socket.recvmsg(65536, socket.CMSG_SPACE(4 * 8))
+            try:
+                data, ancillary, _, _ = self.socket.recvmsg(65536, socket.CMSG_SPACE(4 * 8))
+            except ConnectionError as error:
+                raise AgentGone from error
             for level, kind, content in ancillary:
                 if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
                     self.descriptors += array.array("i", content)
             if not data:
-                sys.exit("the agent is gone")
+                raise AgentGone
             self.received += data
         message, self.received = self.received.split(b"\0", 1)
         message = json.loads(message)
@@ -56,14 +66,21 @@ class Refused(Exception):
     pass
 
 
+class AgentGone(Exception):
+    """It was restarted, or is about to be. The connection outlives that."""
+
+
 def serve(agent, name):
     """Takes the flow, reads what there is, answers, and parks it; again if another flow has taken its place."""
     while True:
         taken = agent.call("Take", name=name)
         flow = socket.socket(fileno=agent.descriptors.pop(taken["fileDescriptor"]))
-        if taken["connection"]["session"] != "open" and not taken["isOver"]:
-            flow.sendall(f"HELLO {name}\n".encode())
-        answer(flow)
+        try:
+            if taken["connection"]["session"] != "open" and not taken["isOver"]:
+                flow.sendall(f"HELLO {name}\n".encode())
+            answer(flow)
+        except OSError:
+            pass  # It has ended, and Park says which flow took its place.
         flow.close()
         if taken["isOver"]:
             continue
@@ -92,13 +109,13 @@ def answer(flow):
             try:
                 flow.sendall(b"GOT " + line + b"\n")
             except OSError:
-                return  # It has ended; what it had received is read all the same.
+                pass  # It has ended; what it had received is read all the same.
 
 
-def main(name, remote):
+def run(name, remote):
+    """Serves the connection for as long as the agent runs."""
     agent, events = Agent(), Agent()
     events.send("Monitor", more=True, names=[name])
-    events.reply()
     try:
         agent.call("Open", remote=remote, name=name)
     except Refused as refusal:
@@ -107,6 +124,7 @@ def main(name, remote):
             raise
     isGreeted = False
     while True:
+        # First what there is, then each change.
         for connection in events.reply()["connections"]:
             # The first flow is nobody's yet; from then on a wake says that there is something to do.
             isFirst = not isGreeted and connection["state"] == "ready"
@@ -118,6 +136,15 @@ def main(name, remote):
                     # NotReady: the next event tells when there is a flow again.
                     if not refusal.args[0].endswith("NotReady"):
                         raise
+
+
+def main(name, remote):
+    while True:
+        try:
+            run(name, remote)
+        except AgentGone:
+            print("the agent is gone", flush=True)
+            time.sleep(1)
 
 
 if __name__ == "__main__":

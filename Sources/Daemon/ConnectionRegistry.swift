@@ -220,6 +220,11 @@ final class ConnectionRegistry {
         (try? find(which, for: user))?.isWokenByDeputy ?? false
     }
 
+    /// Whether bytes wait to be read, on a connection's flow or on one that has ended.
+    func hasInput(_ which: ConnectionReference, for user: UInt32) throws(RegistryError) -> Bool {
+        try find(which, for: user).hasInput
+    }
+
     /// Gives a connection's flow to a client of `user`.
     func take(
         _ which: ConnectionReference, by process: ProcessHandle?, for user: UInt32

@@ -13,6 +13,7 @@ internal import Varlink
 final class ConnectionsService {
     private let registry: ConnectionRegistry
     private let boundary: NetworkBoundary
+    private let waitingTakes: WaitingTakes
     private var subscriptions: Quota
     private let memory: MemoryGuard?
     /// By user: an event concerns its owner's and root's.
@@ -26,6 +27,7 @@ final class ConnectionsService {
     ) {
         self.registry = registry
         self.boundary = boundary
+        waitingTakes = HandoverService.waitingTakes(of: registry)
         self.memory = memory
         subscriptions = Quota(limit: subscriptionsPerUser)
         registry.onEvent { [unowned self] event in
@@ -58,7 +60,7 @@ final class ConnectionsService {
             try boundary.check(peer)
             return .init(name: try open(parameters, for: peer.uid))
         }
-        HandoverService.register(in: service, registry, boundary)
+        HandoverService.register(in: service, registry, boundary, waitingTakes)
         KeepAliveService.register(in: service, registry)
         service.handle(ConnectionsAPI.Close.self) { [unowned self] parameters, peer throws(VarlinkFailure) in
             let which = try ConnectionReference(parameters.name, owner: parameters.owner)
@@ -134,7 +136,8 @@ final class ConnectionsService {
     ///   is not waited for.
     func isWatched(_ connection: RegisteredConnection, by process: ProcessHandle?) -> Bool {
         let client = process.flatMap { $0.isAlive ? $0 : nil }
-        return subscribers[connection.owner, default: [:]].values.contains { $0.may(be: client, of: connection) }
+        return waitingTakes.areAbout(connection)
+            || subscribers[connection.owner, default: [:]].values.contains { $0.may(be: client, of: connection) }
     }
 
     // MARK: What subscriptions are made of

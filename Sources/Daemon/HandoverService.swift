@@ -11,13 +11,28 @@ internal import Varlink
 /// Answers the methods of `org.dialtone.Connections` by which flows change hands.
 @AgentQueue
 enum HandoverService {
+    /// The calls of `Take` that wait for a connection of the registry.
+    static func waitingTakes(of registry: ConnectionRegistry) -> WaitingTakes {
+        WaitingTakes(of: registry) { settle($0, from: registry) }
+    }
+
     /// Adds the methods to `service`, which has the interface already.
     static func register(
-        in service: VarlinkService, _ registry: ConnectionRegistry, _ boundary: NetworkBoundary
+        in service: VarlinkService, _ registry: ConnectionRegistry, _ boundary: NetworkBoundary,
+        _ waiting: WaitingTakes
     ) {
         service.handleLater(ConnectionsAPI.Take.self) { parameters, exchange throws(VarlinkFailure) in
             try boundary.check(exchange.peer)
-            try take(ConnectionReference(parameters.name, owner: parameters.owner), from: registry, exchange)
+            let which = try ConnectionReference(parameters.name, owner: parameters.owner)
+            if let awaited = parameters.until {
+                waiting.add(.init(which, until: awaited, exchange))
+            } else {
+                do throws(RegistryError) {
+                    try take(which, from: registry, exchange)
+                } catch {
+                    throw VarlinkFailure(error, about: which.name)
+                }
+            }
         }
         service.handle(ConnectionsAPI.Park.self) { parameters, peer throws(VarlinkFailure) in
             try boundary.check(peer)
@@ -50,21 +65,34 @@ enum HandoverService {
     private static func take(
         _ which: ConnectionReference, from registry: ConnectionRegistry,
         _ exchange: VarlinkExchange<ConnectionsAPI.Take>
-    ) throws(VarlinkFailure) {
+    ) throws(RegistryError) {
+        let process = try caller(of: exchange, isProven: registry.needsProof(of: which, for: exchange.peer.uid))
+        let flow = try registry.take(which, by: process, for: exchange.peer.uid)
+        guard let connection = try registry.wire(of: which, for: exchange.peer.uid) else { throw .noSuchConnection }
+        let (epoch, isOver) = (Int(clamping: flow.epoch), flow.isOver)
+        let descriptors = VarlinkDescriptors()
+        let place = descriptors.append(flow.release())
+        exchange.reply(
+            .init(connection: connection, fileDescriptor: place, epoch: epoch, isOver: isOver), descriptors)
+    }
+
+    /// Answers a call that may wait.
+    ///
+    /// - Returns: whether it has its answer: the flow, or why it will never have one.
+    private static func settle(_ call: WaitingTakes.Call, from registry: ConnectionRegistry) -> Bool {
+        let exchange = call.exchange
         do throws(RegistryError) {
-            let process = try caller(of: exchange, isProven: registry.needsProof(of: which, for: exchange.peer.uid))
-            let flow = try registry.take(which, by: process, for: exchange.peer.uid)
-            guard let connection = try registry.wire(of: which, for: exchange.peer.uid) else {
-                throw .noSuchConnection
-            }
-            let (epoch, isOver) = (Int(clamping: flow.epoch), flow.isOver)
-            let descriptors = VarlinkDescriptors()
-            let place = descriptors.append(flow.release())
-            exchange.reply(
-                .init(connection: connection, fileDescriptor: place, epoch: epoch, isOver: isOver), descriptors)
+            let hasInput = try registry.hasInput(call.which, for: exchange.peer.uid)
+            if call.awaited == .data, !hasInput { return false }
+            try take(call.which, from: registry, exchange)
         } catch {
-            throw VarlinkFailure(error, about: which.name)
+            switch error {
+            case .notReady(let state) where state != .closed: return false
+            case .heldByClient: return false
+            default: exchange.fail(VarlinkFailure(error, about: call.which.name))
+            }
         }
+        return true
     }
 
     /// The process that a flow is given to; `nil` for one that cannot be watched: it gives the flow back by parking

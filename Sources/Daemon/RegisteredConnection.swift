@@ -123,6 +123,9 @@ final class RegisteredConnection {
         driver.map { $0.status.state == .closed && (isBeingClosed || !$0.hasUnreadEnds) } ?? false
     }
 
+    /// Whether bytes wait to be read, on its flow or on one that has ended.
+    var hasInput: Bool { driver.map { $0.hasUnreadEnds || $0.unreadBytes ?? 0 > 0 } ?? false }
+
     /// Begins with a flow that a client brought.
     func adopt(
         _ descriptor: consuming OwnedDescriptor, _ adoption: Adoption, _ policy: ConnectionPolicy,

@@ -8,8 +8,36 @@ extension ConnectionsAPI {
     public enum Take: VarlinkMethod {
         /// The method's name.
         public static let name = "org.dialtone.Connections.Take"
-        /// Which connection.
-        public typealias Parameters = NameParameters
+        /// What a call waits for that cannot be answered at once.
+        public enum Awaited: String, Codable, Hashable, Sendable, CaseIterable {
+            /// A flow that can be taken.
+            case flow
+            /// Something to be read.
+            case data
+        }
+
+        /// Which connection, and when.
+        public struct Parameters: VarlinkParameters, Hashable {
+            /// The connection's name.
+            public var name: String
+            /// Whose it is; `nil` for the caller's own, or for root the only one of the name.
+            public var owner: Int?
+            /// What is waited for; `nil` for nothing, and the call fails where there is no flow.
+            public var until: Awaited?
+
+            /// The fields.
+            public enum CodingKeys: String, CodingKey, CaseIterable {
+                /// Named as the properties.
+                case name, owner, until
+            }
+
+            /// The connection of that name.
+            public init(name: String, owner: Int? = nil, until: Awaited? = nil) {
+                self.name = name
+                self.owner = owner
+                self.until = until
+            }
+        }
 
         /// The answer.
         public struct Reply: Codable, Hashable, Sendable {

@@ -23,9 +23,16 @@ extension DialtoneClient {
     /// Takes a connection's flow, to read and write it. The daemon keeps a copy until it is parked; a client that ends
     /// without parking loses no byte, unless it has read or written some before.
     ///
-    /// - Parameter owner: for root, whose connection of that name is meant; `nil` for root's own, or the only one.
-    public func take(_ name: String, owner: Int? = nil) async throws(DialtoneError) -> TakenFlow {
-        let answer = try await callWithDescriptors(ConnectionsAPI.Take.self, .init(name: name, owner: owner), nil)
+    /// - Parameters:
+    ///   - owner: for root, whose connection of that name is meant; `nil` for root's own, or the only one.
+    ///   - awaited: what is waited for; `nil` for nothing: where there is no flow, or another process has it, the call
+    ///     fails.
+    public func take(
+        _ name: String, owner: Int? = nil, until awaited: ConnectionsAPI.Take.Awaited? = nil
+    ) async throws(DialtoneError) -> TakenFlow {
+        let answer = try await callWithDescriptors(
+            ConnectionsAPI.Take.self, .init(name: name, owner: owner, until: awaited), nil,
+            timeout: awaited == nil ? Self.defaultTimeout : nil)
         guard let descriptor = await answer.descriptors.take(answer.reply.fileDescriptor) else {
             throw .interrupted(method: ConnectionsAPI.Take.name, .violated(.descriptorMissing))
         }

@@ -51,7 +51,7 @@ public struct DialtoneClient: Sendable {
     /// Calls `method` with descriptors, and for some.
     func callWithDescriptors<M: VarlinkMethod>(
         _ method: M.Type, _ parameters: M.Parameters, _ descriptors: VarlinkDescriptors?,
-        timeout: Duration = defaultTimeout
+        timeout: Duration? = defaultTimeout
     ) async throws(DialtoneError) -> VarlinkAnswer<M> {
         let call = await PendingCall<M>(
             paths: paths, parameters: parameters, descriptors: descriptors, timeout: timeout)

@@ -9,13 +9,14 @@ final class PendingCall<M: VarlinkMethod> {
     private let connector: Connector
     private let parameters: M.Parameters
     private let descriptors: VarlinkDescriptors?
-    private let timeout: Duration
+    /// How long its answer may take; `nil` for as long as it does.
+    private let timeout: Duration?
     private var completion: (@AgentQueue (Result<VarlinkAnswer<M>, DialtoneError>) -> Void)?
     private var connection: VarlinkConnection?
     private var timer: Timers.Timer?
     private var isCancelled = false
 
-    init(paths: [String], parameters: M.Parameters, descriptors: VarlinkDescriptors? = nil, timeout: Duration) {
+    init(paths: [String], parameters: M.Parameters, descriptors: VarlinkDescriptors? = nil, timeout: Duration?) {
         connector = Connector(paths: paths)
         self.parameters = parameters
         self.descriptors = descriptors
@@ -26,7 +27,10 @@ final class PendingCall<M: VarlinkMethod> {
     func start(_ completion: @escaping @AgentQueue (Result<VarlinkAnswer<M>, DialtoneError>) -> Void) {
         guard !isCancelled else { return completion(.failure(.cancelled)) }
         self.completion = completion
-        timer = Timers.shared.schedule(after: timeout) { [self] in finish(.failure(.timedOut(method: M.name, timeout)))
+        timer = timeout.map { timeout in
+            Timers.shared.schedule(after: timeout) { [self] in
+                finish(.failure(.timedOut(method: M.name, timeout)))
+            }
         }
         connector.connect { [self] result in
             switch result {

@@ -27,6 +27,12 @@ struct Take: AsyncParsableCommand {
             """)
     var fd = false
 
+    @Flag(help: "Wait until there is a connection to be had.")
+    var wait = false
+
+    @Flag(help: "Wait until there is something to read.")
+    var onData = false
+
     @OptionGroup
     var opening: OpeningOption
 
@@ -53,7 +59,7 @@ struct Take: AsyncParsableCommand {
         }
         let steps = try opening.wire()
         let client = DialtoneClient()
-        let flow = try await client.take(name, owner: owner.number)
+        let flow = try await client.take(name, owner: owner.number, until: onData ? .data : wait ? .flow : nil)
         let (epoch, isOver, owner) = (flow.epoch, flow.isOver, flow.connection.owner)
         let child = Child(
             program: program, arguments: command, connection: flow.connection, epoch: epoch,

@@ -49,7 +49,7 @@ struct HandoverServiceTests {
         }
     }
 
-    private func take(_ name: String = "loop", by client: VarlinkConnection? = nil) async throws -> Flow {
+    private func take(_ name: String = "loop", by client: VarlinkConnection? = nil) async throws -> TakenEnd {
         let result: Result<VarlinkAnswer<ConnectionsAPI.Take>, VarlinkCallError> =
             try await answer("the flow") { done in
                 (client ?? self.client).callWithDescriptors(ConnectionsAPI.Take.self, .init(name: name), nil, done)
@@ -58,7 +58,7 @@ struct HandoverServiceTests {
         guard let socket = answer.descriptors.take(answer.reply.fileDescriptor) else {
             throw NothingCame(description: "no descriptor came")
         }
-        return Flow(answer.reply, socket)
+        return TakenEnd(answer.reply, socket)
     }
 
     private func park(_ epoch: Int, _ name: String = "loop") async throws {
@@ -211,7 +211,7 @@ struct HandoverServiceTests {
 }
 
 /// A flow that was taken.
-private struct Flow {
+struct TakenEnd {
     let reply: ConnectionsAPI.Take.Reply
     let socket: End
 
@@ -222,7 +222,7 @@ private struct Flow {
 }
 
 /// One end of a flow.
-private final class End: Sendable {
+final class End: Sendable {
     private let socket: OwnedDescriptor
 
     init(_ socket: consuming OwnedDescriptor) { self.socket = socket }

@@ -11,6 +11,7 @@ struct Office {
     let home: DaemonHome
     let daemon: LabProcess
     let listener: TCPSocket
+    let port: UInt16
     let server: TCPSocket
     let events: EventRecorder
 
@@ -21,7 +22,8 @@ struct Office {
     static func open(_ configuration: ((_ remote: String) -> String)? = nil) async throws -> Office {
         let (machine, home) = (try await Namespace.island(), try DaemonHome())
         let listener = try await machine.run { try TCPSocket.listening(on: 0) }
-        let remote = "tcp://127.0.0.1:\(try listener.port())"
+        let port = try listener.port()
+        let remote = "tcp://127.0.0.1:\(port)"
         if let configuration { try home.configure("[[connection]]\nname = 'office'\n\(configuration(remote))") }
         let daemon = try await home.start(on: machine)
         let events = try await EventRecorder.start(by: home.client)
@@ -29,7 +31,8 @@ struct Office {
         let server = try await machine.run { try listener.accept() }
         while try await home.client.connections().first?.state != .ready {}
         return Office(
-            machine: machine, home: home, daemon: daemon, listener: listener, server: server, events: events)
+            machine: machine, home: home, daemon: daemon, listener: listener, port: port, server: server,
+            events: events)
     }
 
     var connection: ConnectionsAPI.Connection {

@@ -6,6 +6,7 @@ import Expectations
 import Glibc
 import LabSupport
 import Platform
+import TestSupport
 import Testing
 
 /// Clients that sleep while the agent has their connection, and the example programs that do so.
@@ -66,10 +67,23 @@ struct SleepingClientStories {
     func `an example reads each message, answers it and sleeps`(example: String) async throws {
         let (machine, home) = (try await Namespace.island(), try DaemonHome())
         let command = try await Self.command(for: example, on: machine, in: home.directory)
-        _ = try await home.start(on: machine)
+        let daemon = try await home.start(on: machine)
         let listener = try await machine.run { try TCPSocket.listening(on: 0) }
         let client = try await machine.spawn(
             command + ["chat", "tcp://127.0.0.1:\(try listener.port())"], environment: ["DIALTONE_SOCKET": home.socket])
+        do {
+            try await live(with: client, on: machine, listener, home, daemon)
+        } catch {
+            let state = try? await home.client.connections()
+            let said = client.lines.map(\.text)
+            Issue.record("\(error); it said \(said), and the agent has \(String(describing: state))")
+        }
+        _ = try await client.killNow()
+    }
+
+    private func live(
+        with client: LabProcess, on machine: Namespace, _ listener: TCPSocket, _ home: DaemonHome, _ daemon: LabProcess
+    ) async throws {
         let server = try await machine.run { try listener.accept() }
         expect(try await machine.run { try server.receive() }, is: "HELLO chat\n")
         for number in 1...3 {
@@ -87,7 +101,30 @@ struct SleepingClientStories {
         expect(try await machine.run { try again.receive() }, is: "HELLO chat\n")
         try again.send("welcome back\n")
         expect(try await machine.run { try again.receive() }, is: "GOT welcome back\n")
-        _ = try await client.killNow()
+        // A reset in the middle of a line.
+        try again.send("half a")
+        try await isHeld(home, by: .client)
+        try again.resetOnClose()
+        again.close()
+        let third = try await machine.run { try listener.accept() }
+        expect(try await machine.run { try third.receive() }, is: "HELLO chat\n")
+        // The agent is killed, and another one begins.
+        _ = try await daemon.killNow()
+        _ = try await client.line(containing: "the agent is gone")
+        _ = try await home.start(on: machine)
+        let fourth = try await machine.run { try listener.accept() }
+        expect(try await machine.run { try fourth.receive() }, is: "HELLO chat\n")
+        try fourth.send("once more\n")
+        expect(try await machine.run { try fourth.receive() }, is: "GOT once more\n")
+    }
+
+    /// Waits until the connection is in these hands.
+    private func isHeld(
+        _ home: DaemonHome, by holder: ConnectionsAPI.Connection.Holder
+    ) async throws {
+        try await eventually("the holder is \(holder)") {
+            try await home.client.connections().first?.holder == holder
+        }
     }
 
     /// What runs an example.

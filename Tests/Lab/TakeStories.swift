@@ -36,6 +36,31 @@ struct TakeStories {
         #expect((parked.epoch, parked.holder, parked.session) == (1, .daemon, .open))
     }
 
+    @Test(arguments: [["--on-data"], ["--wait", "--on-data"]])
+    func `a command runs when something comes, and not before`(options: [String]) async throws {
+        let office = try await office()
+        let command = try await office.take(options, #"read word; echo "$word to you""#)
+        let other = try await office.take(["--wait"], "echo first")
+        #expect(try office.server.receive() == "first\n")
+        expect(try await other.exit(), is: .status(0))
+        try office.server.send("hello\n")
+        expect(try await command.exit(), is: .status(0))
+        #expect(try office.server.receive() == "hello to you\n")
+    }
+
+    @Test func `a command that waits for a connection runs when there is one`() async throws {
+        let office = try await office()
+        office.server.close()
+        office.listener.close()
+        _ = try await office.events.state(.backingOff, of: "office")
+        let command = try await office.take(["--wait"], "echo back")
+        #expect(command.isRunning)
+        let listener = try await office.machine.run { try TCPSocket.listening(on: office.port) }
+        let server = try await office.machine.run { try listener.accept() }
+        #expect(try server.receive() == "back\n")
+        expect(try await command.exit(), is: .status(0))
+    }
+
     @Test func `a program finds the connection as descriptor 3 in the convention of systemd`() async throws {
         let office = try await office()
         let command = try await office.take(

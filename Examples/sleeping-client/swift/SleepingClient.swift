@@ -20,15 +20,28 @@ struct SleepingClient {
             print("usage: sleeping-client NAME URL")
             exit(64)
         }
-        try await SleepingClient(name: CommandLine.arguments[1]).run(CommandLine.arguments[2])
+        let client = SleepingClient(name: CommandLine.arguments[1])
+        while true {
+            do {
+                try await client.run(CommandLine.arguments[2])
+            } catch let error as DialtoneError {
+                // It was restarted, or is about to be. The connection outlives that.
+                if case .refused = error { throw error }
+            }
+            print("the agent is gone")
+            fflush(nil)
+            try await Task.sleep(for: .seconds(1))
+        }
     }
+
+    /// Serves the connection for as long as the agent runs.
 
     func run(_ remote: String) async throws {
         var events = agent.connectionEvents(names: [name]).makeAsyncIterator()
-        _ = try await events.next()
         // An earlier run may have opened it.
         try await unless("NameTaken") { _ = try await agent.open(.init(remote: remote, name: name)) }
         var isGreeted = false
+        // First what there is, then each change.
         while let event = try await events.next() {
             // The first flow is nobody's yet; from then on a wake says that there is something to do.
             guard event.connections.contains(where: { $0.wake != nil || (!isGreeted && $0.state == .ready) }) else {
