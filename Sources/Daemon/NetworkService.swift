@@ -63,11 +63,11 @@ final class NetworkService {
         }
         let question = try question(about: parameters.target, for: exchange.peer)
         let key = ObjectIdentifier(exchange)
-        pending[key] = engine.observe(question, for: exchange.peer.account) { [unowned self] path, _ in
+        pending[key] = engine.observe(question, for: exchange.peer.account) { [weak self] path, _ in
             exchange.reply(.init(path: .init(path)))
-            pending.removeValue(forKey: key)?.cancel()
+            self?.pending.removeValue(forKey: key)?.cancel()
         }
-        exchange.onCancel = { [unowned self] in pending.removeValue(forKey: key)?.cancel() }
+        exchange.onCancel = { [weak self] in self?.pending.removeValue(forKey: key)?.cancel() }
     }
 
     private func monitorPath(
@@ -96,15 +96,15 @@ final class NetworkService {
     ) {
         let key = ObjectIdentifier(exchange)
         // Set first: for an address the answer comes before the call returns.
-        exchange.onCancel = { [unowned self] in inspections.removeValue(forKey: key)?.cancel() }
+        exchange.onCancel = { [weak self] in self?.inspections.removeValue(forKey: key)?.cancel() }
         var isAnswered = false
         let (user, caller) = (packetUser(of: exchange.peer), exchange.peer.account)
         let inspection = engine.inspect(
             target, user: user, without: interface, for: caller, inTurn: { exchange.inTurn($0) }
         ) {
-            [unowned self] result in
+            [weak self] result in
             isAnswered = true
-            inspections[key] = nil
+            self?.inspections[key] = nil
             switch result {
             case .success(let explanation): exchange.reply(reply(explanation))
             case .failure(let failure):

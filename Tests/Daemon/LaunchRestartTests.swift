@@ -111,7 +111,8 @@ private final class SilentDeputy {
         service.add(interface: DeputyAPI.name, description: DeputyAPI.description)
         server = VarlinkServer(service)
         try server.listen(at: path, mode: 0o600)
-        service.handleLater(DeputyAPI.Wake.self) { [unowned self] _, exchange in exchanges.append(exchange) }
+        // It may be asked once more after its last reference is gone, before its end's turn on the queue has come.
+        service.handleLater(DeputyAPI.Wake.self) { [weak self] _, exchange in self?.exchanges.append(exchange) }
     }
 
     isolated deinit {

@@ -22,11 +22,12 @@ final class StoreStub {
 
     var manager: DescriptorStore.Manager {
         .init(
-            store: { [unowned self] (descriptor, name) throws(SystemError) in
+            // The store of a process may outlive the bench by some turns.
+            store: { [self] (descriptor, name) throws(SystemError) in
                 if refuses { throw SystemError("storing", code: ECONNREFUSED) }
                 stored.append((name, try descriptor.duplicate().release()))
             },
-            remove: { [unowned self] (name) throws(SystemError) in
+            remove: { [self] (name) throws(SystemError) in
                 onRemove(name)
                 for entry in stored where entry.name == name { close(entry.descriptor) }
                 stored.removeAll { $0.name == name }
