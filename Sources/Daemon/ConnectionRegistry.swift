@@ -311,7 +311,9 @@ final class ConnectionRegistry {
         for configured in wanted {
             if let existing = connections[configured.key] {
                 if existing.origin == .configuration {
+                    let before = existing.leftOpening?.given.count ?? 0
                     existing.change(to: configured.policy, wake: configured.wake)
+                    textChanged(of: existing, from: before)
                     continue
                 }
                 if !existing.isOver { superseded.append(existing.key) }

@@ -259,6 +259,8 @@ final class RegisteredConnection {
             driver?.process(.wakesChanged(wakeRules))
         }
         guard let driver, driver.policy != policy else { return }
+        // As the connection itself forgets it.
+        if driver.policy.opening != policy.opening { leftOpening = nil }
         driver.change(to: policy)
     }
 }

@@ -136,7 +136,7 @@ public final class ConnectionDriver {
     /// - Parameter opening: what to play on the flows to come in place of the policy's opening, an empty one for none;
     ///   `nil` for what was played before.
     public func park(_ epoch: UInt64, leaving opening: Opening? = nil) throws(ParkRefusal) {
-        let refusal = connection.parkRefusal(of: epoch)
+        let refusal = connection.parkRefusal(of: epoch, leavesOpening: opening != nil)
         process(.parked(epoch: epoch, leaving: opening))
         if let refusal { throw refusal }
     }

@@ -79,6 +79,14 @@ extension IPAddress {
         family == .v4 ? isIn(0xA9FE_0000, 16) : isIn(UInt128(0xFE80) << 112, 10)
     }
 
+    /// 10.0.0.0/8, 172.16.0.0/12 and 192.168.0.0/16 (RFC 1918), 100.64.0.0/10 (RFC 6598), fc00::/7 (RFC 4193), or
+    /// link-local: another machine's in the next network.
+    public var isPrivate: Bool {
+        if isLinkLocal { return true }
+        guard family == .v4 else { return isIn(UInt128(0xFC00) << 112, 7) }
+        return isIn(0x0A00_0000, 8) || isIn(0xAC10_0000, 12) || isIn(0xC0A8_0000, 16) || isIn(0x6440_0000, 10)
+    }
+
     /// The IPv4 address that an IPv6 socket shows as ::ffff:0:0/96 (RFC 4291, 2.5.5.2); any other as it is.
     public var unmapped: IPAddress {
         guard family == .v6, isIn(UInt128(0xFFFF) << 32, 96) else { return self }

@@ -255,6 +255,8 @@ extension ConnectionStateMachine {
         guard policy != old else { return }
         let (oldHeartbeat, oldOptions, oldOpening) = (heartbeat, socketOptions, opening)
         self.policy = policy
+        // The newest word counts.
+        if policy.opening != old.opening { leftOpening = nil }
         if policy.needsAnotherFlow(than: old) {
             // The path that is known leads to the old target; the driver is asked for the new one's.
             release(.superseded, &turn)
@@ -349,8 +351,16 @@ extension ConnectionStateMachine {
         if ready.opening != nil { turn.perform(.cancelTimer(.opening)) }
         turn.perform(.closeSocket(epoch: ready.epoch, closing, rest ?? ready.custody.rest(after: closing)))
         stopObservingWay(of: ready, &turn)
+        flowIsOver(ready, at: turn.now)
+    }
+
+    /// What is learned of a flow when it ends.
+    mutating func flowIsOver(_ ready: Ready, at now: Duration) {
         noteReached(ready)
-        if isStable(ready, at: turn.now) { startOver() }
+        guard isStable(ready, at: now) else { return }
+        startOver()
+        // Whoever logged in on it, the server took that.
+        refusedLogin = nil
     }
 
     func isStable(_ ready: Ready, at now: Duration) -> Bool {

@@ -190,10 +190,12 @@ struct Dial {
         if turn.now >= asked + Self.resolutionTimeout { giveUpQuestions(&turn) }
         settleHosts(&numbers, &turn)
         if isServiceRefused, !awaitsPointers(turn.now) { return .failed(.resolutionFailed(.notOffered)) }
-        let patience = min(asked + Self.resolutionTimeout, tryKnown(turn.now) ?? .seconds(Int64.max))
-        guard var race else {
-            return .goesOn(until: min(patience, hostsKnownAt.map { $0 + Self.pointerPatience } ?? patience))
+        var patience = asked + Self.resolutionTimeout
+        if let due = tryKnown(turn.now) { patience = min(patience, due) }
+        if awaitsPointers(turn.now), let hostsKnownAt {
+            patience = min(patience, hostsKnownAt + Self.pointerPatience)
         }
+        guard var race else { return .goesOn(until: patience) }
         defer { self.race = race }
         while true {
             switch race.step(now: turn.now) {
@@ -202,13 +204,10 @@ struct Dial {
             case .wait(let instant):
                 // With nothing to ask any more there is an attempt, which has a deadline.
                 return .goesOn(until: topics.isEmpty ? instant ?? patience : min(instant ?? patience, patience))
-            case .over where !topics.isEmpty:
+            case .over where !topics.isEmpty && race.hasPlaces:
                 return .goesOn(until: patience)
             case .over:
-                // What became of an address that no name server confirms tells less than why there is no other.
-                guard let miss = race.miss, hasAddresses || !misses.contains(.temporary) else {
-                    return .failed(.resolutionFailed(nameFailure))
-                }
+                guard let miss = race.miss else { return .failed(.resolutionFailed(nameFailure)) }
                 return .failed(.dialFailed(miss.failure, miss.remote))
             }
         }
@@ -274,15 +273,18 @@ extension Dial {
     ///
     /// - Returns: when that is due; `nil` where nothing is.
     private mutating func tryKnown(_ now: Duration) -> Duration? {
-        guard let known = setting.known, !hasAddresses, !isKnownTried else { return nil }
-        let due = began + Self.knownPatience
+        guard let known = setting.known, !hasAddresses, !isKnownTried, !isServiceRefused else { return nil }
         // The word of a name server, that there is no such name, holds.
-        if topics.isEmpty, !misses.contains(.temporary) { return nil }
+        if misses.contains(.noSuchName) { return nil }
+        let cannotAsk = misses.contains(.temporary) || misses.contains(.heldBack)
+        if topics.isEmpty, !cannotAsk { return nil }
+        let due = began + Self.knownPatience
         guard topics.isEmpty || now >= due else { return due }
         isKnownTried = true
         var race = race ?? Race(now: now)
         // From which source is the kernel's choice: the path's is of the moment in which the dial began.
-        race.add(DestinationOrder.Candidate(known.address, source: nil), port: known.port, now: now)
+        race.add(
+            DestinationOrder.Candidate(known.address, source: nil), port: known.port, isConfirmed: false, now: now)
         self.race = race
         return nil
     }

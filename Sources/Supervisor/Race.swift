@@ -70,6 +70,8 @@ struct Race {
     private var tried: Set<Endpoint> = []
     /// The attempts that are under way, the oldest first.
     private(set) var running: [Attempt] = []
+    /// An address that no name server has confirmed.
+    private var unconfirmed: (remote: Endpoint, failure: FlowFailure?)?
     /// The most telling failure so far.
     private(set) var miss: Miss?
 
@@ -91,7 +93,13 @@ struct Race {
     }
 
     /// An address that needs no asking, behind the services before it.
-    mutating func add(_ address: DestinationOrder.Candidate, port: UInt16, now: Duration) {
+    ///
+    /// - Parameter isConfirmed: whether it is the remote's for certain. If not, what it fails of counts only once an
+    ///   answer brings it, too.
+    mutating func add(
+        _ address: DestinationOrder.Candidate, port: UInt16, isConfirmed: Bool = true, now: Duration
+    ) {
+        if !isConfirmed { unconfirmed = (Endpoint(address: address.destination, port: port), nil) }
         services.append(Service(port: port, candidates: [address], pending: [], answeredAt: now))
     }
 
@@ -106,6 +114,12 @@ struct Race {
     ) {
         guard services.indices.contains(service), services[service].pending.remove(family) != nil else { return }
         guard !candidates.isEmpty else { return }
+        if let known = unconfirmed, known.remote.port == services[service].port,
+            candidates.contains(where: { $0.destination == known.remote.address })
+        {
+            if let failure = known.failure { note(failure, of: known.remote) }
+            unconfirmed = nil
+        }
         // Sorted once, and no more of a family than can be tried: a zone's owner decides how many there are.
         let news = DestinationOrder.sorted(candidates).prefix(Self.limit)
         services[service].candidates = DestinationOrder.sorted(services[service].candidates + news)
@@ -136,10 +150,18 @@ struct Race {
     mutating func failed(_ epoch: UInt64, _ failure: FlowFailure) -> Attempt? {
         guard let position = running.firstIndex(where: { $0.epoch == epoch }) else { return nil }
         let attempt = running.remove(at: position)
-        if miss.map(\.failure.isLocal) ?? true { miss = Miss(failure: failure, remote: attempt.remote) }
+        if unconfirmed?.remote == attempt.remote {
+            unconfirmed?.failure = failure
+        } else {
+            note(failure, of: attempt.remote)
+        }
         // Nothing to spare for one that is over (section 5).
         lastStart = nil
         return attempt
+    }
+
+    private mutating func note(_ failure: FlowFailure, of remote: Endpoint) {
+        if miss.map(\.failure.isLocal) ?? true { miss = Miss(failure: failure, remote: remote) }
     }
 
     /// The first attempt whose time is up.
@@ -203,8 +225,11 @@ struct Race {
         return nil
     }
 
-    /// Whether the handshake of an attempt runs.
-    var isSecuring: Bool { running.contains { $0.local != nil } }
+    /// Whether the handshake of an attempt runs that is the remote's for certain.
+    var isSecuring: Bool { running.contains { $0.local != nil && $0.remote != unconfirmed?.remote } }
+
+    /// Whether an address that comes now would be tried.
+    var hasPlaces: Bool { tried.count < Self.limit }
 
     /// Whether an attempt is bound to `source`, or one that is still to come would be.
     func uses(_ source: IPAddress) -> Bool {

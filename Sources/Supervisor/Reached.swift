@@ -21,9 +21,17 @@ extension ConnectionStateMachine {
         reached = Reached(remote: ready.remote, at: ready.liveness.lastProof)
     }
 
+    /// Whether an address may still be the server's. One of a private network is another machine's in the next network,
+    /// which is not to be told a password.
+    private func isGood(_ reached: Reached, _ now: Duration) -> Bool {
+        guard now - reached.at <= Reached.validity else { return false }
+        let isElsewhere = networkChangedAt.map { $0 > reached.at } ?? false
+        return !isElsewhere || policy.tlsRequest != nil || !reached.remote.address.isPrivate
+    }
+
     /// What a dial over `path` is made by.
     func dialSetting(over path: Path, now: Duration) -> Dial.Setting {
-        let known = reached.flatMap { now - $0.at <= Reached.validity ? $0.remote : nil }
+        let known = reached.flatMap { isGood($0, now) ? $0.remote : nil }
         return Dial.Setting(policy: policy, options: socketOptions, path: path, known: known)
     }
 }

@@ -13,12 +13,9 @@ extension ConnectionStateMachine {
             let lost = path.map { StatusReason.noPath($0.reason, destination: $0.destination) }
             return enter(.waiting, because: lost ?? reason, &turn)
         }
+        if waitForRefusedLogin(&turn) { return }
         if let leftAloneUntil, turn.now < leftAloneUntil {
             return wait(until: drawDeadline(policy.backoff, &turn), because: .serverAsked, &turn)
-        }
-        if let refusedLogin = refusedLogin?.value, let deadline = refusedUntil(turn.now) {
-            turn.perform(.scheduleTimer(.retry, deadline: deadline))
-            return enter(.failed(until: deadline), because: .openingFailed(refusedLogin.failure), &turn)
         }
         guard turn.now >= turn.dialsFrom else {
             return wait(until: turn.dialsFrom, because: .awaitsTurn, &turn)

@@ -30,8 +30,7 @@ extension ConnectionStateMachine {
         if promoteMove(of: ready, because: cause, &turn) { return }
         // It may have outlived the path that the next one needs.
         guard let path, path.permitsDialling else { return dial(because: cause, &turn) }
-        // It says so, and waits.
-        if refusedUntil(turn.now) != nil { return dial(because: cause, &turn) }
+        if refusedLogin?.value.isOfMove == false, refusedUntil(turn.now) != nil { return dial(because: cause, &turn) }
         if passesInSeconds(cause, turn.now) { return retry(.brief, because: cause, &turn) }
         // With TLS 1.3 a server judges the client's certificate when the client has long been done.
         if Self.kind(of: cause) == .permanent { return giveUp(because: cause, &turn) }

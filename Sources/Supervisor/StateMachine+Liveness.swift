@@ -102,7 +102,8 @@ extension ConnectionStateMachine {
         turn.perform(.closeSocket(epoch: ready.epoch, .unanswered, ready.custody.rest(after: .unanswered)))
         stopObservingWay(of: ready, &turn)
         let wasStable = isStable(ready, at: turn.now)
-        if wasStable { startOver() } else { failures += 1 }
+        flowIsOver(ready, at: turn.now)
+        if !wasStable { failures += 1 }
         if promoteMove(of: ready, because: cause, &turn) { return }
         guard let path, path.permitsDialling else { return dial(because: cause, &turn) }
         // A line that was cut in the middle is dialled anew at once: the keepalives of a server's agents lie at

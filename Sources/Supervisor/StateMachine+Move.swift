@@ -92,7 +92,8 @@ extension ConnectionStateMachine {
             let failures = isSettling ? failures : failures + 1
             let backoff = isSettling ? BackoffPolicy.brief : policy.backoff
             let pause = backoff.delay(afterFailures: failures, using: &turn.random)
-            moveLater(ready, at: max(turn.now + pause, budget.earliest), failures, &turn)
+            let refused = refusedUntil(turn.now) ?? turn.now
+            moveLater(ready, at: max(turn.now + pause, budget.earliest, refused), failures, &turn)
         } else {
             keep(ready, moving: nil)
         }

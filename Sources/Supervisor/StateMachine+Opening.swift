@@ -8,8 +8,11 @@ struct OpeningProgress: Hashable {
     private var stepBegunAt: Duration
     /// The step whose answer is awaited, from 1.
     private var step: Int
+    /// What is played.
+    let opening: Opening
 
     init(of opening: Opening, at now: Duration) {
+        self.opening = opening
         (begunAt, stepBegunAt) = (now, now)
         step = opening.stepAwaited(from: 0)
     }
@@ -132,12 +135,22 @@ extension ConnectionStateMachine {
     ) {
         guard case .ready(var ready) = state, opensSession(epoch) else { return }
         let cause = StatusReason.openingFailed(failure)
-        loginRefused(failure, &turn)
-        guard ready.epoch == epoch else { return nextFlowFailed(epoch, .failed, because: cause, &turn) }
+        guard ready.epoch == epoch else {
+            if case .opening(let next, _)? = ready.move {
+                loginRefused(failure, of: next.opening?.opening, isOfMove: true, &turn)
+            }
+            return nextFlowFailed(epoch, .failed, because: cause, &turn)
+        }
+        loginRefused(failure, of: ready.opening?.opening, isOfMove: false, &turn)
         turn.perform(.cancelTimer(.opening))
         silentOpenings = 0
         (ready.custody, ready.opening) = (.new, nil)
         state = .ready(ready)
+        // A dial that is under way would say the same on the next flow, and take this one's place.
+        if refusedLogin != nil {
+            endMove(.superseded, &turn)
+            if case .ready(let alone) = state { ready = alone }
+        }
         // What the server said is not looked for: the client is called anyway.
         sendKeepalives(on: ready, &turn)
         reason = cause

@@ -154,8 +154,9 @@ extension StatusReason: CustomStringConvertible {
             "check that the server runs and that the port is right"
         case .dialFailed(.forbidden, _):
             "check this machine's firewall and its prohibit routes"
-        case .openingFailed(let failure) where failure.cause.isRefusal:
-            "check what the opening says and expects, the password in it first"
+        case .openingFailed(let failure) where failure.isLasting:
+            "check what the opening says and expects, the password in it first; tried again within 30 minutes, at once "
+                + "when it changes and on redial"
         case .dialFailed(.tls(let failure), _), .flowFailed(.tls(let failure)):
             failure.advice
         case .opened, .noPath, .pathAvailable, .pathMoved, .retryDue, .dialledTooOften, .awaitsTurn, .serverAsked,

@@ -200,7 +200,7 @@ struct OpeningStories {
         {
             story in
             let failed = try await story.events.event("the refusal") { $0.kind == .openingFailed }
-            #expect(failed.reason == "the server refused step 2 of the opening: SASL not-authorized")
+            #expect(failed.reason == "the server refused step 2 of the opening: SASL failure, not-authorized")
             #expect(failed.connection.session == .none)
             let flow = try await story.agent.client.take(Story.connection)
             #expect(

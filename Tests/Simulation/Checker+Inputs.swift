@@ -31,17 +31,18 @@ extension Checker {
             if Self.isElsewhere(policy, known.policy) {
                 (known.path, leftAloneUntil, known.life.hasAnswered) = (nil, nil, false)
                 known.left = nil
-                (known.refusedAt, known.reached) = (nil, [:])
+                (known.refusal, known.reached) = (nil, [:])
             }
             let opening = known.opening
-            defer { if known.opening != opening { known.refusedAt = nil } }
+            if policy.opening != known.policy.opening { known.left = nil }
+            defer { if known.opening != opening { known.refusal = nil } }
             if policy.heartbeat != known.policy.heartbeat { heartbeatChangedAt = now }
             known.policy = policy
         case .serverAsked(let pause):
             leftAloneUntil = now + pause
         case .redialRequested(let pause):
             leftAloneUntil = pause.map { now + $0 }
-            known.refusedAt = nil
+            known.refusal = nil
         case .timerFired(let timer):
             if timer == .dial, let due = known.timers[timer], due <= now { noteOverdue(now) }
             if timer == .proof, let due = known.timers[timer], due <= now, !known.life.isLost(at: now) {
@@ -82,7 +83,6 @@ extension Checker {
             known.life.probes = []
         case .parked where isHeld:
             known.custody = .parked
-            known.refusedAt = nil
         case .returned where isHeld:
             known.custody = Custody(holder: .daemon, session: known.custody.session)
         case .abandoned(_, let isUntouched, let isAlone)

@@ -12,12 +12,13 @@ extension Checker {
         let keepsOld = known.opening != nil && known.standing != nil && known.hasSession
         known.sockets[epoch]?.connectedAt = now
         if let opening = known.opening {
-            known.play = Play(epoch: epoch, begunAt: now, stepBegunAt: now, missing: opening.steps.count)
+            known.play = Play(
+                epoch: epoch, opening: opening, begunAt: now, stepBegunAt: now, missing: opening.steps.count)
         } else {
             // One that was being played on the flow before is over with it.
             known.play = nil
             known.sockets[epoch]?.settledAt = now
-            known.refusedAt = nil
+            known.refusal = nil
         }
         if keepsOld {
             known.next = epoch
@@ -34,7 +35,7 @@ extension Checker {
         case .openingLeft(let opening):
             let before = known.opening
             known.left = opening
-            if known.opening != before { known.refusedAt = nil }
+            if known.opening != before { known.refusal = nil }
         case .openingAnswered(let epoch, _, let begun) where epoch == known.play?.epoch:
             known.play?.stepBegunAt = now
             known.play?.missing -= 1
@@ -43,15 +44,14 @@ extension Checker {
         case .sessionOpened(let epoch) where epoch == known.play?.epoch:
             known.sockets[epoch]?.settledAt = now
             silentOpenings = 0
-            known.refusedAt = nil
+            known.refusal = nil
             // That of the next flow counts from the moment in which the old one is closed.
             if epoch == known.next { break }
             known.play = nil
             known.custody = .parked
             heartbeatChanged(now)
         case .openingFailed(let epoch, let failure) where epoch == known.play?.epoch:
-            if failure.refusal?.mayPass != true { known.refusedAt = now }
-            if let pause = failure.refusal?.pause { leftAloneUntil = now + pause }
+            noteRefusal(failure, of: known.play?.opening, isOfMove: epoch == known.next, now)
             guard epoch != known.next else { break }
             silentOpenings = 0
             known.play = nil
@@ -61,40 +61,61 @@ extension Checker {
         }
     }
 
-    /// When a login that was refused is tried again: after 15 to 30 minutes, and where the network is another one
-    /// since, after one.
-    func refusalHolds(_ now: Duration) -> ClosedRange<Duration> {
-        guard let refusedAt = known.refusedAt else { return .zero...now }
-        let isElsewhere = networkNewsAt.map { $0 > refusedAt } ?? false
-        return refusedAt + .seconds(isElsewhere ? 60 : 900)...refusedAt + .seconds(1800)
+    private func noteRefusal(_ failure: OpeningFailure, of played: Opening?, isOfMove: Bool, _ now: Duration) {
+        // Nobody has refused what is said by now.
+        guard played == known.opening else { return }
+        let waits: ClosedRange<Duration>
+        if failure.refusal?.mayPass != true {
+            waits = .seconds(900)...(.seconds(1800))
+        } else if let pause = failure.refusal?.pause {
+            waits = pause...pause + atMost(bound(afterFailures: failures))
+        } else {
+            return
+        }
+        known.refusal = Refusal(
+            failure: failure, at: now, waits: waits, times: (known.refusal?.times ?? 0) + 1, isOfMove: isOfMove)
+    }
+
+    /// When the login that was refused is tried again: at its time, and where the network is another one since, a
+    /// minute later; two the next time, and so on.
+    func refusalHolds(_ refusal: Refusal) -> ClosedRange<Duration> {
+        let isElsewhere = networkNewsAt.map { $0 > refusal.at } ?? false
+        let shortest = Duration.seconds(60) * (1 << min(refusal.times - 1, 8))
+        let lowest = isElsewhere ? min(shortest, refusal.waits.lowerBound) : refusal.waits.lowerBound
+        return refusal.at + lowest...refusal.at + refusal.waits.upperBound
+    }
+
+    /// Whether nobody logs in as it was refused before its time.
+    func checkRefusal(_ now: Duration) throws {
+        guard let refusal = known.refusal else { return }
+        try require(
+            now >= refusalHolds(refusal).lowerBound, .refusalHeeded, "logs in anew, refused at \(refusal.at)")
     }
 
     /// Whether the connection waits because its login was refused, and as long as it should.
-    func waitsForRefusal(_ status: ConnectionStatus, _ now: Duration) throws -> Bool {
-        guard known.refusedAt != nil, status.state == .failed, case .openingFailed = status.reason else {
-            return false
-        }
-        let next = status.nextAttempt ?? now
-        try require(refusalHolds(now).contains(next), .refusalHeeded, "until \(next)")
+    func waitsForRefusal(_ status: ConnectionStatus) throws -> Bool {
+        guard let refusal = known.refusal, !refusal.isOfMove, status.reason == .openingFailed(refusal.failure),
+            status.state == (refusal.failure.refusal?.mayPass == true ? .backingOff : .failed),
+            let next = status.nextAttempt
+        else { return false }
+        try require(refusalHolds(refusal).contains(next), .refusalHeeded, "until \(next)")
         return true
     }
 
     /// Whether a connection that waits for its refused login alone is dialled at once when another login is known.
     func checkOtherLogin(
-        _ before: Knowledge, _ actions: [ConnectionAction], _ status: ConnectionStatus, _ now: Duration
+        _ before: Knowledge, _ status: ConnectionStatus, _ now: Duration
     ) throws {
-        guard before.refusedAt != nil, before.opening != known.opening, before.hasPath else { return }
-        let wasFailed = actions.contains {
-            if case .emit(let event) = $0 { event.previousState == .failed } else { false }
-        }
-        guard before.standing == nil ? wasFailed : before.custody == .new else { return }
+        guard let refusal = before.refusal, before.opening != known.opening, before.hasPath else { return }
+        let waited = stateBefore?.reason == .openingFailed(refusal.failure) && before.timers[.retry] != nil
+        guard before.standing == nil ? waited : before.custody == .new else { return }
         (failures, refusedSince) = (0, nil)
         try checkDialsNow(status, now)
     }
 
     /// Whether another opening took the place of one that was refused, on a flow that nobody has come for.
     func isRefusedLoginChanged(_ before: Knowledge) -> Bool {
-        before.refusedAt != nil && before.opening != known.opening && before.custody == .new
+        before.refusal != nil && before.opening != known.opening && before.custody == .new
     }
 
     /// The flow that stood is closed, and the next one takes its place, logged in on or not.

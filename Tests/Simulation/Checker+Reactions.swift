@@ -106,9 +106,9 @@ extension Checker {
             }
         case .policyChanged:
             if Self.isElsewhere(known.policy, before.policy) { return (failures, refusedSince) = (0, nil) }
-            try checkOtherLogin(before, actions, status, now)
+            try checkOtherLogin(before, status, now)
         case .openingLeft:
-            try checkOtherLogin(before, actions, status, now)
+            try checkOtherLogin(before, status, now)
         case .handshakeBegan(let epoch, _):
             let isNews = before.attempts[epoch] != nil && before.sockets[epoch]?.local == nil
             try require(isNews || actions.isEmpty, .silentWithoutNews, "\(actions)")
@@ -168,7 +168,7 @@ extension Checker {
         case .retry:
             let isHeld = [.dialledTooOften, .awaitsTurn, .serverAsked].contains(status.reason)
             if before.standing == nil {
-                let isHeld = try isHeld || waitsForRefusal(status, now)
+                let isHeld = try isHeld || waitsForRefusal(status)
                 try require(known.isDialling || isHeld, .stateHoldsWhatItNeeds, "a retry that serves nothing")
             } else if known.hasBetterPath {
                 try require(known.isDialling || known.timers[.retry] != nil, .movesToBetterPath, "gives up")
@@ -242,7 +242,7 @@ extension Checker {
             try require(status.since == now, .pathDialledAtOnce, "an old dial goes on")
             return
         }
-        if try waitsForRefusal(status, now) { return }
+        if try waitsForRefusal(status) { return }
         let wait = (status.nextAttempt ?? now) - now
         if status.reason == .awaitsTurn {
             return try require(
@@ -265,7 +265,7 @@ extension Checker {
             return try require(!beganDialInThisTurn, .backoffKept, "dials at once after \(input)")
         }
         if !known.hasPath { return try require(status.state == .waiting, .noPacketWithoutPath, "\(status.state)") }
-        if try waitsForRefusal(status, now) { return }
+        if try waitsForRefusal(status) { return }
         if case .flowFailed(_, .tls(let failure)) = input, failure.isPermanent { return try checkGivenUp(status, now) }
         if case .flowFailed(_, let failure) = input, isSettling(failure, now) {
             return try checkBriefWait((status.nextAttempt ?? now) - max(now, leftAloneUntil ?? now))
@@ -301,7 +301,7 @@ extension Checker {
         let isSettling = settlesSince.map { now - $0 < .seconds(30) } ?? false
         if before.standing != nil {
             try checkFailedMove(actions)
-            guard isSettling, let next = known.timers[.retry] else { return }
+            guard isSettling, let next = known.timers[.retry], known.refusal == nil else { return }
             return try checkBriefWait(next - now)
         }
         if isSettling { return try checkBriefWait((status.nextAttempt ?? now) - max(now, leftAloneUntil ?? now)) }
@@ -338,12 +338,12 @@ extension Checker {
     }
 
     /// A bound, or what the budget puts in its place after a burst of dials.
-    private func atMost(_ bound: Duration) -> Duration {
+    func atMost(_ bound: Duration) -> Duration {
         dials.count < DialBudget.burst ? bound : max(bound, DialBudget.interval)
     }
 
     /// The policy's bound in its own words: the base, multiplied once a failure, cut at the ceiling.
-    private func bound(afterFailures failures: Int) -> Duration {
+    func bound(afterFailures failures: Int) -> Duration {
         var bound = known.policy.backoff.base
         if failures == 0 { bound = max(bound, known.policy.backoff.spread) }
         for _ in 0..<failures where bound < known.policy.backoff.ceiling {

@@ -50,8 +50,8 @@ final class Checker {
         var play: Play?
         /// What a client left in place of the policy's opening.
         var left: Opening?
-        /// When the server refused the login for good.
-        var refusedAt: Duration?
+        /// The login that the server refused.
+        var refusal: Refusal?
         /// Where servers of the name were reached, and until when they were there.
         var reached: [Endpoint: Duration] = [:]
         /// When each attempt began.
@@ -95,9 +95,22 @@ final class Checker {
         var heartbeat: Heartbeat? { policy.heartbeat.flatMap { custody.permits($0.kind) ? $0 : nil } }
     }
 
+    /// A login that was refused.
+    struct Refusal {
+        let failure: OpeningFailure
+        let at: Duration
+        /// How long it waits, where the network stays what it is.
+        let waits: ClosedRange<Duration>
+        /// How often in a row.
+        let times: Int
+        /// Whether on a flow beside one with a session.
+        let isOfMove: Bool
+    }
+
     /// How far an opening is.
     struct Play {
         let epoch: UInt64
+        let opening: Opening
         let begunAt: Duration
         var stepBegunAt: Duration
         /// The answers that are still to come.
@@ -152,6 +165,8 @@ final class Checker {
     /// When the figures of the keepalive, or the hands the flow is in, were last changed.
     var heartbeatChangedAt: Duration?
     var lastEvent: ConnectionEvent?
+    /// What was told last before this turn.
+    var stateBefore: ConnectionStatus?
     var events = 0
     var isClosed = false
     var seen = Coverage()
@@ -182,6 +197,7 @@ final class Checker {
             return
         }
         let before = known
+        stateBefore = lastEvent?.status
         let silentBefore = silentOpenings
         beganDialInThisTurn = false
         noteInput(input, now)
@@ -244,6 +260,8 @@ final class Checker {
             known.life.adopt((known.policy.heartbeat?.kind ?? .kernel).figures)
         case .playOpening(let epoch, let opening):
             try require(epoch == known.play?.epoch && opening == known.opening, .sessionsTrue, "opens \(epoch)")
+            // Another dial may have been under way when it was refused.
+            try checkRefusal(now)
         case .giveUpAnswers(let epoch):
             try require(epoch == known.standing && known.life.probes.isEmpty, .proofsKept, "gives up on \(epoch)")
         case .probe(let epoch):
@@ -278,7 +296,8 @@ final class Checker {
         try require(dials.count <= allowed, .attemptsBounded, "\(dials.count) dials in a minute")
         try require(now >= dialsFrom, .turnAwaited, "dials before \(dialsFrom)")
         try require(now >= leftAloneUntil ?? now, .serverHeeded, "dials before \(leftAloneUntil ?? now)")
-        try require(now >= refusalHolds(now).lowerBound, .refusalHeeded, "logs in anew after \(known.refusedAt ?? now)")
+        if known.refusal?.isOfMove == true, known.standing == nil { known.refusal = nil }
+        try checkRefusal(now)
         if case .address(let address) = known.policy.remote.host {
             dial?.candidates[address] = .some(known.path?.destination == address ? known.path?.source : nil)
         }
@@ -378,7 +397,7 @@ final class Checker {
         try require(isForCause, .flowEndsForCause, "closed as \(reason) on \(input)")
         if let settledAt = socket.settledAt, now - settledAt >= before.policy.stableAfter {
             failures = 0
-            refusedSince = nil
+            (refusedSince, known.refusal) = (nil, nil)
         } else if case .flowFailed(_, let failure) = input, isSettling(failure, now) {
             // The network's, and not the server's.
         } else if [.remoteClosed, .failed].contains(reason) {

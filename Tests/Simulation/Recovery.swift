@@ -57,7 +57,7 @@ extension Simulation {
 
     /// How long a login that was refused may still wait.
     private var refusalBound: Duration {
-        checker.known.refusedAt == nil ? .zero : max(checker.refusalHolds(now).upperBound - now, .zero)
+        checker.known.refusal.map { max(checker.refusalHolds($0).upperBound - now, .zero) } ?? .zero
     }
 
     /// How long a wait that was begun before the world healed may still last, and what the dial that ran may fail of.

@@ -256,7 +256,7 @@ struct Simulation: ~Copyable {
         case .refuses:
             let cause: OpeningFailure.Cause = random.chance(80) ? .mismatch : .tooLong
             let busy = LoginRefusal("busy", mayPass: true, pause: random.chance(30) ? .seconds(120) : nil)
-            let refusal = random.chance(50) ? busy : nil
+            let refusal = random.chance(50) ? busy : random.chance(20) ? LoginRefusal("no", pause: .seconds(9)) : nil
             try tell(.openingFailed(epoch: epoch, .init(step: step, cause: cause, refusal: refusal)))
         case .accepts:
             try tell(.openingAnswered(epoch: epoch, awaiting: min(step + 1, count), begun: begun))

@@ -67,6 +67,28 @@ import Testing
         #expect(try harness.take().epoch == 2)
     }
 
+    /// An expired token: the client looks at the refusal, and leaves the next token with it.
+    @Test func whoTookARefusalThatHasEndedLeavesAnotherOpeningWithIt() throws {
+        func opening(_ word: UInt8) -> Opening {
+            Opening([.init(send: [word], answer: ExpectedAnswer(BytePattern([2])))])
+        }
+        var policy = ConnectionPolicy.office
+        policy.opening = opening(1)
+        var harness = ConnectionHarness.ready(policy)
+        harness.facts.unread[1] = 3
+        harness.tell(.openingFailed(epoch: 1, .init(step: 1, cause: .mismatch)))
+        harness.tell(.remoteClosed(epoch: 1))
+        #expect(harness.connection.status.state == .failed)
+        #expect(harness.connection.parkRefusal(of: 1, leavesOpening: true) != nil, "nobody has taken it")
+        #expect(try harness.take(by: .first).isOver)
+        #expect(harness.connection.parkRefusal(of: 1) != nil)
+        #expect(harness.connection.parkRefusal(of: 1, leavesOpening: true) == nil)
+        harness.tell(.parked(epoch: 1, leaving: opening(9)))
+        #expect(harness.connection.status.state == .connecting)
+        harness.connect(2)
+        #expect(harness.connection.line.opening == opening(9))
+    }
+
     @Test func whoAcknowledgesHasWhatItTook() throws {
         var harness = Self.ended()
         let wake = try #require(harness.connection.wakes.standing?.number)

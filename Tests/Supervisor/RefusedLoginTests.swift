@@ -70,9 +70,10 @@ import Testing
     func `what may pass is backed off from, and for as long as the server asks`(refusal: LoginRefusal) {
         let harness = refused(OpeningFailure(step: 1, cause: .mismatch, refusal: refusal))
         #expect(harness.status.state == .backingOff)
-        let pause = refusal.pause.map { $0 - .seconds(1) } ?? .zero
-        // Half of 1.6 s, which is the bound after one failure.
-        #expect(harness.status.nextAttempt == harness.now + pause + .milliseconds(800))
+        // With a pause counted from the refusal, and with half of the bound of before it: ten seconds; else half of
+        // 1.6 s, which is the bound after one failure.
+        let wait = refusal.pause.map { $0 - .seconds(1) + .seconds(5) } ?? .milliseconds(800)
+        #expect(harness.status.nextAttempt == harness.now + wait)
     }
 
     // MARK: - What ends the wait
@@ -100,6 +101,31 @@ import Testing
         #expect(Self.dials(harness.tell(.redialRequested(after: nil))))
     }
 
+    @Test func `a pause that somebody else may have asked for does not hold in another network`() {
+        var harness = refused(
+            OpeningFailure(step: 1, cause: .mismatch, refusal: LoginRefusal("x", mayPass: true, pause: .seconds(9000))))
+        harness.tell(.pathChanged(.modem), after: .seconds(1))
+        #expect(harness.status.nextAttempt == harness.now + .seconds(58))
+        harness = refused(
+            OpeningFailure(step: 1, cause: .mismatch, refusal: LoginRefusal("x", pause: .seconds(9000))))
+        #expect(Self.dials(harness.tell(.policyChanged(Self.policy(saying: 9)))), "another login was not refused")
+    }
+
+    @Test func `a flapping link tries ever more rarely`() {
+        var harness = refused()
+        for round in 1...4 {
+            harness.tell(.pathChanged(round.isMultiple(of: 2) ? .wifi : .modem), after: .milliseconds(1))
+            let wait = (harness.status.nextAttempt ?? .zero) - harness.now
+            let expected = Duration.seconds(60 << (round - 1)) - .seconds(1) - .milliseconds(1)
+            #expect(wait == expected, "round \(round)")
+            harness.tell(.timerFired(.retry), after: wait)
+            let epoch = harness.status.epoch
+            harness.tell(.dialSucceeded(epoch: epoch, local: .local, remote: .office))
+            harness.tell(.openingFailed(epoch: epoch, Self.wrong))
+            harness.tell(.remoteClosed(epoch: epoch), after: .seconds(1))
+        }
+    }
+
     @Test func `another network is tried, but not more than once a minute`() {
         var harness = refused()
         #expect(!Self.dials(harness.tell(.pathChanged(.modem), after: .seconds(1))))
@@ -109,7 +135,60 @@ import Testing
         #expect(Self.dials(harness.tell(.timerFired(.retry), after: .seconds(57))))
     }
 
-    @Test func `a login that the server takes is no matter any more`() {
+    @Test func `a dial that is under way does not say the same again`() {
+        var harness = Harness.ready(Self.policy())
+        harness.tell(.pathChanged(.modem), after: .seconds(1))
+        let actions = harness.tell(.openingFailed(epoch: 1, Self.wrong))
+        #expect(actions.contains(.closeSocket(epoch: 2, .superseded, .dropped)))
+        let local = Endpoint(address: .modemSource, port: 1)
+        #expect(harness.tell(.dialSucceeded(epoch: 2, local: local, remote: .office)) == [])
+        #expect(harness.status.epoch == 1, "the refusal is there for the client")
+    }
+
+    @Test func `an opening that came meanwhile was not refused`() {
+        var harness = Harness.ready(Self.policy())
+        harness.tell(.policyChanged(Self.policy(saying: 9)))
+        harness.tell(.openingFailed(epoch: 1, Self.wrong))
+        harness.tell(.remoteClosed(epoch: 1))
+        #expect(harness.status.state == .backingOff)
+    }
+
+    @Test func `a configuration that says another takes the place of what a client left`() {
+        var harness = refused()
+        harness.tell(.openingLeft(Self.opening(7)))
+        harness.tell(.dialSucceeded(epoch: 2, local: .local, remote: .office))
+        harness.tell(.openingFailed(epoch: 2, Self.wrong))
+        harness.tell(.remoteClosed(epoch: 2))
+        #expect(harness.status.state == .failed)
+        #expect(Self.dials(harness.tell(.policyChanged(Self.policy(saying: 9)))))
+        let actions = harness.tell(.dialSucceeded(epoch: 3, local: .local, remote: .office))
+        #expect(actions.contains(.playOpening(epoch: 3, Self.opening(9))))
+    }
+
+    @Test func `a second session that is refused holds up moves alone`() {
+        var harness = Harness.ready(Self.policy())
+        harness.tell(.sessionOpened(epoch: 1))
+        harness.tell(.pathChanged(.modem), after: .seconds(100))
+        harness.tell(all: .acknowledged(epoch: 1, begun: harness.now))
+        let local = Endpoint(address: .modemSource, port: 1)
+        harness.tell(.dialSucceeded(epoch: 2, local: local, remote: .office))
+        let actions = harness.tell(.openingFailed(epoch: 2, Self.wrong))
+        #expect(actions.contains(.scheduleTimer(.retry, deadline: harness.now + .seconds(1350))))
+        #expect(harness.status.lastFailure == nil, "the flow that stands is logged in on")
+        harness.tell(.localAddressRemoved(.wifiSource))
+        #expect(harness.status.state == .connecting)
+    }
+
+    @Test func `a client that logs in itself shows by how long it lasts that the server took it`() {
+        var harness = Harness.ready(Self.policy())
+        harness.tell(.openingFailed(epoch: 1, Self.wrong))
+        harness.tell(all: .taken(epoch: 1), .parked(epoch: 1))
+        #expect(harness.status.lastFailure == nil)
+        harness.tell(.remoteClosed(epoch: 1), after: .seconds(60))
+        #expect(harness.status.state == .backingOff)
+    }
+
+    @Test func `a login that the server takes does away with the refusal`() {
         var harness = refused()
         harness.tell(.redialRequested(after: nil))
         harness.tell(.dialSucceeded(epoch: 2, local: .local, remote: .office))
@@ -138,59 +217,5 @@ import Testing
         #expect(harness.status.lastFailure == .dialFailed(.refused, .office))
         harness.tell(.dialSucceeded(epoch: 2, local: .local, remote: .office))
         #expect(harness.status.lastFailure == nil)
-    }
-}
-
-/// What of a server's answer is a refusal, in its words.
-@Suite struct LoginRefusalTests {
-    @Test(
-        arguments: [
-            ([0x20, 2, 0, 4], "CONNACK 4, bad user name or password", false),
-            ([0x20, 2, 0, 3], "CONNACK 3, server unavailable", true),
-            ([0x20, 2, 0, 77], "CONNACK 77", false),
-            ([0x20, 3, 0, 0x87, 0], "CONNACK 0x87, not authorized", false),
-            ([0x20, 3, 0, 0x89, 0], "CONNACK 0x89, server busy", true),
-            ([0x90, 4, 0, 1, 0, 0x87], "SUBACK 0x87, not authorized", false),
-            ([0x90, 4, 0, 1, 0, 0x97, 0x30], "SUBACK 0x97, quota exceeded", true),
-        ] as [([UInt8], String, Bool)])
-    func `a code of MQTT`(answer: [UInt8], text: String, mayPass: Bool) {
-        #expect(LoginRefusal(of: answer) == LoginRefusal(text, mayPass: mayPass))
-    }
-
-    @Test(
-        arguments: [
-            ("HTTP/1.1 401 Unauthorized\r\nServer: x\r\n\r\n", "HTTP 401 Unauthorized", false, nil),
-            (
-                "HTTP/1.1 503 Service Unavailable\r\nretry-after:  120 \r\n\r\n", "HTTP 503 Service Unavailable", true,
-                120
-            ),
-            ("HTTP/1.1 429 Slow\r\nRetry-After: 99999999\r\n\r\n", "HTTP 429 Slow", true, 86_400),
-            ("HTTP/1.1 429 \r\nRetry-After: soon\r\n\r\nRetry-After: 5\r\n", "HTTP 429", true, nil),
-            ("HTTP/1.0 302", "HTTP 302", false, nil),
-            ("HTTP/1.1 403 \u{1B}[31mred\r\n", "HTTP 403 ?[31mred", false, nil),
-            ("<failure xmlns='urn:ietf:params:xml:ns:xmpp-sasl'><not-authorized/>", "SASL not-authorized", false, nil),
-            ("<failure><temporary-auth-failure/></failure>", "SASL temporary-auth-failure", true, nil),
-            ("<stream:error><system-shutdown xmlns='x'/>", "stream error system-shutdown", true, nil),
-        ] as [(String, String, Bool, Int?)])
-    func `a status or a condition`(answer: String, text: String, mayPass: Bool, pause: Int?) {
-        let expected = LoginRefusal(text, mayPass: mayPass, pause: pause.map { .seconds($0) })
-        #expect(LoginRefusal(of: Array(answer.utf8)) == expected)
-    }
-
-    @Test(arguments: [
-        "", "\u{20}", "HTTP/1.1 101 Switching Protocols\r\n", "HTTP/1.1 4", "HTTP/1.1 999 x", "HTTP/1.1 -40 x",
-        "<failure>", "<failure", "<failure><1/>", "-ERR no", "NO LOGIN failed", "\u{20}\u{02}\u{00}\u{00}",
-    ])
-    func `anything else is no refusal that is known`(answer: String) {
-        #expect(LoginRefusal(of: Array(answer.utf8)) == nil)
-    }
-
-    @Test(arguments: seeds(200))
-    func `nothing that a server sends does harm`(seed: UInt64) {
-        var random = SplitMix64(seed: seed)
-        let heads: [[UInt8]] = [[0x20], [0x90], Array("HTTP/1.1 ".utf8), Array("<failure".utf8), []]
-        let tail = (0..<random.below(64)).map { _ in UInt8(truncatingIfNeeded: random.next()) }
-        let refusal = LoginRefusal(of: heads[random.below(heads.count)] + tail)
-        #expect(refusal.map { $0.text.utf8.allSatisfy { (0x20..<0x7F).contains($0) } } ?? true, "\(tail)")
     }
 }

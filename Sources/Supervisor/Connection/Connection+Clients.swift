@@ -46,7 +46,11 @@ extension Connection {
     }
 
     /// Why a flow cannot be parked; `nil` where it can.
-    public func parkRefusal(of epoch: UInt64) -> ParkRefusal? {
+    ///
+    /// - Parameter leavesOpening: whether the client leaves an opening. On one that has ended nothing else can be left,
+    ///   and where its login was refused, that is what is waited for.
+    public func parkRefusal(of epoch: UInt64, leavesOpening: Bool = false) -> ParkRefusal? {
+        if leavesOpening, line.standing == nil, line.refusedLogin != nil, ownership.isGiven(epoch) { return nil }
         guard let standing = line.standing, standing.epoch == epoch else { return .staleEpoch(current: status.epoch) }
         return standing.custody.holder == .client ? nil : .notTaken
     }
@@ -100,8 +104,9 @@ extension Connection {
 
     private mutating func parked(_ epoch: UInt64, leaving opening: Opening?, _ turn: inout ConnectionTurn) {
         // Nothing is left on one that has ended; but who says so had it, and is to go on to what came behind it.
+        let refusal = parkRefusal(of: epoch, leavesOpening: opening != nil)
         if ownership.settle(epoch, &turn.effects), wakes.review == nil { needForWhatWaits(&turn) }
-        guard parkRefusal(of: epoch) == nil else { return }
+        guard refusal == nil else { return }
         ownership.hold(epoch, nil)
         if let opening { tellLine(.openingLeft(opening), &turn) }
         tellLine(.parked(epoch: epoch), &turn)
@@ -160,9 +165,10 @@ extension Connection {
     private mutating func abandon(_ epoch: UInt64, isAlone: Bool, isOfProgram: Bool, _ turn: inout ConnectionTurn) {
         let isUntouched = turn.facts.touch(of: epoch) == .untouched
         ownership.hold(epoch, nil)
+        turn.hasLostClient = !isOfProgram
         tellLine(
             .abandoned(epoch: epoch, isUntouched: isUntouched, isAlone: isAlone), isOfProgram: isOfProgram, &turn)
-        if !isOfProgram, line.status.state != .closed { need(.clientDied, &turn) }
+        turn.hasLostClient = false
     }
 
     // MARK: - Programs

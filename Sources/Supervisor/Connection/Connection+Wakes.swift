@@ -22,6 +22,7 @@ extension Connection {
             wakes.idleAcknowledgements = 0
         case .abandoned:
             wakes.overrun = nil
+            needForLostClient(&turn)
         case .opened, .stateChanged:
             stateChanged(event, &turn)
         case .continued:
@@ -55,6 +56,7 @@ extension Connection {
             return ownership.isWaiting ? need(.data, &turn) : tellWakes(.closed, &turn)
         }
         guard status.state.hasFlow, let custody = status.custody else {
+            needForLostClient(&turn)
             if wakes.hadSession { need(.lost, &turn) }
             wakes.hadSession = false
             return
@@ -66,6 +68,13 @@ extension Connection {
         if isFirst { return tellWakes(.started, &turn) }
         // A client that has not come yet has no session to make anew.
         if wakes.hasHadClient, custody.session == .none { need(.reconnected, &turn) }
+    }
+
+    /// First of all reasons: what a program finds in its environment is the one that it is launched for.
+    private mutating func needForLostClient(_ turn: inout ConnectionTurn) {
+        guard turn.hasLostClient else { return }
+        turn.hasLostClient = false
+        need(.clientDied, &turn)
     }
 
     // MARK: - Whether there is a reason

@@ -215,4 +215,6 @@ struct ConnectionTurn {
     var effects: [ConnectionEffect] = []
     /// Programs that are to be launched, after all that the line said: it gives out no flow in the middle of a word.
     var launches: [WakeAttempt] = []
+    /// Whether a client died that had a flow, and that is still to be told.
+    var hasLostClient = false
 }

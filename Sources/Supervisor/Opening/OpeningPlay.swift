@@ -78,7 +78,7 @@ public struct OpeningPlay: Sendable {
             if mayBeOvertaken || unread.count < Self.leftUnread { return .wait }
             begun = Array(input)
             return .keep(unread.count)
-        case .mismatch: return mayBeOvertaken ? .wait : failed(.mismatch, LoginRefusal(of: input))
+        case .mismatch: return mayBeOvertaken ? .wait : refused(by: input)
         case .tooLong: return failed(.tooLong)
         }
     }
@@ -87,6 +87,15 @@ public struct OpeningPlay: Sendable {
         index += 1
         hasSent = false
         begun = []
+    }
+
+    /// Another answer than expected. One that has only begun to say why is waited for.
+    private func refused(by input: ArraySlice<UInt8>) -> Move {
+        switch LoginRefusal.read(input) {
+        case .refusal(let refusal): failed(.mismatch, refusal)
+        case .begun: input.count < Self.leftUnread ? .wait : failed(.mismatch)
+        case .none: failed(.mismatch)
+        }
     }
 
     private func failed(_ cause: OpeningFailure.Cause, _ refusal: LoginRefusal? = nil) -> Move {

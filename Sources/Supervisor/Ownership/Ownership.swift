@@ -203,6 +203,9 @@ public struct Ownership: Sendable {
     /// The ended flows that a reader has.
     func flows(of reader: Reader) -> [UInt64] { ended.filter { $0.reader == reader }.map(\.epoch) }
 
+    /// Whether it is an ended flow that somebody has.
+    func isGiven(_ epoch: UInt64) -> Bool { index(of: epoch).map { ended[$0].reader != nil } ?? false }
+
     /// Its reader has shown that it has it.
     ///
     /// - Returns: whether it is an ended flow that somebody had.

@@ -71,7 +71,6 @@ extension ConnectionStateMachine {
     /// The client gave the flow back, between two messages and with a session on it.
     mutating func parked(_ epoch: UInt64, _ turn: inout Turn<some RandomNumberGenerator>) {
         hand(epoch, because: .parked, kind: .parked, &turn) { $0.holder == .client ? .parked : nil }
-        if let standing, standing.epoch == epoch, standing.custody.session == .open { loginTaken() }
     }
 
     /// The flow comes back as it was given: whoever was to have it never ran.
@@ -123,6 +122,7 @@ extension ConnectionStateMachine {
         ready.custody = custody
         // What its client makes of it is its client's, whatever came of an opening.
         ready.settledAt = ready.settledAt ?? turn.now
+        if custody.session == .open { lastFailure = nil }
         state = .ready(ready)
         attend(to: ready, &turn)
         // A move may have waited for the client to read what had come.
