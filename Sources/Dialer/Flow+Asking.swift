@@ -23,7 +23,8 @@ extension Flow {
     /// for that.
     var mayHaveUnread: Bool { knownUnread != 0 }
 
-    private var knownUnread: Int? {
+    /// The same; `nil` where the socket says nothing.
+    var knownUnread: Int? {
         if let security { return security.unreadBytes + (relay?.unreadBytes ?? 0) }
         guard number != nil else { return 0 }
         return ask(nil) { Self.queued($0) }

@@ -21,6 +21,9 @@ final class FlowKeeper {
     /// for a second (the least that `TCP_KEEPIDLE` takes), which mostly is at once; the last look is the deadline's own
     /// (``lookForProof()``).
     private static let looks: [Duration] = [.milliseconds(300), .milliseconds(1200), .milliseconds(2200)]
+    /// How long after a socket said nothing it is asked again whether something waits: the edge of what came is past by
+    /// then, and nobody else would tell of it.
+    private static let nextLook = Duration.seconds(5)
     /// After this long the kernel probes no more, whatever came of it: longer than any proof may take.
     private static let longestProbing = Duration.seconds(10)
 
@@ -43,6 +46,8 @@ final class FlowKeeper {
         var isWatched = false
         /// Who wants to hear when more bytes than so many wait.
         var further: (count: Int, handler: @AgentQueue () -> Void)?
+        /// When a socket that said nothing is asked again.
+        var look: Timers.Timer?
     }
 
     /// What the server's kernel is to acknowledge.
@@ -100,14 +105,14 @@ final class FlowKeeper {
         kept[epoch]?.further = nil
         awaitInput(on: epoch)
         // The edge of what came before this was asked for is past.
-        if isWatched, flow.unreadBytes > 0 { inputArrived(on: epoch) }
+        if isWatched, flow.mayHaveUnread { inputArrived(on: epoch) }
     }
 
     /// Calls `handler` once, when more than `count` bytes wait.
     func awaitBytes(on flow: Flow, beyond count: Int, _ handler: @escaping @AgentQueue () -> Void) {
         kept[flow.epoch, default: Kept(flow: flow)].further = (count, handler)
         awaitInput(on: flow.epoch)
-        if flow.unreadBytes > count { inputArrived(on: flow.epoch) }
+        if flow.knownUnread.map({ $0 > count }) ?? true { inputArrived(on: flow.epoch) }
     }
 
     /// Finds out at once whether the other end is there.
@@ -165,6 +170,7 @@ final class FlowKeeper {
         }
         forgetHeartbeat(of: epoch)
         endProbe(of: epoch)
+        kept[epoch]?.look?.cancel()
         kept[epoch] = nil
     }
 
@@ -270,20 +276,36 @@ final class FlowKeeper {
 
     /// Sorts what has come, also where nobody was told of it yet: answers are read, the rest is the client's.
     func sortInput(on epoch: UInt64) {
-        if let flow = kept[epoch]?.flow, flow.unreadBytes > 0 { inputArrived(on: epoch) }
+        if let flow = kept[epoch]?.flow, flow.mayHaveUnread { inputArrived(on: epoch) }
+    }
+
+    /// Looks again at a socket that said nothing.
+    private func lookLater(at epoch: UInt64) {
+        kept[epoch]?.look?.cancel()
+        kept[epoch]?.look = Timers.shared.schedule(after: Self.nextLook) { [weak self] in
+            self?.kept[epoch]?.look = nil
+            self?.inputArrived(on: epoch)
+        }
     }
 
     private func inputArrived(on epoch: UInt64) {
         let isUndecided = readAnswers(epoch)
-        if !isUndecided, let kept = kept[epoch], kept.isWatched, kept.flow.unreadBytes > 0 {
-            self.kept[epoch]?.isWatched = false
-            owner.flowKeeper(heard: .arrived(epoch: epoch))
-        }
-        if !isUndecided, let kept = kept[epoch], let further = kept.further, kept.flow.unreadBytes > further.count {
-            self.kept[epoch]?.further = nil
-            further.handler()
+        if !isUndecided, let kept = kept[epoch], kept.isWatched || kept.further != nil {
+            if let count = kept.flow.knownUnread { tell(of: count, on: epoch) } else { lookLater(at: epoch) }
         }
         awaitInput(on: epoch)
+    }
+
+    /// So many bytes wait that are not an answer.
+    private func tell(of count: Int, on epoch: UInt64) {
+        if kept[epoch]?.isWatched == true, count > 0 {
+            kept[epoch]?.isWatched = false
+            owner.flowKeeper(heard: .arrived(epoch: epoch))
+        }
+        if let further = kept[epoch]?.further, count > further.count {
+            kept[epoch]?.further = nil
+            further.handler()
+        }
     }
 
     /// - Returns: whether what is there may yet become an answer.

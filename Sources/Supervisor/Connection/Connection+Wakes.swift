@@ -94,13 +94,12 @@ extension Connection {
     }
 
     private func isAnythingWaiting(_ facts: some ConnectionFacts) -> Bool {
-        ownership.isOwed || unreadBytes(facts) > 0
+        ownership.isOwed || standingOfAgent.map { facts.mayHaveUnread($0) } ?? false
     }
 
-    /// How many bytes wait on a flow that the agent has.
-    private func unreadBytes(_ facts: some ConnectionFacts) -> Int {
-        guard let standing = line.standing, standing.custody.holder == .daemon else { return 0 }
-        return facts.unreadBytes(on: standing.epoch)
+    /// The flow that stands, where the agent has it.
+    private var standingOfAgent: UInt64? {
+        line.standing.flatMap { $0.custody.holder == .daemon ? $0.epoch : nil }
     }
 
     mutating func watchersChanged(_ turn: inout ConnectionTurn) {
@@ -169,7 +168,7 @@ extension Connection {
     /// Has bytes that come after a wake was given up begin another one: at once, and then no more often than the
     /// longest pause between two rounds.
     private mutating func awaitFurtherBytes(_ turn: inout ConnectionTurn) {
-        let (now, count) = (turn.now, unreadBytes(turn.facts))
+        let (now, count) = (turn.now, standingOfAgent.map { turn.facts.unreadBytes(on: $0) } ?? 0)
         let due = max(now, wakes.reviewableAt)
         wakes.reviewableAt = due + wakes.settings.policy.pauses.ceiling
         if due > now { return wakes.review = .furtherBytes(at: due, beyond: count) }
