@@ -72,7 +72,7 @@ public final class EventRecorder: Sendable {
         _ state: ConnectionsAPI.Connection.State, of name: String, after count: Int = 0
     ) async throws -> ConnectionsAPI.Event {
         try await event("\(name) to be \(state.rawValue)", after: count) {
-            [.state, .opened, .continued].contains($0.kind) && $0.connection.name == name
+            [.state, .closed, .opened, .continued].contains($0.kind) && $0.connection.name == name
                 && $0.connection.state == state
         }
     }
