@@ -124,6 +124,7 @@ extension ConnectionStateMachine {
             return emit(.sessionOpened, because: .sessionOpened, &turn)
         }
         closeFlow(before, .replaced, &turn)
+        noteReached(next)
         if hasAnsweredKeepalives { next.liveness.answeredBefore() }
         attend(to: next, &turn)
         enter(.ready(next), because: .replaced, &turn)

@@ -31,7 +31,7 @@ extension Checker {
             if Self.isElsewhere(policy, known.policy) {
                 (known.path, leftAloneUntil, known.life.hasAnswered) = (nil, nil, false)
                 known.left = nil
-                (known.refusal, known.reached) = (nil, [:])
+                (known.refusal, known.reached, known.newest) = (nil, [:], nil)
             }
             let opening = known.opening
             if policy.opening != known.policy.opening { known.left = nil }

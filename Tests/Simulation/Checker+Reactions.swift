@@ -285,6 +285,9 @@ extension Checker {
         guard before.isDialling, !known.isDialling, let dial else { return }
         // What became of the address that answered last tells less than that there is no other.
         let isUnanswered = dial.candidates.isEmpty && dial.nameMisses.contains(.temporary)
+        if isUnanswered, !dial.isServiceRefused, !dial.nameMisses.contains(.noSuchName) {
+            try checkUsedWhatIsKnown(dial, now)
+        }
         let told = isUnanswered ? nil : dial.misses.first { !$0.isLocal } ?? dial.misses.last
         let isPermanent: Bool
         var settlesSince: Duration?

@@ -54,6 +54,8 @@ final class Checker {
         var refusal: Refusal?
         /// Where servers of the name were reached, and until when they were there.
         var reached: [Endpoint: Duration] = [:]
+        /// The one that last took a login, if there is one to be made, and when its flow was connected.
+        var newest: (remote: Endpoint, since: Duration)?
         /// When each attempt began.
         var begun: [UInt64: Duration] = [:]
 
@@ -336,6 +338,18 @@ final class Checker {
         known.begun[epoch] = now
     }
 
+    /// The server at the other end of a flow took the login, or there is none.
+    func noteTaken(_ socket: Socket) {
+        guard case .name = known.policy.remote.host, let connectedAt = socket.connectedAt else { return }
+        known.newest = (socket.request.remote, connectedAt)
+    }
+
+    /// Whether a dial that failed for want of an answer has tried the address that answered last.
+    func checkUsedWhatIsKnown(_ dial: Dial, _ now: Duration) throws {
+        guard let newest = known.newest, now - newest.since <= .seconds(86_400) else { return }
+        try require(dial.tried.contains(newest.remote), .dialsTheAnswer, "gives up without \(newest.remote)")
+    }
+
     /// Whether an address that no name server told may be dialled: the one that answered within a day, where none was
     /// told in 1.8 s or nobody can be asked.
     private func checkUnanswered(_ remote: Endpoint, _ dial: Dial, _ now: Duration) throws {
@@ -356,7 +370,12 @@ final class Checker {
         seen.closings.insert(reason)
         if reason == .dialFailed || reason == .timedOut { dial?.lastStart = nil }
         guard socket.connectedAt != nil else { return }
-        if known.reached[socket.request.remote] != nil { known.reached[socket.request.remote] = now }
+        if case .policyChanged(let new) = input, Self.isElsewhere(new, before.policy) {
+            // It was another server's.
+        } else {
+            if known.reached[socket.request.remote] != nil { known.reached[socket.request.remote] = now }
+            if socket.settledAt != nil { noteTaken(socket) }
+        }
         let wasOpening = known.play?.epoch == epoch
         if wasOpening { known.play = nil }
         if epoch == before.next, epoch == known.next {
