@@ -26,6 +26,9 @@ CONFIGURATION = debug
 export OPEN
 
 BUILT = .build/$(CONFIGURATION)
+# Several packages are built in .build, the examples with the tests. The manifest of a build that one left there would be
+# taken for the other's, and nothing be built whatever has changed.
+BUILD = swift build --disable-build-manifest-caching
 RELEASE = --configuration release --static-swift-stdlib
 SWIFT_SOURCES = $(wildcard Sources Tests Demo Examples Benchmarks/Sources Benchmarks/Package.swift Fuzz/Sources Fuzz/Package.swift) Package.swift
 
@@ -58,24 +61,23 @@ deps-test:
 	@scripts/install-dependencies test
 
 build: deps
-	swift build
+	$(BUILD)
 
 run: deps
-	swift build --configuration $(CONFIGURATION) --product dialtoned
-	swift build --configuration $(CONFIGURATION) --product dialtone
+	$(BUILD) --configuration $(CONFIGURATION) --product dialtoned
+	$(BUILD) --configuration $(CONFIGURATION) --product dialtone
 	@exec scripts/run $(BUILT) $(if $(OPEN),'$(OPEN)')
 
 # Everything that needs neither the kernel nor a server, for the time between two changes.
 check: deps
-	swift build --build-tests
+	$(BUILD) --build-tests
 	@scripts/run-tests --pure
 
 # Built outside, since the sandbox has no network to fetch packages from; run inside, away from this machine's network.
-# The examples are a package of their own, built where the library is built already: that makes it seconds. A manifest of
-# the build that `make run` left there would be taken for theirs, and nothing be built.
+# The examples are a package of their own, built where the library is built already: that makes it seconds.
 suite: deps-test
-	swift build --build-tests
-	swift build --disable-build-manifest-caching --package-path Examples --scratch-path .build
+	$(BUILD) --build-tests
+	$(BUILD) --package-path Examples --scratch-path .build
 	@scripts/python-varlink >/dev/null || echo 'Without PyPI, the tests with foreign Varlink clients are skipped.'
 
 test: suite
@@ -89,43 +91,43 @@ steady: suite
 # references shifted, so each of them would be a leak.
 sanitize: SANITIZED = .build/$(SANITIZER)
 sanitize: deps-test
-	swift build --build-tests --sanitize $(SANITIZER) --scratch-path $(SANITIZED)
-	swift build --disable-build-manifest-caching --sanitize $(SANITIZER) --package-path Examples --scratch-path $(SANITIZED)
+	$(BUILD) --build-tests --sanitize $(SANITIZER) --scratch-path $(SANITIZED)
+	$(BUILD) --sanitize $(SANITIZER) --package-path Examples --scratch-path $(SANITIZED)
 	@BUILT=$(SANITIZED)/debug ASAN_OPTIONS=detect_leaks=0 \
 	    TSAN_OPTIONS=suppressions=$(CURDIR)/scripts/thread-sanitizer.suppressions scripts/run-tests
 
 soak: deps-test
-	swift build --build-tests
+	$(BUILD) --build-tests
 	@SOAK_SEED='$(SEED)' SOAK_STEPS='$(STEPS)' scripts/in-lab swift test --skip-build --disable-xctest --filter SoakTests
 
 sim: deps-test
-	swift build --build-tests
+	$(BUILD) --build-tests
 	@SIM_SEQUENCES='$(SEQUENCES)' SIM_FIRST='$(FIRST)' swift test --skip-build --disable-xctest --filter SimulationTests.SimulationTests
 
 fuzz: deps-test
 	scripts/fuzz $(SECONDS) $(or $(TARGET),readers interface)
 
 demo: deps-test
-	swift build --configuration $(CONFIGURATION)
+	$(BUILD) --configuration $(CONFIGURATION)
 	@scripts/in-lab $(BUILT)/dialtone-demo
 
 bench: deps-test
-	swift build $(RELEASE) --product dialtoned
-	swift build --package-path Benchmarks --configuration release
+	$(BUILD) $(RELEASE) --product dialtoned
+	$(BUILD) --package-path Benchmarks --configuration release
 	@scripts/in-lab Benchmarks/.build/release/bench .build/release/dialtoned $(ROWS)
 
 lint: deps
 	swift format lint --strict --recursive $(SWIFT_SOURCES)
 	@for script in scripts/* .ci/run; do \
 	    case $$(head -n 1 $$script) in *sh) echo "sh -n $$script"; sh -n $$script || exit 1 ;; esac; done
-	swift build --package-path Benchmarks
-	swift build --build-tests
+	$(BUILD) --package-path Benchmarks
+	$(BUILD) --build-tests
 	swift test --skip-build --disable-xctest --filter TidyTests
 
 # The manual is made by debug builds: its plugin links Swift's libraries dynamically, and would leave such a program
 # where the release is to be.
 install: deps
 	swift package generate-manual --multi-page --configuration debug
-	swift build $(RELEASE) --product dialtoned
-	swift build $(RELEASE) --product dialtone
+	$(BUILD) $(RELEASE) --product dialtoned
+	$(BUILD) $(RELEASE) --product dialtone
 	scripts/install '$(DESTDIR)' '$(PREFIX)'
