@@ -26,8 +26,8 @@ CONFIGURATION = debug
 export OPEN
 
 BUILT = .build/$(CONFIGURATION)
-# Several packages are built in .build, the examples with the tests. The manifest of a build that one left there would be
-# taken for the other's, and nothing be built whatever has changed.
+# Several packages are built in .build, the examples with the tests. The manifest of a build that one of them left there
+# would be taken for the other's, and nothing be built whatever has changed.
 BUILD = swift build --disable-build-manifest-caching
 RELEASE = --configuration release --static-swift-stdlib
 SWIFT_SOURCES = $(wildcard Sources Tests Demo Examples Benchmarks/Sources Benchmarks/Package.swift Fuzz/Sources Fuzz/Package.swift) Package.swift
