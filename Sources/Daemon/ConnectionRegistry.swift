@@ -220,6 +220,11 @@ final class ConnectionRegistry {
         (try? find(which, for: user))?.isWokenByDeputy ?? false
     }
 
+    /// Which connection `user` means.
+    func key(of which: ConnectionReference, for user: UInt32) throws(RegistryError) -> ConnectionKey {
+        try find(which, for: user).key
+    }
+
     /// Whether bytes wait to be read, on a connection's flow or on one that has ended.
     func hasInput(_ which: ConnectionReference, for user: UInt32) throws(RegistryError) -> Bool {
         try find(which, for: user).hasInput
@@ -260,7 +265,7 @@ final class ConnectionRegistry {
         _ which: ConnectionReference, _ epoch: UInt64, leaving opening: LeftOpening? = nil, for user: UInt32
     ) throws(RegistryError) {
         let connection = try find(which, for: user)
-        let before = connection.leftOpening?.given.count ?? 0
+        let before = connection.leftBytes
         if let memory, let after = opening?.given.count, after > before {
             do throws(ResourceShortage) {
                 try memory.admit(.text(bytes: after - before), for: user)
@@ -278,7 +283,7 @@ final class ConnectionRegistry {
 
     /// What a client left with a connection had so many bytes before.
     func textChanged(of connection: RegisteredConnection, from before: Int) {
-        memory?.textChanged(from: before, to: connection.leftOpening?.given.count ?? 0)
+        memory?.textChanged(from: before, to: connection.leftBytes)
     }
 
     /// A client of `user` sees to what it was woken for.
@@ -311,7 +316,7 @@ final class ConnectionRegistry {
         for configured in wanted {
             if let existing = connections[configured.key] {
                 if existing.origin == .configuration {
-                    let before = existing.leftOpening?.given.count ?? 0
+                    let before = existing.leftBytes
                     existing.change(to: configured.policy, wake: configured.wake)
                     textChanged(of: existing, from: before)
                     continue
@@ -395,7 +400,7 @@ final class ConnectionRegistry {
         if connection.origin == .client { quota.giveBack(for: connection.owner) }
         journal.connectionWent(of: connection.owner)
         memory?.connectionWent(
-            given: connection.parameters.count, left: connection.leftOpening?.given.count ?? 0)
+            given: connection.parameters.count, left: connection.leftBytes)
     }
 
     private func record(_ recorded: RecordedEvent) {

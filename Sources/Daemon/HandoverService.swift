@@ -24,14 +24,10 @@ enum HandoverService {
         service.handleLater(ConnectionsAPI.Take.self) { parameters, exchange throws(VarlinkFailure) in
             try boundary.check(exchange.peer)
             let which = try ConnectionReference(parameters.name, owner: parameters.owner)
-            if let awaited = parameters.until {
-                waiting.add(.init(which, until: awaited, exchange))
-            } else {
-                do throws(RegistryError) {
-                    try take(which, from: registry, exchange)
-                } catch {
-                    throw VarlinkFailure(error, about: which.name)
-                }
+            try answer(about: which.name) { () throws(RegistryError) in
+                guard let awaited = parameters.until else { return try take(which, from: registry, exchange) }
+                let key = try registry.key(of: which, for: exchange.peer.uid)
+                waiting.add(.init(key, until: awaited, exchange))
             }
         }
         service.handle(ConnectionsAPI.Park.self) { parameters, peer throws(VarlinkFailure) in
@@ -80,16 +76,15 @@ enum HandoverService {
     ///
     /// - Returns: whether it has its answer: the flow, or why it will never have one.
     private static func settle(_ call: WaitingTakes.Call, from registry: ConnectionRegistry) -> Bool {
-        let exchange = call.exchange
+        let (exchange, which) = (call.exchange, ConnectionReference(call.key.name, of: call.key.owner))
         do throws(RegistryError) {
-            let hasInput = try registry.hasInput(call.which, for: exchange.peer.uid)
-            if call.awaited == .data, !hasInput { return false }
-            try take(call.which, from: registry, exchange)
+            if call.awaited == .data, try !registry.hasInput(which, for: exchange.peer.uid) { return false }
+            try take(which, from: registry, exchange)
         } catch {
             switch error {
             case .notReady(let state) where state != .closed: return false
             case .heldByClient: return false
-            default: exchange.fail(VarlinkFailure(error, about: call.which.name))
+            default: exchange.fail(VarlinkFailure(error, about: which.name))
             }
         }
         return true

@@ -39,6 +39,8 @@ final class RegisteredConnection {
     private var closing: StatusReason?
     /// The opening exchange that its client left when it parked.
     var leftOpening: LeftOpening?
+    /// How many bytes that is.
+    var leftBytes: Int { leftOpening?.given.count ?? 0 }
     /// The processes that have, or had, its flows.
     let processes: ClientProcesses
     /// What was last written down of it.

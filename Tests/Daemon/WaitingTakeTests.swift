@@ -138,6 +138,20 @@ struct WaitingTakeTests {
         expect(try await connection("listed") { _ in true }.holder, is: .daemon)
     }
 
+    @Test(.enabled(if: Client.obstacle == nil, Client.obstacle))
+    func `who waits for one owner's connection watches no other's`() async throws {
+        try await open(reachable: false)
+        _ = try await bench.client(.nobody).ask(
+            ConnectionsAPI.Open.self, .init(remote: "tcp://192.0.2.7:1", name: "loop"))
+        let call = Call(try bench.client(), until: .flow)
+        try await othersHaveTheirTurn()
+        #expect(call.result == nil)
+        let connections = bench.registry.visible(to: 0)
+        let watched = connections.filter { bench.connections.isWatched($0, by: nil) }
+        #expect(watched.map(\.owner) == [geteuid()])
+        #expect(connections.count == 2)
+    }
+
     @Test func `when the connection is closed, there is none to wait for`() async throws {
         try await open(reachable: false)
         let call = Call(try bench.client(), until: .data)
