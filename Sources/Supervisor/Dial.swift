@@ -38,7 +38,7 @@ struct Dial {
         let options: SocketOptions
         let path: Path
         /// Where a server of the name was reached not long ago.
-        var known: Endpoint?
+        let known: Endpoint?
     }
 
     /// The numbers of queries and sockets, none of which comes twice.
@@ -60,20 +60,19 @@ struct Dial {
 
     private let setting: Setting
     private let began: Duration
+    /// Where a server of the name was reached not long ago, until that is tried.
+    private var known: Endpoint?
     /// When the newest question was asked: each stage has its time.
     private var asked: Duration
     private var topics: [UInt64: Topic] = [:]
     private var race: Race?
-    /// The hosts by the SRV record, while the domain's rules are still asked for.
+    /// The hosts by the SRV record, until they are asked for their addresses.
     private var hosts: [Host]?
     /// When the hosts were known.
     private var hostsKnownAt: Duration?
     private var isServiceRefused = false
-    /// Whether the hosts were asked for their addresses.
-    private var areHostsAsked = false
     /// Whether there is an address by the word of a name server, or of the remote itself.
     private var hasAddresses = false
-    private var isKnownTried = false
     private var misses: [ResolutionFailure] = []
     /// What its owner's timer is set for; `nil` while it is not set.
     var wake: Duration?
@@ -81,7 +80,7 @@ struct Dial {
     /// Begins with what can be asked or tried at once. ``goOn(_:_:)`` does the rest.
     init(_ setting: Setting, _ numbers: inout Numbers, _ turn: inout Turn<some RandomNumberGenerator>) {
         self.setting = setting
-        (began, asked) = (turn.now, turn.now)
+        (began, asked, known) = (turn.now, turn.now, setting.known)
         let remote = setting.policy.remote
         switch remote.host {
         case .address(let address):
@@ -258,7 +257,6 @@ extension Dial {
     private mutating func ask(
         for hosts: [Host], _ numbers: inout Numbers, _ turn: inout Turn<some RandomNumberGenerator>
     ) {
-        areHostsAsked = true
         var race = race ?? Race(now: turn.now)
         for host in hosts {
             let index = race.expect(port: host.port)
@@ -273,18 +271,18 @@ extension Dial {
     ///
     /// - Returns: when that is due; `nil` where nothing is.
     private mutating func tryKnown(_ now: Duration) -> Duration? {
-        guard let known = setting.known, !hasAddresses, !isKnownTried, !isServiceRefused else { return nil }
+        guard let end = known, !hasAddresses, !isServiceRefused else { return nil }
         // The word of a name server, that there is no such name, holds.
         if misses.contains(.noSuchName) { return nil }
         let cannotAsk = misses.contains(.temporary) || misses.contains(.heldBack)
         if topics.isEmpty, !cannotAsk { return nil }
         let due = began + Self.knownPatience
         guard topics.isEmpty || now >= due else { return due }
-        isKnownTried = true
+        known = nil
         var race = race ?? Race(now: now)
         // From which source is the kernel's choice: the path's is of the moment in which the dial began.
         race.add(
-            DestinationOrder.Candidate(known.address, source: nil), port: known.port, isConfirmed: false, now: now)
+            DestinationOrder.Candidate(end.address, source: nil), port: end.port, isConfirmed: false, now: now)
         self.race = race
         return nil
     }
@@ -349,7 +347,8 @@ extension Dial {
 
     /// Goes over to the addresses when the hosts are known, and nothing better may be heard of any more.
     private mutating func settleHosts(_ numbers: inout Numbers, _ turn: inout Turn<some RandomNumberGenerator>) {
-        guard !areHostsAsked, let hosts, !isServiceRefused, !awaitsPointers(turn.now) else { return }
+        guard let hosts, !isServiceRefused, !awaitsPointers(turn.now) else { return }
+        self.hosts = nil
         for query in topics.filter({ $0.value == .pointers }).keys {
             topics[query] = nil
             turn.perform(.cancelResolution(query: query))

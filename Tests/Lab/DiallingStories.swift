@@ -17,6 +17,17 @@ struct DiallingStories {
     /// An address of the server's network that nobody has: no answer, and no word of that for seconds.
     private static let nobody = IPAddress("203.0.113.66")
 
+    /// A name server that knows one name, as long as it has no failure.
+    private static func exchange(
+        _ failure: @escaping @Sendable () -> NameServerStub.Reply?
+    ) -> @Sendable (NameServerStub.Question) -> NameServerStub.Reply {
+        { question in
+            if let failure = failure() { return failure }
+            guard question.name == "exchange.lab.example", question.isForV4 else { return .empty }
+            return .addresses([alive].compactMap(\.self), ttl: 60)
+        }
+    }
+
     @Test(arguments: [(alive, UInt16(5099), ConnectionsAPI.Event.Kind.addressFailed), (nobody, 5060, .attemptBegan)])
     func `the first host of an SRV record is dead, and the second is taken`(
         dead: IPAddress?, port: UInt16, turn: ConnectionsAPI.Event.Kind
@@ -87,11 +98,7 @@ struct DiallingStories {
         failure: NameServerStub.Reply
     ) async throws {
         let works = Mutex(true)
-        try await DiallingBench.run { question in
-            guard works.withLock({ $0 }) else { return failure }
-            guard question.name == "exchange.lab.example", question.isForV4 else { return .empty }
-            return .addresses([Self.alive].compactMap(\.self), ttl: 60)
-        } body: { bench in
+        try await DiallingBench.run(answering: Self.exchange { works.withLock { $0 } ? nil : failure }) { bench in
             try await bench.open("sip://exchange.lab.example:5060")
             let first = try await bench.isReady()
             works.withLock { $0 = false }
@@ -111,11 +118,7 @@ struct DiallingStories {
         async throws
     {
         let works = Mutex(false)
-        try await DiallingBench.run { question in
-            guard works.withLock({ $0 }) else { return failure }
-            guard question.name == "exchange.lab.example", question.isForV4 else { return .empty }
-            return .addresses([Self.alive].compactMap(\.self), ttl: 60)
-        } body: { bench in
+        try await DiallingBench.run(answering: Self.exchange { works.withLock { $0 } ? nil : failure }) { bench in
             try await bench.open("sip://exchange.lab.example:5060")
             // After seven seconds of silence nobody dials any more: the way to an answer is what is waited for.
             let failed = try await bench.events.event("“\(word)”") { $0.reason == word }
