@@ -20,8 +20,8 @@ public struct ConnectionLabel: Hashable, Sendable {
 /// Runs one connection: does with real sockets, timers and names what its ``Connection`` decides, and tells it what
 /// comes of that. It decides nothing itself.
 ///
-/// A driver lives from ``open()`` until ``close()``, whoever holds it. With a flow that stands and nobody to wake it
-/// holds no timer and makes no system call.
+/// A driver lives from ``open()`` until ``close()``, whoever holds it. While a flow stands and no wake is under way, it
+/// has no timer and makes no system call.
 @AgentQueue
 public final class ConnectionDriver {
     private(set) var connection: Connection

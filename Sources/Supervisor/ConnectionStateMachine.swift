@@ -48,7 +48,7 @@ internal import NetworkPath
 ///   better path.
 /// - With an opening exchange to play, a flow is nobody's until that has succeeded, and one over a better path takes no
 ///   other's place before. A server that answers otherwise refuses the login: the client is wanted, and the same login
-///   is tried again rarely. One that does not answer is out of order, and dialled anew.
+///   waits for 15 to 30 minutes. A server that does not answer is dialled anew.
 /// - Every failure counts once and waits, the first one included. The count starts over when a flow lasted
 ///   ``ConnectionPolicy/stableAfter``; that is seen by comparing instants when the flow ends, not by a timer.
 public struct ConnectionStateMachine: ~Copyable {
@@ -159,7 +159,7 @@ public struct ConnectionStateMachine: ~Copyable {
     var leftOpening: Opening?
     /// Until when the server wants to be left alone.
     var leftAloneUntil: Duration?
-    /// The login that the server refused for good, until another one is known.
+    /// The login that the server refused, until another one is known or a flow lasts.
     var refusedLogin: Boxed<RefusedLogin>?
     /// What the last dial or flow failed of, until a flow stands that its server took.
     var lastFailure: StatusReason?
@@ -359,7 +359,7 @@ extension ConnectionStateMachine {
         noteReached(ready)
         guard isStable(ready, at: now) else { return }
         startOver()
-        // Whoever logged in on it, the server took that.
+        // The server accepted the login on it, the agent's or a client's.
         refusedLogin = nil
     }
 
