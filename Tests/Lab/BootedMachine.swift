@@ -110,7 +110,7 @@ final class BootedMachine: Sendable {
             """
         return try await network.spawn([
             "nsenter", "--target", "\(leader)", "--all", "--", "setpriv", "--reuid", user, "--regid", "dialtone",
-            "--clear-groups", "python3", "-c", script,
+            "--clear-groups", "/usr/bin/python3", "-c", script,
         ])
     }
 

@@ -110,10 +110,11 @@ final class LauncherMachine: Sendable {
     func client(_ script: String) async throws -> LabProcess {
         let user = try #require(getpwnam(Self.owner)).pointee
         let examples = "/" + #filePath.split(separator: "/").dropLast(3).joined(separator: "/") + "/Examples"
+        // The system's Python: the first in root's search path may lie in root's home, where nobody else may look.
         return try await network.spawn(
             [
                 "setpriv", "--reuid", "\(user.pw_uid)", "--regid", "\(user.pw_gid)", "--clear-groups", "--pdeathsig",
-                "KILL", "python3", "-c", script,
+                "KILL", "/usr/bin/python3", "-c", script,
             ],
             environment: [
                 "DIALTONE_SOCKET": home.socket, "PYTHONPATH": "\(examples)/sleeping-client",
