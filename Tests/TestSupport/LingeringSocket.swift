@@ -27,7 +27,9 @@ package final class LingeringSocket: Sendable {
             }
         }
         guard isConnected else { throw .last("connecting a socket that lingers") }
-        peer = Mutex(accept(listening, nil, nil))
+        let accepted = accept(listening, nil, nil)
+        _ = fcntl(accepted, F_SETFD, FD_CLOEXEC)
+        peer = Mutex(accepted)
         let bytes = [UInt8](repeating: 0, count: 65_536)
         while send(number, bytes, bytes.count, CInt(MSG_DONTWAIT)) > 0 {}
         var linger = linger(l_onoff: 1, l_linger: 1000)
@@ -36,10 +38,15 @@ package final class LingeringSocket: Sendable {
 
     deinit { hangUp() }
 
-    /// Lets whoever closes it go on.
+    /// Lets whoever closes it go on. A program that is started meanwhile has copies of both ends until it runs, and may
+    /// be the one that waits, for itself: so the peer is disconnected, which needs no last close.
     package func hangUp() {
         peer.withLock { peer in
-            if peer >= 0 { close(peer) }
+            guard peer >= 0 else { return }
+            var nowhere = sockaddr()
+            nowhere.sa_family = sa_family_t(AF_UNSPEC)
+            connect(peer, &nowhere, socklen_t(MemoryLayout.size(ofValue: nowhere)))
+            close(peer)
             peer = -1
         }
     }
