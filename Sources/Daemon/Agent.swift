@@ -87,7 +87,7 @@ final class Agent {
         server = VarlinkServer(service, limits: limits)
         server.account = { [boundary] in boundary.subordinates.account(of: $0) }
         server.admission = { peer throws(VarlinkFailure) in try memory.admitOrFail(.client, for: peer.account) }
-        memory.countClients(bytes: limits.clientBytes) { [unowned server] in server.connectionCount }
+        memory.countClients(under: limits) { [unowned server] in server.connectionCount }
         server.onIncident = { [logger] incident, leftOut in
             logger.warning(
                 "a client was turned away", metadata: ["incident": "\(incident)", "unreported before": "\(leftOut)"])

@@ -54,6 +54,10 @@ struct MemoryBudgetTests {
         budget.textChanged(from: 500 << 10, to: 0)
         (budget.clients, budget.client) = (100, 24 << 10)
         #expect(!admits(connection, 10, grown: 0), "clients may leave answers unread")
+        (budget.client, budget.held) = (0, (64 << 10, 3 << 20))
+        #expect(!admits(connection, 10, grown: 0), "and calls that are not over")
+        budget.held.byAll = 1 << 20
+        #expect(admits(connection, 10, grown: 0), "as much of them as is held for all")
         budget.clients = 0
         for _ in 0..<2000 { budget.connectionWent(given: 0) }
         #expect(admits(connection, 23, grown: 0))

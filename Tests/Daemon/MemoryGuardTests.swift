@@ -82,6 +82,8 @@ struct MemoryGuardTests {
         bench.now += .milliseconds(20)
         for _ in 0..<10 { #expect(!bench.admits(0)) }
         #expect(bench.trims == 2)
+        for _ in 0..<10 { #expect(!bench.admits(0, .client)) }
+        #expect(bench.trims == 12, "its way in least of all")
     }
 
     @Test func `a thousand at once are one reading`() {

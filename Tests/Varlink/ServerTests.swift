@@ -272,6 +272,25 @@ import Testing
         expect(await late[39].receive()?.hasPrefix(#"{"error":"org.example.Test.Refused""#), is: true)
     }
 
+    @Test func asManyAsItTakesGiveWayToSomebodyPrivileged() async throws {
+        var limits = VarlinkServer.Limits()
+        limits.privileged = [7]
+        let test = await TestService(limits: limits)
+        var greedy: [RawClient] = []
+        for _ in 0..<10 { greedy.append(try await test.client(of: 1)) }
+        await onQueue {
+            test.server.admission = { [unowned server = test.server] peer throws(VarlinkFailure) in
+                if server.connectionCount >= 3 { throw VarlinkFailure(TestService.Refused(uid: Int(peer.uid))) }
+            }
+        }
+        let root = try await test.client(of: 7)
+        root.send(ping("served"))
+        expect(await root.receive(), is: pong("served"))
+        expect(await onQueue { test.server.connectionCount }, is: 3)
+        greedy[0].send(ping("the oldest"))
+        expect(await greedy[0].receive(), is: pong("the oldest"))
+    }
+
     @Test func usersOfOneAccountShareItsConnections() async throws {
         var limits = VarlinkServer.Limits()
         limits.connectionsPerUser = 2

@@ -69,6 +69,8 @@ struct MemoryBudget {
 
     /// What a client may come to, in bytes, before it wants anything that is asked about by itself.
     var client: UInt64 = 20 << 10
+    /// What is held for clients of calls and answers that are not over, at most: for one, and for all of them.
+    var held: (byOne: UInt64, byAll: UInt64) = (0, 0)
     /// How many clients there are.
     var clients = 0
     /// What the connections that there are may come to, in bytes.
@@ -128,7 +130,8 @@ struct MemoryBudget {
             previous = now < spanEnd + Self.landing ? current : 0
             (current, spanEnd) = (0, now + Self.landing)
         }
-        let promised = connections + UInt64(clamping: clients) * client
+        let clients = UInt64(clamping: clients)
+        let promised = connections + clients * client + min(clients * held.byOne, held.byAll)
         return promised - min(promised, growth) + current + previous + unread
     }
 

@@ -78,11 +78,12 @@ final class MemoryGuard {
     /// What a client leaves with a connection has so many bytes, after so many.
     func textChanged(from old: Int, to new: Int) { budget.textChanged(from: old, to: new) }
 
-    /// Has each client count for what it may come to, in bytes.
+    /// Has each client count for what it may come to.
     ///
     /// - Parameter count: how many there are.
-    func countClients(bytes: Int, _ count: @escaping @AgentQueue () -> Int) {
-        budget.client = UInt64(clamping: bytes)
+    func countClients(under limits: VarlinkServer.Limits, _ count: @escaping @AgentQueue () -> Int) {
+        budget.client = UInt64(clamping: limits.clientBytes)
+        budget.held = (UInt64(clamping: limits.messageBytes), UInt64(clamping: limits.heldBytes))
         clients = count
     }
 
@@ -109,7 +110,7 @@ final class MemoryGuard {
         guard var use = use(for: work, isRoot, at: instant) else { return }
         if budget.admits(work, forRoot: isRoot, use, at: instant) { return }
         // What was closed may still lie in the heap.
-        if instant >= nextTrim[isRoot, default: .zero] {
+        if isRootsWayIn(work, isRoot) || instant >= nextTrim[isRoot, default: .zero] {
             nextTrim[isRoot] = instant + Self.trimPause(forRoot: isRoot)
             trim()
             latest = [:]
@@ -129,6 +130,11 @@ final class MemoryGuard {
         } catch {
             throw VarlinkFailure(ConnectionsAPI.OutOfResources(reason: error.reason))
         }
+    }
+
+    /// Whether root comes, for whom others give way as long as that helps.
+    private func isRootsWayIn(_ work: MemoryBudget.Work, _ isRoot: Bool) -> Bool {
+        if case .client = work { isRoot } else { false }
     }
 
     private func use(for work: MemoryBudget.Work, _ isRoot: Bool, at instant: Duration) -> MemoryUse? {

@@ -62,11 +62,15 @@ final class MemoryLimits {
             ?? []
     }
 
-    /// What this process has mapped of files: its program, as far as it ran lately.
+    /// The most that this process has had mapped of files: its program, as far as it has run. What the kernel took
+    /// back of that is read again when it runs again.
     private var mappedBytes: UInt64 {
         let figures = statm
-        return figures.count > 2 ? figures[2] : 0
+        if figures.count > 2 { mostMapped = max(mostMapped, figures[2]) }
+        return mostMapped
     }
+
+    private var mostMapped: UInt64 = 0
 
     /// What the process uses of the limits that hold for it alone.
     private var processUses: [MemoryUse] {
