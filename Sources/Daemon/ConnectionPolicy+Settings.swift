@@ -22,6 +22,7 @@ extension ConnectionPolicy {
                 ceiling: settings.backoff.maximum ?? usual.ceiling, jitter: usual.jitter, spread: usual.spread),
             stableAfter: settings.backoff.stableAfter,
             connectTimeout: settings.connectTimeout,
+            grace: settings.grace,
             userTimeout: settings.userTimeout,
             opening: settings.opening,
             tls: settings.tls,

@@ -30,6 +30,7 @@ extension ConnectionPolicy {
     private static func parameter(of field: String) -> String {
         switch field {
         case "userTimeout": "userTimeoutMilliseconds"
+        case "grace": "graceMilliseconds"
         case "stableAfter": "backoff.stableAfterMilliseconds"
         case "backoff.base": "backoff.baseMilliseconds"
         case "backoff.ceiling": "backoff.maximumMilliseconds"
@@ -57,6 +58,7 @@ extension ConnectionSettings {
         backoff.stableAfter = wire.backoff?.stableAfterMilliseconds.map { .milliseconds($0) }
         if let wire = wire.tls { tls = try TLSPolicy(wire, for: remote.description, user: user) }
         userTimeout = wire.userTimeoutMilliseconds.map { .milliseconds($0) }
+        grace = wire.graceMilliseconds.map { .milliseconds($0) }
         if let text = wire.trafficClass {
             guard let value = TrafficClass(text) else {
                 throw VarlinkFailure(VarlinkService.InvalidParameter(parameter: "trafficClass"))

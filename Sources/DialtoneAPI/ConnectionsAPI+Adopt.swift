@@ -30,6 +30,8 @@ extension ConnectionsAPI {
             public var tls: TLS?
             /// How long bytes may stay without acknowledgement until the connection counts as lost.
             public var userTimeoutMilliseconds: Int?
+            /// How long a flow is kept whose local address or whose way is gone.
+            public var graceMilliseconds: Int?
             /// Whether a flow is kept whose client is gone without having parked it.
             public var keepAbandoned: Bool?
             /// Whether a better path is taken while the old one still works.
@@ -46,15 +48,15 @@ extension ConnectionsAPI {
                 /// Named as the properties.
                 case name, fileDescriptor, remote, keepalive, opening, backoff, tls, userTimeoutMilliseconds
                 /// Named as the properties.
-                case keepAbandoned, makeBeforeBreak, trafficClass, priority, mark
+                case graceMilliseconds, keepAbandoned, makeBeforeBreak, trafficClass, priority, mark
             }
 
             /// The socket at this place; what is left out is the default.
             public init(
                 name: String, fileDescriptor: Int = 0, remote: String? = nil, keepalive: Keepalive? = nil,
                 opening: [OpeningStep]? = nil, backoff: Backoff? = nil, tls: TLS? = nil,
-                userTimeoutMilliseconds: Int? = nil, keepAbandoned: Bool? = nil, makeBeforeBreak: Bool? = nil,
-                trafficClass: String? = nil, priority: Int? = nil, mark: Int? = nil
+                userTimeoutMilliseconds: Int? = nil, graceMilliseconds: Int? = nil, keepAbandoned: Bool? = nil,
+                makeBeforeBreak: Bool? = nil, trafficClass: String? = nil, priority: Int? = nil, mark: Int? = nil
             ) {
                 self.name = name
                 self.fileDescriptor = fileDescriptor
@@ -64,6 +66,7 @@ extension ConnectionsAPI {
                 self.backoff = backoff
                 self.tls = tls
                 self.userTimeoutMilliseconds = userTimeoutMilliseconds
+                self.graceMilliseconds = graceMilliseconds
                 self.keepAbandoned = keepAbandoned
                 self.makeBeforeBreak = makeBeforeBreak
                 self.trafficClass = trafficClass
@@ -75,8 +78,9 @@ extension ConnectionsAPI {
             public func opening(_ remote: String) -> Open.Parameters {
                 Open.Parameters(
                     remote: remote, name: name, keepalive: keepalive, opening: opening, backoff: backoff, tls: tls,
-                    userTimeoutMilliseconds: userTimeoutMilliseconds, keepAbandoned: keepAbandoned,
-                    makeBeforeBreak: makeBeforeBreak, trafficClass: trafficClass, priority: priority, mark: mark)
+                    userTimeoutMilliseconds: userTimeoutMilliseconds, graceMilliseconds: graceMilliseconds,
+                    keepAbandoned: keepAbandoned, makeBeforeBreak: makeBeforeBreak, trafficClass: trafficClass,
+                    priority: priority, mark: mark)
             }
 
             /// The fields of the policy are checked as well.
@@ -86,8 +90,8 @@ extension ConnectionsAPI {
                 case .opening: OpeningStep.self
                 case .backoff: Backoff.self
                 case .tls: TLS.self
-                case .name, .fileDescriptor, .remote, .userTimeoutMilliseconds, .keepAbandoned, .makeBeforeBreak,
-                    .trafficClass, .priority, .mark:
+                case .name, .fileDescriptor, .remote, .userTimeoutMilliseconds, .graceMilliseconds, .keepAbandoned,
+                    .makeBeforeBreak, .trafficClass, .priority, .mark:
                     nil
                 }
             }

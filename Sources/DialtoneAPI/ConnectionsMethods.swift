@@ -97,6 +97,8 @@ extension ConnectionsAPI {
             public var tls: TLS?
             /// How long bytes may stay without acknowledgement until the connection counts as lost.
             public var userTimeoutMilliseconds: Int?
+            /// How long a flow is kept whose local address or whose way is gone.
+            public var graceMilliseconds: Int?
             /// Whether a flow is kept whose client is gone without having parked it.
             public var keepAbandoned: Bool?
             /// Whether a better path is taken while the old one still works.
@@ -113,15 +115,15 @@ extension ConnectionsAPI {
                 /// Named as the properties.
                 case remote, name, keepalive, opening, backoff, tls, userTimeoutMilliseconds, makeBeforeBreak
                 /// Named as the properties.
-                case keepAbandoned, trafficClass, priority, mark
+                case graceMilliseconds, keepAbandoned, trafficClass, priority, mark
             }
 
             /// A connection; what is left out is the default.
             public init(
                 remote: String, name: String? = nil, keepalive: Keepalive? = nil, opening: [OpeningStep]? = nil,
                 backoff: Backoff? = nil, tls: TLS? = nil, userTimeoutMilliseconds: Int? = nil,
-                keepAbandoned: Bool? = nil, makeBeforeBreak: Bool? = nil, trafficClass: String? = nil,
-                priority: Int? = nil, mark: Int? = nil
+                graceMilliseconds: Int? = nil, keepAbandoned: Bool? = nil, makeBeforeBreak: Bool? = nil,
+                trafficClass: String? = nil, priority: Int? = nil, mark: Int? = nil
             ) {
                 self.remote = remote
                 self.name = name
@@ -130,6 +132,7 @@ extension ConnectionsAPI {
                 self.backoff = backoff
                 self.tls = tls
                 self.userTimeoutMilliseconds = userTimeoutMilliseconds
+                self.graceMilliseconds = graceMilliseconds
                 self.keepAbandoned = keepAbandoned
                 self.makeBeforeBreak = makeBeforeBreak
                 self.trafficClass = trafficClass
@@ -144,8 +147,8 @@ extension ConnectionsAPI {
                 case .opening: OpeningStep.self
                 case .backoff: Backoff.self
                 case .tls: TLS.self
-                case .remote, .name, .userTimeoutMilliseconds, .keepAbandoned, .makeBeforeBreak, .trafficClass,
-                    .priority, .mark:
+                case .remote, .name, .userTimeoutMilliseconds, .graceMilliseconds, .keepAbandoned, .makeBeforeBreak,
+                    .trafficClass, .priority, .mark:
                     nil
                 }
             }

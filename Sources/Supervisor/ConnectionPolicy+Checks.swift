@@ -24,6 +24,8 @@ extension ConnectionPolicy {
     /// How long one address may be given to answer. Below a second not even one repeated SYN fits; above two minutes
     /// the kernel has given up by itself.
     public static let connectTimeouts = Duration.seconds(1)...Duration.seconds(120)
+    /// How long a flow may be kept that has no way. After a minute a server has missed it, too.
+    public static let graces = Duration.zero...Duration.seconds(60)
     /// How long sent data may stay unacknowledged, up to a day.
     public static let userTimeouts = Duration.seconds(1)...Duration.seconds(86_400)
     /// How long a flow may have to stand to be stable. Below ten seconds a server that accepts and kicks would count as
@@ -43,6 +45,7 @@ extension ConnectionPolicy {
         try heartbeat?.check(under: opening)
         try handler?.check(for: remote)
         if let problem = opening?.problem { throw PolicyError(field: "opening", reason: problem) }
+        try PolicyError.check("grace", grace, in: Self.graces)
         try PolicyError.check("connectTimeout", connectTimeout, in: Self.connectTimeouts)
         if let userTimeout { try PolicyError.check("userTimeout", userTimeout, in: Self.userTimeouts) }
         try PolicyError.check("priority", priority, in: Self.priorities)

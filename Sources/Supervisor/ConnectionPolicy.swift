@@ -23,6 +23,11 @@ public struct ConnectionPolicy: Hashable, Sendable {
     /// Whether a flow that stands is kept until one over a better path has taken its place. Otherwise it stays where it
     /// is, as long as it works.
     public internal(set) var movesToBetterPath = true
+    /// How long a flow is kept whose local address or whose way is gone; zero to dial anew at once.
+    ///
+    /// 5 s by default: a lease that is renewed puts its address back within one, and a port into which the cable is put
+    /// back needs two to four to agree on its speed.
+    public internal(set) var grace = Duration.seconds(5)
     /// How long one address has to answer a SYN. 10 s by default: the kernel repeats a SYN after 1, 3 and 7 s, so a
     /// radio link that is just waking up gets four chances, and a dead address holds up the next one no longer.
     public internal(set) var connectTimeout = Duration.seconds(10)
@@ -78,8 +83,9 @@ public struct ConnectionPolicy: Hashable, Sendable {
     /// - Throws: the first field that is wrong.
     public init(
         remote: Remote, upkeep: Upkeep?, backoff: BackoffPolicy?, stableAfter: Duration?, connectTimeout: Duration?,
-        userTimeout: Duration?, opening: Opening?, tls: TLSPolicy?, redials: Bool, movesToBetterPath: Bool?,
-        keepsAbandonedFlow: Bool?, trafficClass: TrafficClass?, priority: Int?, mark: UInt32?, user: UInt32?
+        grace: Duration?, userTimeout: Duration?, opening: Opening?, tls: TLSPolicy?, redials: Bool,
+        movesToBetterPath: Bool?, keepsAbandonedFlow: Bool?, trafficClass: TrafficClass?, priority: Int?,
+        mark: UInt32?, user: UInt32?
     ) throws(PolicyError) {
         self.init(remote: remote, mark: mark, user: user)
         self.redials = redials
@@ -89,6 +95,7 @@ public struct ConnectionPolicy: Hashable, Sendable {
         if let backoff { self.backoff = backoff }
         if let stableAfter { self.stableAfter = stableAfter }
         if let connectTimeout { self.connectTimeout = connectTimeout }
+        if let grace { self.grace = grace }
         if let tls { self.tls = tls }
         if let movesToBetterPath { self.movesToBetterPath = movesToBetterPath }
         if let keepsAbandonedFlow { self.keepsAbandonedFlow = keepsAbandonedFlow }

@@ -37,9 +37,11 @@ internal import NetworkPath
 /// both
 ///   are watched.
 /// - A path that is *unknown* may be there: dialled, with back-off. One that is not coherent closes nothing.
-/// - A flow outlives a change of its path as long as its local address is on this machine, and it proves itself: a
-/// round
-///   trip begun after the change must end in time. The same after the machine slept.
+/// - A flow outlives a change of its path, and it proves itself: a round trip begun after the change must end in time.
+///   The same after the machine slept.
+/// - A flow whose local address or whose way is gone is kept for ``ConnectionPolicy/grace``, silent, while another one
+///   is dialled where that is possible. It proves itself when what it lost is back, and is closed when the other one
+///   stands or the time is over.
 /// - A path that leads from another address is a better one: a flow is dialled over it while the old one stands, takes
 ///   its place when it is connected, and only then is the old one closed. It never lives without a flow for that.
 /// - A server that owes the answer to a keepalive and does not give it in time has lost its flow.
@@ -98,6 +100,12 @@ public struct ConnectionStateMachine: ~Copyable {
         var move: Move?
         /// Who has it.
         var custody = Custody.new
+        /// What it has lost, until it has proved itself again.
+        var loss: Loss? {
+            get { boxedLoss?.value }
+            set { boxedLoss = newValue.map { .value($0) } }
+        }
+        var boxedLoss: Boxed<Loss>?
         /// Whether what is on it is inside TLS of its client's own, so that nobody else can say anything on it.
         var isSealed = false
     }
@@ -271,7 +279,7 @@ extension ConnectionStateMachine {
         }
         configureSockets(after: oldOptions, &turn)
         if heartbeat != oldHeartbeat { heartbeatChanged(&turn) }
-        if !policy.movesToBetterPath { endMove(.superseded, &turn) }
+        if !policy.movesToBetterPath, case .ready(let ready) = state, !ready.isSilent { endMove(.superseded, &turn) }
         if case .backingOff(let deadline) = state, policy.backoff != old.backoff {
             // A wait that was drawn from figures nobody wants any more is not sat out; a shorter one is not drawn out.
             let sooner = drawDeadline(policy.backoff, &turn)
@@ -347,8 +355,10 @@ extension ConnectionStateMachine {
     mutating func closeFlow(
         _ ready: Ready, _ closing: CloseReason, _ turn: inout Turn<some RandomNumberGenerator>, rest: UnreadRest? = nil
     ) {
-        if ready.liveness.deadline != nil { turn.perform(.cancelTimer(.proof)) }
+        if ready.proofDeadline != nil { turn.perform(.cancelTimer(.proof)) }
         if ready.opening != nil { turn.perform(.cancelTimer(.opening)) }
+        // The one that stands now is the better one for want of any other.
+        let closing = closing == .replaced && ready.isSilent ? ready.loss?.closing ?? closing : closing
         turn.perform(.closeSocket(epoch: ready.epoch, closing, rest ?? ready.custody.rest(after: closing)))
         stopObservingWay(of: ready, &turn)
         flowIsOver(ready, at: turn.now)
@@ -369,10 +379,13 @@ extension ConnectionStateMachine {
     }
 
     /// Enters a state and tells the subscribers of it.
+    ///
+    /// - Parameter told: the state that they know of, where it has been left already.
     mutating func enter(
-        _ next: State, because reason: StatusReason, _ turn: inout Turn<some RandomNumberGenerator>
+        _ next: State, from told: ConnectionStatus.State? = nil, because reason: StatusReason,
+        _ turn: inout Turn<some RandomNumberGenerator>
     ) {
-        let previous = (state: publicState, duration: turn.now - since)
+        let previous = (state: told ?? publicState, duration: turn.now - since)
         state = next
         if case .ready(var ready) = next {
             chooseWay(of: &ready, after: nil, &turn)

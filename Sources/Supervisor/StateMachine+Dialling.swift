@@ -166,7 +166,7 @@ extension ConnectionStateMachine {
         noteReached(ready)
         loginTaken()
         attend(to: ready, &turn)
-        enter(.ready(ready), because: old == nil ? .connected : .replaced, &turn)
+        enter(.ready(ready), because: old.map { !$0.isSilent } ?? false ? .replaced : .connected, &turn)
     }
 
     // MARK: - Timers

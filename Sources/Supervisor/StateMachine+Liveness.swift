@@ -29,7 +29,7 @@ extension ConnectionStateMachine {
 
     /// Only a round trip that begins from now on shows that the server is there.
     mutating func verify(because reason: StatusReason, _ turn: inout Turn<some RandomNumberGenerator>) {
-        guard case .ready(let ready) = state else { return }
+        guard case .ready(let ready) = state, !ready.isSilent else { return }
         turn.perform(.probe(epoch: ready.epoch))
         update(ready.epoch, because: reason, &turn) { $0.verify(at: $1) }
     }
@@ -59,8 +59,9 @@ extension ConnectionStateMachine {
     }
 
     mutating func proofIsDue(_ turn: inout Turn<some RandomNumberGenerator>) {
-        guard case .ready(var ready) = state, let deadline = ready.liveness.deadline, isDue(deadline, .proof, &turn)
+        guard case .ready(var ready) = state, let deadline = ready.proofDeadline, isDue(deadline, .proof, &turn)
         else { return }
+        if let loss = ready.loss, !loss.isBack { return returnIsOverdue(ready, loss, &turn) }
         switch ready.liveness.check(at: turn.now) {
         case .unanswered: lose(ready, because: .unanswered, &turn)
         case .unverified: lose(ready, because: .unverified, &turn)
@@ -79,14 +80,14 @@ extension ConnectionStateMachine {
         _ change: (inout Liveness, Duration) -> Void
     ) {
         guard case .ready(var ready) = state, ready.epoch == epoch else { return }
-        let before = ready.liveness
+        let before = (deadline: ready.proofDeadline, isInDoubt: ready.isInDoubt)
         change(&ready.liveness, turn.now)
+        if !ready.isInDoubt { ready.loss = nil }
         hasAnsweredKeepalives = ready.liveness.hasAnsweredKeepalives
-        if ready.liveness.deadline != before.deadline {
-            turn.perform(
-                ready.liveness.deadline.map { .scheduleTimer(.proof, deadline: $0) } ?? .cancelTimer(.proof))
+        if ready.proofDeadline != before.deadline {
+            turn.perform(ready.proofDeadline.map { .scheduleTimer(.proof, deadline: $0) } ?? .cancelTimer(.proof))
         }
-        if ready.liveness.isVerifying == before.isVerifying {
+        if ready.isInDoubt == before.isInDoubt {
             state = .ready(ready)
         } else {
             enter(.ready(ready), because: reason, &turn)

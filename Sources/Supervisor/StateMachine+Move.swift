@@ -36,6 +36,8 @@ extension ConnectionStateMachine {
 
     /// The path over which another flow can be dialled that is better than this one; `nil` for none.
     private func betterWay(for ready: Ready) -> Path? {
+        // Any way is better than none.
+        if ready.isSilent { return policy.redials ? path.flatMap { $0.permitsDialling ? $0 : nil } : nil }
         guard path?.permitsDialling == true, let way = way(of: ready), way.isBetter(for: ready, under: policy) else {
             return nil
         }

@@ -45,8 +45,34 @@ extension ConnectionStateMachine {
     }
 
     mutating func localAddressRemoved(_ address: IPAddress, _ turn: inout Turn<some RandomNumberGenerator>) {
-        // The path that still names it is out of date, and a newer one is on its way. Until it comes, the kernel picks
-        // the source of a dial: to wait instead would be to wait for ever when the address is put back at once.
+        if case .ready(let ready) = state, ready.move?.uses(address) ?? false { endMove(.localAddressRemoved, &turn) }
+        let cause = StatusReason.localAddressRemoved(address)
+        if case .ready(let ready) = state, ready.local.address == address,
+            keepForReturn(ready, .localAddressRemoved, because: cause, &turn)
+        {
+            return
+        }
+        forgetSource(address, &turn)
+        let isBoundToIt =
+            switch state {
+            case .dialling(let dial): dial.uses(address)
+            case .ready(let ready): ready.local.address == address
+            case .waiting, .backingOff, .failed, .closed: false
+            }
+        guard isBoundToIt else { return dialBeside(afterAnotherWay: false, &turn) }
+        if case .ready(let ready) = state, ready.move?.isUnderWay ?? false {
+            closeFlow(ready, .localAddressRemoved, &turn)
+            _ = promoteMove(of: ready, because: cause, &turn)
+            return
+        }
+        release(.localAddressRemoved, &turn)
+        dial(because: cause, &turn)
+    }
+
+    /// The path that still names an address that is gone is out of date, and a newer one is on its way. Until it comes,
+    /// the kernel picks the source of a dial: to wait instead would be to wait for ever when the address is put back at
+    /// once.
+    private mutating func forgetSource(_ address: IPAddress, _ turn: inout Turn<some RandomNumberGenerator>) {
         if path?.source == address {
             path?.source = nil
             pathMovedAt = turn.now
@@ -59,21 +85,6 @@ extension ConnectionStateMachine {
             pathMovedAt = turn.now
             forgetWaitingMove(&turn)
         }
-        let isBoundToIt =
-            switch state {
-            case .dialling(let dial): dial.uses(address)
-            case .ready(let ready): ready.local.address == address
-            case .waiting, .backingOff, .failed, .closed: false
-            }
-        if case .ready(let ready) = state, ready.move?.uses(address) ?? false { endMove(.localAddressRemoved, &turn) }
-        guard isBoundToIt else { return }
-        if case .ready(let ready) = state, ready.move?.isUnderWay ?? false {
-            closeFlow(ready, .localAddressRemoved, &turn)
-            _ = promoteMove(of: ready, because: .localAddressRemoved(address), &turn)
-            return
-        }
-        release(.localAddressRemoved, &turn)
-        dial(because: .localAddressRemoved(address), &turn)
     }
 }
 

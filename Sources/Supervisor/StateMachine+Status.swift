@@ -35,7 +35,7 @@ extension ConnectionStateMachine {
         switch state {
         case .waiting: .waiting
         case .dialling(let dial): dial.foremost.map { $0.local == nil ? .connecting : .securing } ?? .resolving
-        case .ready(let ready): ready.liveness.isVerifying ? .verifying : .ready
+        case .ready(let ready): ready.isInDoubt ? .verifying : .ready
         case .backingOff: .backingOff
         case .failed: .failed
         case .closed: .closed

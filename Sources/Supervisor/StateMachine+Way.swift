@@ -31,13 +31,18 @@ extension ConnectionStateMachine {
             break
         case (.connections, false):
             ready.way = .own(known)
-            var target = policy.target
-            (target.host, target.port) = (.address(ready.remote.address), ready.remote.port)
-            turn.perform(.observeFlowPath(epoch: ready.epoch, target))
+            turn.perform(.observeFlowPath(epoch: ready.epoch, wayTarget(of: ready)))
         case (.own, true):
             stopObservingWay(of: ready, &turn)
             ready.way = .connections
         }
+    }
+
+    /// What the path to a flow's other end is asked for.
+    func wayTarget(of ready: Ready) -> Target {
+        var target = policy.target
+        (target.host, target.port) = (.address(ready.remote.address), ready.remote.port)
+        return target
     }
 
     /// Has the path to a flow's other end watched no more, if it is watched apart.
@@ -55,6 +60,7 @@ extension ConnectionStateMachine {
         let known = ready.way.isConnections ? old : way(of: ready)
         chooseWay(of: &ready, after: known.flatMap { $0.destination == ready.remote.address ? $0 : nil }, &turn)
         state = .ready(ready)
+        if ready.isSilent { return pathChanged(whileSilent: ready, from: old, to: path, isDialled: true, &turn) }
         if ready.way.isConnections { return wayChanged(of: ready, from: known, &turn) }
         // It is another flow's way: that of a move.
         if !path.permitsDialling, !ready.isLoggingInElsewhere { endMove(.pathLost, &turn) }
@@ -73,6 +79,7 @@ extension ConnectionStateMachine {
         if let known, new.promisesMore(than: known) { (pathMovedAt, networkChangedAt) = (turn.now, turn.now) }
         ready.way = .own(new)
         state = .ready(ready)
+        if ready.isSilent { return pathChanged(whileSilent: ready, from: known, to: new, isDialled: false, &turn) }
         wayChanged(of: ready, from: known, &turn)
     }
 
@@ -93,9 +100,11 @@ extension ConnectionStateMachine {
     private mutating func wayLost(
         of ready: Ready, _ lost: Path, _ turn: inout Turn<some RandomNumberGenerator>
     ) {
+        let cause = StatusReason.noPath(lost.reason, destination: lost.destination)
+        if keepForReturn(ready, .pathLost, because: cause, &turn) { return }
         release(.pathLost, &turn)
         // Another host of the service, or another address of the name, may be reached all the same.
-        dial(because: .noPath(lost.reason, destination: lost.destination), &turn)
+        dial(because: cause, &turn)
     }
 }
 

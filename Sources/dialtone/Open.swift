@@ -27,7 +27,8 @@ struct Open: AsyncParsableCommand {
             .init(
                 remote: remote, name: name, keepalive: policy.keepalive.wire,
                 opening: try policy.opening.wire(), tls: policy.tls.wire,
-                userTimeoutMilliseconds: policy.userTimeoutMilliseconds, keepAbandoned: policy.keepAbandoned,
+                userTimeoutMilliseconds: policy.userTimeoutMilliseconds,
+                graceMilliseconds: policy.graceMilliseconds, keepAbandoned: policy.keepAbandoned,
                 makeBeforeBreak: policy.makeBeforeBreak,
                 trafficClass: policy.trafficClass, priority: policy.priority, mark: policy.mark))
         Output.write([reply.name])

@@ -7,6 +7,12 @@ struct PolicyOptions: ParsableArguments {
     @Option(help: "Seconds that sent bytes may stay without acknowledgement until the connection counts as lost.")
     var userTimeout: Double?
 
+    @Option(
+        help: """
+            Seconds that a flow is kept whose local address or whose way is gone, for them to come back; 5 unless given.
+            """)
+    var grace: Double?
+
     @Option(help: "The firewall mark of its packets, as in 7 or 0x7.", transform: Number.parse)
     var mark: Int?
 
@@ -45,14 +51,16 @@ struct PolicyOptions: ParsableArguments {
     static let longest = 86_400
 
     func validate() throws {
-        if let userTimeout, !(0...Double(Self.longest)).contains(userTimeout) {
-            throw ValidationError(
-                "--user-timeout \(userTimeout) is out of range: give seconds from 0 to \(Self.longest)")
+        for (option, seconds) in [("--user-timeout", userTimeout), ("--grace", grace)] {
+            guard let seconds, !(0...Double(Self.longest)).contains(seconds) else { continue }
+            throw ValidationError("\(option) \(seconds) is out of range: give seconds from 0 to \(Self.longest)")
         }
     }
 
     /// For the daemon.
     var userTimeoutMilliseconds: Int? { userTimeout.map { Int($0 * 1000) } }
+    /// For the daemon.
+    var graceMilliseconds: Int? { grace.map { Int($0 * 1000) } }
 }
 
 /// Numbers as people write marks.

@@ -43,6 +43,7 @@ struct ConfigurationTests {
             owner = 1002
             mark = 0xFFFFFFFF
             connect_timeout = "1m30s"
+            grace = "0s"
             user_timeout = "45s"
             [connection.keepalive]
             protocol = "tcp"
@@ -82,6 +83,7 @@ struct ConfigurationTests {
         #expect(van.owner == 1002)
         #expect(van.mark == .max)
         #expect(van.connectTimeout == .seconds(90))
+        #expect(van.grace == .zero)
         #expect(van.userTimeout == .seconds(45))
         #expect(van.keepalive.method == .tcp)
         #expect(van.backoff.initial == .milliseconds(500))

@@ -79,6 +79,7 @@ struct ConnectionsServiceTests {
         (.init(remote: "tcp://h:1", mark: 4_294_967_296), "mark"),
         (.init(remote: "tcp://h:1", userTimeoutMilliseconds: 0), "userTimeoutMilliseconds"),
         (.init(remote: "tcp://h:1", userTimeoutMilliseconds: .max), "userTimeoutMilliseconds"),
+        (.init(remote: "tcp://h:1", graceMilliseconds: 60_001), "graceMilliseconds"),
         (.init(remote: "tcp://h:1", keepalive: .init(protocol: "smoke")), "keepalive.protocol"),
         (
             .init(remote: "tcp://h:1", keepalive: .init(protocol: "tcp", intervalMilliseconds: 1)),

@@ -122,9 +122,11 @@ final class RestartBench {
 
     /// Opens a connection for a client.
     func open(
-        _ name: String, _ remote: String, owner: UInt32 = 1000, backoff: ConnectionsAPI.Backoff? = nil
+        _ name: String, _ remote: String, owner: UInt32 = 1000, backoff: ConnectionsAPI.Backoff? = nil,
+        graceMilliseconds: Int? = nil
     ) throws {
-        let parameters = ConnectionsAPI.Open.Parameters(remote: remote, name: name, backoff: backoff)
+        let parameters = ConnectionsAPI.Open.Parameters(
+            remote: remote, name: name, backoff: backoff, graceMilliseconds: graceMilliseconds)
         _ = try registry.open(
             name, try ConnectionPolicy(parameters, user: owner), owner: owner, origin: .client,
             given: parameters.encoded)

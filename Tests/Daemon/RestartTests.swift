@@ -37,9 +37,11 @@ struct RestartTests {
     }
 
     /// An agent with a connection that is ready, and its server.
-    private func ready(_ name: String = "office") async throws -> (RestartBench, Server) {
+    private func ready(
+        _ name: String = "office", graceMilliseconds: Int? = nil
+    ) async throws -> (RestartBench, Server) {
         let (bench, listener) = (try RestartBench(), try LoopbackListener())
-        try bench.open(name, "tcp://127.0.0.1:\(listener.port)")
+        try bench.open(name, "tcp://127.0.0.1:\(listener.port)", graceMilliseconds: graceMilliseconds)
         try await bench.ready(name)
         return (bench, Server(listener, try listener.accept()))
     }
@@ -110,7 +112,7 @@ struct RestartTests {
 
     /// As one of another PID namespace, which the kernel does not name.
     @Test func `a client whose process cannot be watched is woken all the same`() async throws {
-        let (bench, server) = try await ready()
+        let (bench, server) = try await ready(graceMilliseconds: 0)
         _ = try bench.registry.take("office", by: nil, for: 1000).release()
         try bench.registry.park("office", 1, for: 1000)
         try bench.kill()

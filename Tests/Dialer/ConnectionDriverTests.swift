@@ -75,7 +75,7 @@ import Testing
 
     @Test func thePathsLossClosesTheSocketAndItsReturnDials() async throws {
         let server = try LoopbackServer()
-        let connection = try surroundings.connection(to: "tcp://\(server.endpoint)")
+        let connection = try surroundings.connection(to: "tcp://\(server.endpoint)") { $0.grace = .zero }
         let first = try server.accept()
         _ = await surroundings.entered(.ready)
         surroundings.path = .none
@@ -147,11 +147,11 @@ import Testing
         filler.close(aborting: false)
     }
 
-    @Test func aLocalAddressThatGoesTakesTheFlowAtOnce() async throws {
+    @Test func aLocalAddressThatGoesTakesTheFlowAtOnceWhereItHasNoGrace() async throws {
         let server = try LoopbackServer()
         let source = IPAddress(v4: 0x7F00_0009)
         surroundings.path = .loopback(source: source)
-        let connection = try surroundings.connection(to: "tcp://\(server.endpoint)")
+        let connection = try surroundings.connection(to: "tcp://\(server.endpoint)") { $0.grace = .zero }
         let first = try server.accept()
         _ = await surroundings.entered(.ready)
         connection.localAddressRemoved(.nobodys)

@@ -19,13 +19,16 @@ import Testing
     /// For servers that answer none: the next one goes out all the same. Shorter than any that a user may choose.
     private static let brisk = Heartbeat(.crlf, interval: .milliseconds(100), answerDeadline: .milliseconds(50))
 
+    /// For servers that answer, however long this machine takes over that.
+    private static let patient = Heartbeat(.crlf, interval: .milliseconds(100), answerDeadline: .seconds(3600))
+
     private let wakes = WakeSchedule()
 
     // MARK: - The protocol's keepalive
 
     @Test func theAnswerIsReadAndNothingBehindIt() async throws {
         let bench = try await Bench(wakes)
-        bench.keeper.keepAlive(bench.flow, Heartbeat(.crlf, interval: .milliseconds(100)))
+        bench.keeper.keepAlive(bench.flow, Self.patient)
         expect(await bench.heard.next(), is: Self.ping)
         bench.peer.send(Self.pong + "INVITE")
         expect(await bench.words.next(), is: .probeSent(epoch: 1))
@@ -36,7 +39,7 @@ import Testing
 
     @Test func anAnswerInPiecesIsLeftUntilItIsWhole() async throws {
         let bench = try await Bench(wakes)
-        bench.keeper.keepAlive(bench.flow, Heartbeat(.crlf, interval: .milliseconds(100)))
+        bench.keeper.keepAlive(bench.flow, Self.patient)
         expect(await bench.heard.next(), is: Self.ping)
         expect(await bench.words.next(), is: .probeSent(epoch: 1))
         bench.peer.send("\r")
@@ -49,7 +52,7 @@ import Testing
 
     @Test func theNextIsSentWhenTheLastWasAnswered() async throws {
         let bench = try await Bench(wakes)
-        bench.keeper.keepAlive(bench.flow, Heartbeat(.crlf, interval: .milliseconds(100)))
+        bench.keeper.keepAlive(bench.flow, Self.patient)
         for _ in 1...3 {
             expect(await bench.heard.next(), is: Self.ping)
             bench.peer.send(Self.pong)
@@ -72,7 +75,7 @@ import Testing
 
     @Test func bytesOfTheClientHideTheAnswerAndTheKernelIsAsked() async throws {
         let bench = try await Bench(wakes)
-        bench.keeper.keepAlive(bench.flow, Heartbeat(.crlf, interval: .milliseconds(100)))
+        bench.keeper.keepAlive(bench.flow, Self.patient)
         expect(await bench.heard.next(), is: Self.ping)
         bench.peer.send("OPTIONS" + Self.pong)
         expect(await bench.words.next(), is: .probeSent(epoch: 1))
@@ -143,7 +146,7 @@ import Testing
         let server = try SecureServer(
             .init(whenHeard: { session in for record in records { session.send(Array(record.utf8)) } }))
         let bench = try await Bench(wakes, server)
-        bench.keeper.keepAlive(bench.flow, Heartbeat(.crlf, interval: .milliseconds(100)))
+        bench.keeper.keepAlive(bench.flow, Self.patient)
         expect(await bench.words.next(), is: .probeSent(epoch: 1))
         expect(await bench.words.next(), is: .answered(epoch: 1, count: 1))
         #expect(bench.unread == "INVITE")
@@ -157,7 +160,7 @@ import Testing
                 session.close()
             }))
         let bench = try await Bench(wakes, server)
-        bench.keeper.keepAlive(bench.flow, Heartbeat(.crlf, interval: .milliseconds(100)))
+        bench.keeper.keepAlive(bench.flow, Self.patient)
         expect(await bench.words.next(), is: .probeSent(epoch: 1))
         expect(await bench.words.next(), is: .answered(epoch: 1, count: 1))
         expect(await bench.listener.next(), is: .remoteClosed)
@@ -167,7 +170,7 @@ import Testing
     @Test func overTLSBytesOfTheClientHideTheAnswer() async throws {
         let server = try SecureServer(.init(whenHeard: { $0.send(Array("OPTIONS\r\n".utf8)) }))
         let bench = try await Bench(wakes, server)
-        bench.keeper.keepAlive(bench.flow, Heartbeat(.crlf, interval: .milliseconds(100)))
+        bench.keeper.keepAlive(bench.flow, Self.patient)
         expect(await bench.words.next(), is: .probeSent(epoch: 1))
         expect(await bench.words.next(), is: .answerHidden(epoch: 1))
         #expect(bench.unread == "OPTIONS\r\n")

@@ -283,7 +283,7 @@ import Testing
 
     // MARK: - Answers to keepalives
 
-    private static let heartbeat = Heartbeat(.crlf, interval: .milliseconds(100), answerDeadline: .seconds(10))
+    private static let heartbeat = Heartbeat(.crlf, interval: .milliseconds(100), answerDeadline: .seconds(600))
 
     /// A parked connection, its server's end, and a keepalive on its way whose answer has not come.
     private func pinging(_ server: borrowing LoopbackServer) async throws -> (ConnectionDriver, Peer) {

@@ -157,6 +157,7 @@ class Connections(VarlinkInterface, name="org.dialtone.Connections"):
         keepalive: Optional[Keepalive] = None,
         backoff: Optional[Backoff] = None,
         userTimeoutMilliseconds: Optional[int] = None,
+        graceMilliseconds: Optional[int] = None,
         mark: Optional[int] = None,
     ) -> str: ...
 

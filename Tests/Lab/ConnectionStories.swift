@@ -82,6 +82,68 @@ struct ConnectionStories {
         }
     }
 
+    /// What happens to a cable or an address and is over in a moment.
+    enum Wiggle: CaseIterable {
+        case cable, link, lease
+    }
+
+    @Test(arguments: Wiggle.allCases)
+    func `what is back in a moment ends no flow`(wiggle: Wiggle) async throws {
+        try await Story.tell({ $0.graceMilliseconds = nil }) { story in
+            try await story.lab.removeDefaultRoute(via: .wan1)
+            let flow = try await story.hostSees()
+            let prefix = Uplink.wan0.prefix(.v4)
+            for _ in 1...4 {
+                let before = story.now
+                switch wiggle {
+                case .cable: try await story.lab.cut(.wan0)
+                case .link: try await story.lab.takeDown(.wan0)
+                case .lease: try await story.lab.removeAddress(prefix, from: .wan0)
+                }
+                try await story.becomes(.verifying, after: before)
+                switch wiggle {
+                case .cable: try await story.lab.plug(.wan0)
+                case .link: try await story.lab.bringUp(.wan0)
+                case .lease:
+                    try await story.lab.addAddress(prefix, to: .wan0)
+                    try await story.lab.addDefaultRoute(via: .wan0)
+                }
+                let proved = try await story.events.event("a proof", after: before) {
+                    $0.reason == "the server is still there"
+                }
+                #expect(proved.connection.epoch == 1)
+                expect(try await story.hostSees(), is: flow)
+                expect(try await story.serverSees(), is: flow)
+            }
+        }
+    }
+
+    @Test func `what does not come back ends the flow when its grace is over`() async throws {
+        try await Story.tell({ $0.graceMilliseconds = 300 }) { story in
+            try await story.lab.removeDefaultRoute(via: .wan1)
+            let before = story.now
+            try await story.lab.cut(.wan0)
+            let doubted = try await story.becomes(.verifying, after: before)
+            #expect(doubted.reason == "no carrier to 203.0.113.10")
+            let waiting = try await story.becomes(.waiting, after: before)
+            #expect(waiting.previousState == .verifying)
+            expect(try await story.hostSees(), is: [])
+            let cut = story.now
+            try await story.lab.plug(.wan0)
+            try await story.isReady(from: .wan0, after: cut)
+        }
+    }
+
+    @Test func `without its address a flow is kept no longer than until another one stands`() async throws {
+        try await Story.tell({ $0.graceMilliseconds = 60_000 }) { story in
+            let before = story.now
+            try await story.lab.takeDown(.wan0)
+            try await story.isReady(from: .wan1, after: before)
+            let since = story.events.events.dropFirst(before).map(\.connection.state)
+            #expect(since.allSatisfy { $0.hasFlow }, "\(since)")
+        }
+    }
+
     @Test func `the default route moves while the old uplink works: a new flow takes the old one's place`() async throws
     {
         try await Story.tell { story in

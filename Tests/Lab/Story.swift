@@ -33,6 +33,7 @@ struct Story {
                 remote: remote ?? "mqtt://\(LabNetwork.serverAddress(.v4))", name: connection)
             // The shortest waits there are, so that a story does not take minutes.
             connection.backoff = .init(baseMilliseconds: 100, maximumMilliseconds: 200)
+            connection.graceMilliseconds = 0
             parameters(&connection)
             _ = try await agent.client.open(connection)
             let story = Story(lab: lab, server: server, agent: agent, events: events)

@@ -10,21 +10,7 @@ extension Checker {
     /// Takes over what an input says about the world, before its answer is looked at.
     func noteInput(_ input: ConnectionInput, _ now: Duration) {
         switch input {
-        case .pathChanged(let new):
-            if new.isCoherent || Self.mayDial(new) || (!known.hasPath && known.standing == nil) {
-                if known.path.map({ Self.isNews(new, after: $0) }) ?? true { pathNewsAt = now }
-                if let old = known.path, Self.mayDial(new), Self.isNews(new, after: old) { networkNewsAt = now }
-                known.path = new
-            }
-        case .flowPathChanged(let epoch, let new) where epoch == known.standing && known.isWatchedApart:
-            guard new.isCoherent || Self.mayDial(new) else { return }
-            if let old = known.flowPath, Self.isNews(new, after: old) { (pathNewsAt, networkNewsAt) = (now, now) }
-            known.flowPath = new
-        case .localAddressRemoved(let address):
-            for path in [\Knowledge.path, \Knowledge.flowPath] where known[keyPath: path]?.source == address {
-                known[keyPath: path]?.source = nil
-                pathNewsAt = now
-            }
+        case .pathChanged, .flowPathChanged, .localAddressRemoved: noteNetwork(input, now)
         case .resumed:
             (pathNewsAt, networkNewsAt, wokeAt) = (now, now, now)
         case .policyChanged(let policy):
@@ -53,20 +39,80 @@ extension Checker {
         case .handshakeBegan, .dialSucceeded, .dialFailed: noteAttempt(input, now)
         case .resolved, .resolutionFailed: noteAnswer(input)
         case .probeSent(let epoch) where epoch == known.standing: known.life.sent(now)
-        case .answered(let epoch, let count) where epoch == known.standing: known.life.answered(count, now)
+        case .answered(let epoch, let count) where epoch == known.standing:
+            known.life.answered(count, now)
+            noteProof()
         case .answerHidden(let epoch) where epoch == known.standing:
             known.life.probes = []
             answerHiddenAt = now
-        case .acknowledged(let epoch, let begun) where epoch == known.standing: known.life.acknowledged(begun, now)
+        case .acknowledged(let epoch, let begun) where epoch == known.standing:
+            known.life.acknowledged(begun, now)
+            noteProof()
         case .arrived(let epoch), .taken(let epoch), .parked(let epoch), .returned(let epoch),
             .abandoned(let epoch, _, _):
             if epoch == known.standing, known.custody.session != .opening { noteHands(input, now) }
         case .openingLeft, .openingAnswered, .sessionOpened, .openingFailed: noteOpening(input, now)
-        case .opened, .adopted, .reopened, .flowPathChanged, .remoteClosed, .flowFailed, .closeRequested,
+        case .opened, .adopted, .reopened, .remoteClosed, .flowFailed, .closeRequested,
             .probeSent,
             .answered, .answerHidden, .acknowledged:
             break
         }
+    }
+
+    private func noteNetwork(_ input: ConnectionInput, _ now: Duration) {
+        switch input {
+        case .pathChanged(let new):
+            if new.isCoherent || Self.mayDial(new) || (!known.hasPath && known.standing == nil) {
+                if known.path.map({ Self.isNews(new, after: $0) }) ?? true { pathNewsAt = now }
+                if let old = known.path, Self.mayDial(new), Self.isNews(new, after: old) { networkNewsAt = now }
+                known.path = new
+                let isOwn = known.standing != nil && !known.isElsewhere(new)
+                noteWay(isOwn ? new : known.flowPath, isLost: isOwn && !Self.mayDial(new), now)
+            }
+        case .flowPathChanged(let epoch, let new) where epoch == known.standing && known.isWatchedApart:
+            guard new.isCoherent || Self.mayDial(new) else { return }
+            if let old = known.flowPath, Self.isNews(new, after: old) { (pathNewsAt, networkNewsAt) = (now, now) }
+            known.flowPath = new
+            noteWay(new, isLost: !Self.mayDial(new), now)
+        case .localAddressRemoved(let address):
+            if let standing = known.standing, known.sockets[standing]?.local?.address == address {
+                noteLoss(.localAddressRemoved, now)
+                // Asked for anew: what names the address is from before.
+                if known.isSilent, known.path?.source == address { known.path = nil }
+                if known.isSilent, known.flowPath?.source == address { known.flowPath = nil }
+            }
+            for path in [\Knowledge.path, \Knowledge.flowPath] where known[keyPath: path]?.source == address {
+                known[keyPath: path]?.source = nil
+                pathNewsAt = now
+            }
+        default:
+            break
+        }
+    }
+
+    /// The way of the flow that stands, where there is one, is this one now.
+    private func noteWay(_ way: Path?, isLost: Bool, _ now: Duration) {
+        if isLost { return noteLoss(.pathLost, now) }
+        guard known.isSilent, known.leadsBack(way) else { return }
+        known.loss?.isBack = true
+        heartbeatChangedAt = now
+    }
+
+    /// The flow that stands has lost its way or its address, and may wait for that until its grace is over.
+    private func noteLoss(_ closing: CloseReason, _ now: Duration) {
+        if known.isSilent {
+            if closing == .localAddressRemoved { known.loss?.closing = closing }
+            return
+        }
+        let since = known.loss?.since ?? now
+        guard now < since + known.policy.grace, known.play?.epoch != known.standing else { return known.loss = nil }
+        if known.refusal?.isOfMove == true { known.refusal = nil }
+        known.loss = Loss(since: since, until: since + known.policy.grace, closing: closing)
+        known.life.suspend()
+    }
+
+    private func noteProof() {
+        if known.loss?.isBack == true, known.life.event == nil { known.loss = nil }
     }
 
     /// What is sent from now on is another thing than before.

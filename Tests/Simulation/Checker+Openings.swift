@@ -11,6 +11,7 @@ extension Checker {
     func noteConnected(_ epoch: UInt64, _ now: Duration) {
         let keepsOld = known.opening != nil && known.standing != nil && known.hasSession
         known.sockets[epoch]?.connectedAt = now
+        if !keepsOld { known.loss = nil }
         if let opening = known.opening {
             known.play = Play(
                 epoch: epoch, opening: opening, begunAt: now, stepBegunAt: now, missing: opening.steps.count)
@@ -125,6 +126,7 @@ extension Checker {
         guard let next = known.next else { return }
         let hasAnswered = known.life.hasAnswered
         known.life = known.nextLife
+        known.loss = nil
         if hasAnswered { known.life.hasAnswered = true }
         known.custody = .opening
         if known.sockets[next]?.settledAt != nil {

@@ -23,7 +23,9 @@ extension Checker {
             let options = known.policy.socketOptions(keeping: known.opening)
             try require(socket.options == options, .configuredAsAsked, "\(socket.options) and not \(options)")
         }
-        try require(known.isWatchedApart == known.leadsElsewhere, .watchesTheWay, "\(String(describing: known.path))")
+        if known.path != nil {
+            try require(known.isWatchedApart == known.leadsElsewhere, .watchesTheWay, "\(known.isWatchedApart)")
+        }
         let isSecuring = attempts.values.contains { $0.local != nil }
         switch status.state {
         case .resolving: try needs(attempts.isEmpty && !known.queries.isEmpty, "attempts or no query")
@@ -38,7 +40,7 @@ extension Checker {
         try require(known.timers[.opening] == known.play?.deadline, .openingsEnd, "opening timer \(known.timers)")
         try needs((known.timers[.retry] != nil) == (isIdle || waitsToMove), "retry timer")
         if waitsToMove { try needs(!isDialling && known.hasBetterPath, "a retry that serves nothing") }
-        try needs(known.timers[.proof] == (status.state.hasFlow ? known.life.deadline : nil), "proof timer")
+        try needs(known.timers[.proof] == (status.state.hasFlow ? known.proofDeadline : nil), "proof timer")
         if isIdle { try needs(status.nextAttempt == known.timers[.retry], "nextAttempt") }
         if status.state == .waiting { try require(!known.hasPath, .pathDialledAtOnce, "waits with a path") }
         if status.state.hasFlow { try checkProofs(status, now) }
@@ -54,7 +56,8 @@ extension Checker {
     /// Whether the flow's proofs are what they are said to be.
     private func checkProofs(_ status: ConnectionStatus, _ now: Duration) throws {
         let life = known.life
-        try require((status.state == .verifying) == (life.event != nil), .proofsKept, "\(status.state)")
+        let isInDoubt = life.event != nil || known.isSilent
+        try require((status.state == .verifying) == isInDoubt, .proofsKept, "\(status.state)")
         try require(status.lastProof == life.lastProof, .proofsKept, "\(String(describing: status.lastProof))")
         guard let proof = life.lastProof, let heartbeat = known.policy.heartbeat, life.figures.isAnswerMandatory,
             heartbeat.kind.figures.answer == .message, status.state == .ready, known.heartbeat != nil,
@@ -82,7 +85,9 @@ extension Checker {
             }
             try checkWayReaction(new, before, actions, status, now)
         case .localAddressRemoved(let address):
-            try require(status.localAddress?.address != address, .boundToWhatExists, "flow keeps \(address)")
+            let isKept = known.isSilent || status.localAddress?.address != address
+            try require(isKept, .boundToWhatExists, "flow keeps \(address)")
+            if known.isSilent { try checkSilence(before) }
             let isBound = known.attempts.values.contains { ($0.local?.address ?? $0.request.source) == address }
             try require(!isBound, .boundToWhatExists, "dial keeps \(address)")
         case .remoteClosed, .flowFailed:
@@ -98,7 +103,9 @@ extension Checker {
                 try checkDialsNow(status, now)
             }
         case .resumed:
-            if let standing = before.standing {
+            if before.isSilent {
+                try require(actions.isEmpty, .silentWithoutNews, "\(actions)")
+            } else if let standing = before.standing {
                 try require(actions.contains(.probe(epoch: standing)), .proofsKept, "slept, and takes no care")
             } else if before.hasPath {
                 (failures, refusedSince) = (0, nil)
@@ -180,7 +187,7 @@ extension Checker {
                 try checkFailedMove(actions)
             }
         case .proof:
-            guard before.life.isLost(at: now) else { return }
+            guard before.isSilent || before.life.isLost(at: now) else { return }
             try require(before.standing.map { known.sockets[$0] == nil } ?? true, .proofsKept, "a dead flow stands")
         }
     }
@@ -192,6 +199,7 @@ extension Checker {
         if new.changes(from: old).isEmpty {
             try require(actions.isEmpty, .silentWithoutNews, "\(actions)")
         }
+        if known.isSilent || before.isSilent { return try checkReturn(new, before, actions, status) }
         let wasIdle = before.standing == nil && before.timers[.retry] != nil
         if before.standing != nil, known.isWatchedApart || (known.path == new && before.isElsewhere(new)) {
             // It is another flow's way.
@@ -218,6 +226,7 @@ extension Checker {
     private func checkWayReaction(
         _ new: Path, _ before: Knowledge, _ actions: [ConnectionAction], _ status: ConnectionStatus, _ now: Duration
     ) throws {
+        if known.isSilent || before.isSilent { return try checkReturn(new, before, actions, status) }
         guard Self.mayDial(new) else {
             try require(known.standing == nil, .flowEndsForCause, "stays without a way")
             if known.hasPath { try checkDialsNow(status, now) }
@@ -228,6 +237,23 @@ extension Checker {
         guard known.next == nil else { return }
         let moves = known.isDialling || known.timers[.retry] != nil
         try require(moves == known.hasBetterPath, .movesToBetterPath, "\(known.timers) for \(new)")
+    }
+
+    /// Whether a flow that has no way stays, and proves itself when it has one again.
+    private func checkReturn(
+        _ new: Path, _ before: Knowledge, _ actions: [ConnectionAction], _ status: ConnectionStatus
+    ) throws {
+        try require(known.standing == before.standing, .flowEndsForCause, "\(status.state) within its grace")
+        if known.isSilent { return try checkSilence(before) }
+        guard before.isSilent, let standing = known.standing else { return }
+        try require(actions.contains(.probe(epoch: standing)), .proofsKept, "is back, and takes no care")
+    }
+
+    /// Whether another flow is dialled beside one that has no way, where there is one for it.
+    private func checkSilence(_ before: Knowledge) throws {
+        guard known.next == nil, known.hasPath else { return }
+        let isTried = known.isDialling || known.timers[.retry] != nil
+        try require(isTried, .pathDialledAtOnce, "waits with a path")
     }
 
     private func checkFirstPath(_ status: ConnectionStatus, _ now: Duration) throws {

@@ -43,6 +43,8 @@ final class Checker {
         var life = FlowLife()
         /// Who has the flow that stands.
         var custody = Custody.new
+        /// What the flow that stands has lost, until it has proved itself again.
+        var loss: Loss?
         /// A flow that is connected and takes no other's place before its opening has succeeded.
         var next: UInt64?
         var nextLife = FlowLife()
@@ -70,12 +72,23 @@ final class Checker {
         var hasSession: Bool { custody.session == .open || custody.session == .unknown }
         /// Whether the path leads from another address than the flow that stands.
         var hasBetterPath: Bool {
+            if isSilent { return hasPath }
             guard policy.movesToBetterPath, !custody.hasArrivals, hasPath, let way, way.status == .satisfied,
                 let source = way.source,
                 let flow = standing.flatMap({ sockets[$0] }), let local = flow.local?.address,
                 way.destination == flow.request.remote.address
             else { return false }
             return source != local
+        }
+
+        /// Whether what the flow that stands needs is gone.
+        var isSilent: Bool { loss.map { !$0.isBack } ?? false }
+        /// When the flow that stands is given up.
+        var proofDeadline: Duration? { isSilent ? loss?.until : life.deadline }
+        /// Whether packets of the flow that stands leave by a path from its own address.
+        func leadsBack(_ path: Path?) -> Bool {
+            guard let path, path.status == .satisfied, let source = path.source else { return false }
+            return source == standing.flatMap { sockets[$0]?.local?.address }
         }
 
         /// The path that the flow that stands goes by.
@@ -94,7 +107,15 @@ final class Checker {
         }
 
         /// What is to be sent on the flow that stands.
-        var heartbeat: Heartbeat? { policy.heartbeat.flatMap { custody.permits($0.kind) ? $0 : nil } }
+        var heartbeat: Heartbeat? { isSilent ? nil : policy.heartbeat.flatMap { custody.permits($0.kind) ? $0 : nil } }
+    }
+
+    /// The loss of a flow's address or way, for which it is kept.
+    struct Loss {
+        let since: Duration
+        let until: Duration
+        var closing: CloseReason
+        var isBack = false
     }
 
     /// A login that was refused.
@@ -224,12 +245,14 @@ final class Checker {
         case .observePath, .stopObservingPath, .watchInput:
             break
         case .observeFlowPath(let epoch, let target):
-            try require(epoch == known.standing && !known.isWatchedApart, .watchesTheWay, "watches \(target)")
+            let isAskedAnew = before.flowPath != nil && known.isSilent && known.flowPath == nil
+            try require(
+                epoch == known.standing && (!known.isWatchedApart || isAskedAnew), .watchesTheWay, "watches \(target)")
             try require(
                 target.host == known.sockets[epoch].map { .address($0.request.remote.address) }, .watchesTheWay,
                 "watches \(target)")
             known.isWatchedApart = true
-            let led = before.standing == epoch && before.path.map { !before.isElsewhere($0) } ?? false
+            let led = !isAskedAnew && before.standing == epoch && before.path.map { !before.isElsewhere($0) } ?? false
             known.flowPath = led ? before.path : nil
         case .stopObservingFlowPath:
             try require(known.isWatchedApart, .watchesTheWay, "stops twice")
@@ -340,7 +363,10 @@ final class Checker {
 
     /// The server at the other end of a flow took the login, or there is none.
     func noteTaken(_ socket: Socket) {
-        guard case .name = known.policy.remote.host, let connectedAt = socket.connectedAt else { return }
+        guard case .name = known.policy.remote.host, let connectedAt = socket.connectedAt,
+            // One that another took the place of says nothing new when it is closed.
+            connectedAt >= known.newest?.since ?? connectedAt
+        else { return }
         known.newest = (socket.request.remote, connectedAt)
     }
 
@@ -376,6 +402,7 @@ final class Checker {
             if known.reached[socket.request.remote] != nil { known.reached[socket.request.remote] = now }
             if socket.settledAt != nil { noteTaken(socket) }
         }
+        let isSpared = known.isSilent
         let wasOpening = known.play?.epoch == epoch
         if wasOpening { known.play = nil }
         if epoch == before.next, epoch == known.next {
@@ -383,36 +410,15 @@ final class Checker {
             return try checkEndOfNext(epoch, reason, of: input, before, now)
         }
         let hasNext = known.next != nil
-        if hasNext { promoteNext() } else if reason != .replaced { known.life.end() }
-        let isForCause: Bool =
-            switch input {
-            case .pathChanged(let new):
-                new.isCoherent && !Self.mayDial(new) && reason == .pathLost && !before.isElsewhere(new, from: socket)
-            case .flowPathChanged(let ended, let new):
-                ended == epoch && before.isWatchedApart && new.isCoherent && !Self.mayDial(new) && reason == .pathLost
-            case .localAddressRemoved(let address): address == socket.local?.address && reason == .localAddressRemoved
-            case .remoteClosed(let ended): ended == epoch && reason == .remoteClosed
-            case .flowFailed(let ended, _): ended == epoch && reason == .failed
-            case .redialRequested: reason == .superseded
-            case .policyChanged(let new):
-                (Self.isElsewhere(new, before.policy) || isRefusedLoginChanged(before)) && reason == .superseded
-            case .openingLeft: isRefusedLoginChanged(before) && reason == .superseded
-            case .closeRequested: reason == .closeRequested
-            case .dialSucceeded(let other, _, _, _):
-                // A move that was begun is not given up because the way is unknown for a moment.
-                other != epoch && reason == .replaced && (before.opening == nil || !before.hasSession)
-                    && (before.hasBetterPath || before.way?.status != .satisfied)
-            case .sessionOpened(let other): other == before.next && reason == .replaced
-            case .timerFired(.opening): reason == .timedOut && before.play.map { $0.deadline <= now } ?? false
-            case .timerFired(.proof): reason == .unanswered && before.life.isLost(at: now)
-            case .abandoned(let ended, let isUntouched, let isAlone):
-                ended == epoch && reason == .abandoned && before.custody.holder == .client
-                    && !(isUntouched && isAlone) && !before.policy.keepsAbandonedFlow
-            case .opened, .adopted, .reopened, .resolved, .resolutionFailed, .handshakeBegan, .dialFailed, .timerFired,
-                .probeSent, .answered, .answerHidden, .acknowledged, .arrived, .taken, .parked, .returned, .resumed,
-                .serverAsked, .openingAnswered, .openingFailed:
-                false
-            }
+        if hasNext {
+            promoteNext()
+        } else if case .dialSucceeded = input {
+            // That of the flow that took its place has begun.
+        } else {
+            known.life.end()
+            known.loss = nil
+        }
+        let isForCause = isCause(input, reason, of: epoch, socket, before, isSpared: isSpared, now)
         try require(isForCause, .flowEndsForCause, "closed as \(reason) on \(input)")
         if let settledAt = socket.settledAt, now - settledAt >= before.policy.stableAfter {
             failures = 0
@@ -426,6 +432,48 @@ final class Checker {
             failures += 1
         }
         if wasOpening, [.remoteClosed, .failed, .timedOut].contains(reason) { silentOpenings += 1 }
+    }
+
+    /// Whether an input has a flow closed for that reason.
+    private func isCause(
+        _ input: ConnectionInput, _ reason: CloseReason, of epoch: UInt64, _ socket: Socket, _ before: Knowledge,
+        isSpared: Bool, _ now: Duration
+    ) -> Bool {
+        let replacing = before.isSilent ? before.loss?.closing : .replaced
+        return switch input {
+        case .pathChanged(let new):
+            new.isCoherent && !Self.mayDial(new) && reason == .pathLost && !before.isElsewhere(new, from: socket)
+                && !isSpared
+        case .flowPathChanged(let ended, let new):
+            ended == epoch && before.isWatchedApart && new.isCoherent && !Self.mayDial(new) && reason == .pathLost
+                && !isSpared
+        case .localAddressRemoved(let address):
+            address == socket.local?.address && reason == .localAddressRemoved && !isSpared
+        case .remoteClosed(let ended): ended == epoch && reason == .remoteClosed
+        case .flowFailed(let ended, _): ended == epoch && reason == .failed
+        case .redialRequested: reason == .superseded
+        case .policyChanged(let new):
+            (Self.isElsewhere(new, before.policy) || isRefusedLoginChanged(before)) && reason == .superseded
+        case .openingLeft: isRefusedLoginChanged(before) && reason == .superseded
+        case .closeRequested: reason == .closeRequested
+        case .dialSucceeded(let other, _, _, _):
+            // A move that was begun is not given up because the way is unknown for a moment.
+            other != epoch && reason == replacing && (before.opening == nil || !before.hasSession)
+                && (before.isSilent || before.hasBetterPath || before.way?.status != .satisfied)
+        case .sessionOpened(let other): other == before.next && reason == replacing
+        case .timerFired(.opening): reason == .timedOut && before.play.map { $0.deadline <= now } ?? false
+        case .timerFired(.proof):
+            before.isSilent
+                ? reason == before.loss?.closing && before.loss.map { $0.until <= now } ?? false
+                : reason == .unanswered && before.life.isLost(at: now)
+        case .abandoned(let ended, let isUntouched, let isAlone):
+            ended == epoch && reason == .abandoned && before.custody.holder == .client
+                && !(isUntouched && isAlone) && !before.policy.keepsAbandonedFlow
+        case .opened, .adopted, .reopened, .resolved, .resolutionFailed, .handshakeBegan, .dialFailed, .timerFired,
+            .probeSent, .answered, .answerHidden, .acknowledged, .arrived, .taken, .parked, .returned, .resumed,
+            .serverAsked, .openingAnswered, .openingFailed:
+            false
+        }
     }
 
     private func noteEvent(_ event: ConnectionEvent, _ now: Duration) throws {

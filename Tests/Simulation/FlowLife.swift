@@ -22,6 +22,9 @@ struct FlowLife {
 
     mutating func end() { (probes, event, firstEvent, excused, lastProof) = ([], nil, nil, nil, nil) }
 
+    /// Nothing is owed until it is doubted again.
+    mutating func suspend() { (probes, event, firstEvent) = ([], nil, nil) }
+
     mutating func doubt(_ now: Duration) {
         // What was doubted before a sleep has its time anew.
         if let event, let firstEvent, now < min(event + .seconds(3), firstEvent + .seconds(9)) {

@@ -36,7 +36,7 @@ enum Invariant: String, CaseIterable {
     case pathDialledAtOnce
     /// A flow is closed for a cause that the rules name, and then at once.
     case flowEndsForCause
-    /// Nothing stays bound to an address that is gone, and no dial binds to one.
+    /// Nothing stays bound to an address that is gone for longer than its grace, and no dial binds to one.
     case boundToWhatExists
     /// The path to the flow's other end is watched, by itself where the connection's leads elsewhere.
     case watchesTheWay

@@ -90,6 +90,7 @@ struct Simulation: ~Copyable {
         let kind = random.pick([KeepaliveProtocol.crlf, .mqtt, .xmppPing, .whitespace])
         policy.heartbeat = random.chance(60) ? Heartbeat(kind) : nil
         policy.movesToBetterPath = random.chance(80)
+        if random.chance(30) { policy.grace = random.pick([.zero, .seconds(1), .seconds(20)]) }
         if random.chance(50) { policy.opening = opening(&random) }
         return policy
     }

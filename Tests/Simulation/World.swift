@@ -126,6 +126,8 @@ struct World {
         case .unresolved:
             return Path(
                 generation: generation, status: .unsatisfied, reason: .nameUnresolved, supportsDNS: supportsDNS)
+        case .uplink(let uplink) where !hasAddress[uplink]:
+            return Path(generation: generation, status: .unsatisfied, reason: .noAddress, destination: Self.hosts[0])
         case .uplink(let uplink):
             return Path(
                 generation: generation, status: .satisfied, interface: Self.interfaces[uplink],
@@ -144,6 +146,9 @@ struct World {
             return Path(generation: generation, status: .unknown)
         case .uplink(let used), .unresolved(let used):
             uplink = used
+        }
+        guard hasAddress[uplink] else {
+            return Path(generation: generation, status: .unsatisfied, reason: .noAddress, destination: address)
         }
         return Path(
             generation: generation, status: .satisfied, interface: Self.interfaces[uplink],

@@ -101,6 +101,12 @@ extension Remote {
 
 extension ConnectionPolicy {
     static let office = ConnectionPolicy(remote: .of("tcp://192.0.2.7:5060"))
+    /// One whose flow ends with its address and its way.
+    static let officeWithoutGrace = {
+        var policy = office
+        policy.grace = .zero
+        return policy
+    }()
     static let named = ConnectionPolicy(remote: .of("tcp://sip.example.com:5060"))
 }
 

@@ -136,7 +136,7 @@ import Testing
     }
 
     @Test func whenTheOldAddressGoesTheMoveIsTheDial() {
-        var harness = moving()
+        var harness = moving(.officeWithoutGrace)
         let actions = harness.tell(.localAddressRemoved(.wifiSource))
         #expect(actions.contains(.closeSocket(epoch: 1, .localAddressRemoved, .dropped)))
         #expect(harness.status.state == .connecting)
@@ -162,7 +162,7 @@ import Testing
     }
 
     @Test func withoutAPathBothAreClosed() {
-        var harness = moving()
+        var harness = moving(.officeWithoutGrace)
         let actions = harness.tell(.pathChanged(.none))
         #expect(
             actions.prefix(4) == [

@@ -298,7 +298,9 @@ import Testing
             harness.tell(.localAddressRemoved(.modemSource)).contains(
                 .closeSocket(epoch: 2, .localAddressRemoved, .dropped)))
         #expect(harness.status.epoch == 1)
-        var other = moving()
+        var policy = Self.policy()
+        policy.grace = .zero
+        var other = moving(policy)
         #expect(
             other.tell(.localAddressRemoved(.wifiSource)).contains(.closeSocket(epoch: 1, .localAddressRemoved, .kept)))
         #expect(other.status.epoch == 2)

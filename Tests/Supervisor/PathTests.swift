@@ -55,8 +55,8 @@ import Testing
         #expect(harness.tell(.pathChanged(noCarrier)) == [])
     }
 
-    @Test func aPathThatGoesTakesTheFlowWithIt() {
-        var harness = Harness.ready()
+    @Test func aPathThatGoesTakesTheFlowWithItWhereItHasNoGrace() {
+        var harness = Harness.ready(.officeWithoutGrace)
         let actions = harness.tell(.pathChanged(.none), after: .seconds(7))
         #expect(
             actions == [.closeSocket(epoch: 1, .pathLost, .dropped), harness.event(from: .ready, after: .seconds(7))])
@@ -170,7 +170,7 @@ import Testing
     }
 
     @Test func anIncoherentPathClosesNothing() {
-        var harness = Harness.ready()
+        var harness = Harness.ready(.officeWithoutGrace)
         #expect(harness.tell(.pathChanged(Path.none.incoherent)) == [])
         #expect(harness.status.state == .ready)
         #expect(harness.status.path == Path.wifi.incoherent)
@@ -208,8 +208,8 @@ import Testing
 }
 
 @Suite struct LocalAddressTests {
-    @Test func aFlowIsClosedAtOnceAndDialledAnewWhenItsAddressGoes() {
-        var policy = ConnectionPolicy.office
+    @Test func withoutGraceAFlowIsClosedAtOnceAndDialledAnewWhenItsAddressGoes() {
+        var policy = ConnectionPolicy.officeWithoutGrace
         policy.movesToBetterPath = false
         var harness = Harness.ready(policy)
         harness.tell(all: .pathChanged(.modem), .acknowledged(epoch: 1, begun: harness.now))
@@ -225,7 +225,7 @@ import Testing
     }
 
     @Test func anAddressThatIsGoneIsNotBoundToAgain() throws {
-        var harness = Harness.ready()
+        var harness = Harness.ready(.officeWithoutGrace)
         let actions = harness.tell(.localAddressRemoved(.wifiSource))
         var unbound = FlowRequest.office(epoch: 2)
         unbound.source = nil

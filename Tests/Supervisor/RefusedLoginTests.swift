@@ -175,7 +175,8 @@ import Testing
         let actions = harness.tell(.openingFailed(epoch: 2, Self.wrong))
         #expect(actions.contains(.scheduleTimer(.retry, deadline: harness.now + .seconds(1350))))
         #expect(harness.status.lastFailure == nil, "the flow that stands is logged in on")
-        harness.tell(.localAddressRemoved(.wifiSource))
+        #expect(Self.dials(harness.tell(.localAddressRemoved(.wifiSource))), "beside the one that is silent now")
+        harness.tell(.timerFired(.proof), after: .seconds(5))
         #expect(harness.status.state == .connecting)
     }
 

@@ -147,7 +147,7 @@ import Testing
                 }
             ),
             ("connectTimeout", { $0.connectTimeout = .milliseconds(999) }),
-            ("userTimeout", { $0.userTimeout = .zero }),
+            ("userTimeout", { $0.userTimeout = .zero }), ("grace", { $0.grace = .seconds(61) }),
             ("stableAfter", { $0.stableAfter = .seconds(9) }),
         ]
         for (field, change) in cases {

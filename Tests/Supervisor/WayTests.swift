@@ -80,6 +80,8 @@ import Testing
         #expect(harness.status.epoch == 1)
         // The next one's it is.
         harness.tell(.flowPathChanged(epoch: 1, Path(status: .unsatisfied, reason: .noRoute, destination: .second)))
+        #expect(harness.status.state == .verifying)
+        harness.tell(.timerFired(.proof), after: .seconds(5))
         #expect(harness.status.state == .waiting)
     }
 
@@ -87,9 +89,11 @@ import Testing
         var harness = known()
         let actions = harness.tell(
             .flowPathChanged(epoch: 1, Path(status: .unsatisfied, reason: .noCarrier, destination: .second)))
-        #expect(actions.prefix(2) == [.closeSocket(epoch: 1, .pathLost, .dropped), .stopObservingFlowPath(epoch: 1)])
-        #expect(harness.status.state == .resolving)
+        #expect(actions.contains(.resolve(query: 3, .addresses("sip.example.com", .v6))), "beside it")
         #expect(harness.status.reason == .noPath(.noCarrier, destination: .second))
+        let end = harness.tell(.timerFired(.proof), after: .seconds(5))
+        #expect(end.prefix(2) == [.closeSocket(epoch: 1, .pathLost, .dropped), .stopObservingFlowPath(epoch: 1)])
+        #expect(harness.status.state == .resolving)
     }
 
     @Test func aDomainWithoutAnAddressOfItsOwnLeavesItsFlowsInPeace() {

@@ -49,6 +49,8 @@ public struct ConnectionSettings: Hashable, Sendable {
     public var mark: UInt32?
     /// How long an attempt to connect may take.
     public var connectTimeout: Duration?
+    /// How long a flow is kept whose local address or whose way is gone.
+    public var grace: Duration?
     /// How long sent data may stay unacknowledged before the kernel gives the flow up (`TCP_USER_TIMEOUT`).
     public var userTimeout: Duration?
 

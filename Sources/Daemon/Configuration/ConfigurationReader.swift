@@ -93,6 +93,7 @@ struct ConfigurationReader {
         settings.priority = table.integer("priority", ConnectionPolicy.priorities)
         settings.mark = table.integer("mark", 1...UInt32.max)
         settings.connectTimeout = table.duration("connect_timeout", ConnectionPolicy.connectTimeouts)?.value
+        settings.grace = table.duration("grace", ConnectionPolicy.graces)?.value
         settings.userTimeout = table.duration("user_timeout", ConnectionPolicy.userTimeouts)?.value
         if let (key, problem) = checks.policyProblem(settings) { table.error(key, table.position, problem) }
         table.finish()

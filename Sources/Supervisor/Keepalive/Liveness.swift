@@ -134,6 +134,12 @@ public struct Liveness: Hashable, Sendable {
         excused = now
     }
 
+    /// Nothing can be heard of the other end until ``verify(at:)``: nothing is owed until then.
+    public mutating func suspend() {
+        probes = []
+        (event, firstEvent) = (nil, nil)
+    }
+
     private mutating func proved(by begun: Duration, at now: Duration) {
         guard now >= begun else { return }
         if let event {

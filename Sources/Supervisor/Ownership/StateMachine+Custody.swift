@@ -109,7 +109,7 @@ extension ConnectionStateMachine {
         state = .ready(ready)
         // Whoever moves away now leaves them behind. But where the server has heard of the new flow already, they may
         // be what it says of that.
-        if case .opening? = ready.move {} else { endMove(.superseded, &turn) }
+        if case .opening? = ready.move {} else if !ready.isSilent { endMove(.superseded, &turn) }
         emit(.arrived, because: .arrived, &turn)
     }
 
@@ -146,6 +146,6 @@ extension ConnectionStateMachine {
 
     /// What is sent on a flow in the hands that it is in; `nil` where the kernel's keepalive stands alone.
     func heartbeat(on ready: Ready) -> Heartbeat? {
-        ready.isSealed ? nil : heartbeat.flatMap { ready.custody.permits($0.kind) ? $0 : nil }
+        ready.isSealed || ready.isSilent ? nil : heartbeat.flatMap { ready.custody.permits($0.kind) ? $0 : nil }
     }
 }

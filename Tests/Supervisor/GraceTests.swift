@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NetworkPath
+import Testing
+
+@testable import Supervisor
+
+/// A flow whose local address or whose way is gone, for as long as it is kept.
+@Suite struct GraceTests {
+    private static let overModem = Endpoint(address: .modemSource, port: 40_001)
+
+    private static func closes(_ actions: [ConnectionAction]) -> [ConnectionAction] {
+        actions.filter { if case .closeSocket = $0 { true } else { false } }
+    }
+
+    // MARK: - What it lost comes back
+
+    @Test func `a cable that is put back ends no flow`() {
+        var harness = Harness.ready()
+        let actions = harness.tell(.pathChanged(.none), after: .seconds(7))
+        #expect(
+            actions == [
+                .scheduleTimer(.proof, deadline: harness.now + .seconds(5)),
+                harness.event(from: .ready, after: .seconds(7)),
+            ])
+        #expect(harness.status.state == .verifying)
+        #expect(harness.status.reason == .noPath(.noRoute, destination: .office))
+        let back = harness.tell(.pathChanged(.wifi), after: .seconds(4))
+        #expect(
+            back == [
+                .probe(epoch: 1), .scheduleTimer(.proof, deadline: harness.now + .seconds(3)),
+                harness.event(.pathChanged, from: .verifying, after: .seconds(4), because: .pathAvailable),
+            ])
+        harness.tell(.acknowledged(epoch: 1, begun: harness.now))
+        #expect(harness.status.state == .ready)
+        #expect(harness.status.epoch == 1)
+    }
+
+    @Test func `an address that is put back ends no flow, however late the path is told`() {
+        var harness = Harness.ready()
+        let actions = harness.tell(.localAddressRemoved(.wifiSource))
+        #expect(
+            actions == [
+                .scheduleTimer(.proof, deadline: harness.now + .seconds(5)),
+                .observePath(ConnectionPolicy.office.target), harness.event(from: .ready),
+            ], "nothing is dialled over a path that may be of before")
+        // It was back before the kernel was asked.
+        #expect(harness.tell(.pathChanged(.wifi)).contains(.probe(epoch: 1)))
+        harness.tell(.acknowledged(epoch: 1, begun: harness.now))
+        #expect((harness.status.state, harness.status.epoch) == (.ready, 1))
+    }
+
+    @Test func `one that does not prove itself then is dialled anew`() {
+        var harness = Harness.ready()
+        harness.tell(.pathChanged(.none), after: .seconds(7))
+        harness.tell(.pathChanged(.wifi), after: .seconds(4))
+        let actions = harness.tell(.timerFired(.proof), after: .seconds(3))
+        #expect(Self.closes(actions) == [.closeSocket(epoch: 1, .unanswered, .dropped)])
+        #expect(harness.status.state == .connecting)
+    }
+
+    @Test func `a network that flaps keeps a dead flow no longer than one that is gone`() {
+        var harness = Harness.ready()
+        let start = harness.now
+        while harness.status.epoch == 1, harness.status.state == .verifying || harness.now == start {
+            harness.tell(.pathChanged(.none))
+            if harness.status.state != .verifying { break }
+            harness.tell(.pathChanged(.wifi), after: .seconds(1))
+            harness.now += .seconds(1)
+        }
+        #expect(harness.now - start == .seconds(6))
+        #expect(harness.status.state == .waiting)
+    }
+
+    @Test func `nothing is said on it meanwhile`() {
+        var policy = ConnectionPolicy.office
+        policy.heartbeat = Heartbeat(.crlf)
+        var harness = Harness.ready(policy)
+        #expect(harness.tell(.pathChanged(.none)).first == .keepAlive(epoch: 1, nil))
+        #expect(harness.tell(.taken(epoch: 1)).contains(.keepAlive(epoch: 1, nil)))
+        #expect(harness.tell(.parked(epoch: 1)).contains(.keepAlive(epoch: 1, nil)))
+        #expect(harness.tell(.resumed) == [])
+        #expect(harness.tell(.pathChanged(.wifi)).first == .keepAlive(epoch: 1, policy.heartbeat))
+    }
+
+    // MARK: - It does not
+
+    @Test func `without its way it is closed in the end`() {
+        var harness = Harness.ready()
+        harness.tell(.pathChanged(.none))
+        let actions = harness.tell(.timerFired(.proof), after: .seconds(5))
+        #expect(
+            actions == [
+                .closeSocket(epoch: 1, .pathLost, .dropped), harness.event(from: .verifying, after: .seconds(5)),
+            ])
+        #expect(harness.status.state == .waiting)
+        #expect(harness.status.reason == .noPath(.noRoute, destination: .office))
+    }
+
+    @Test func `where there is another way it is dialled at once, and the old flow goes when the new one stands`() {
+        var harness = Harness.ready()
+        harness.tell(.taken(epoch: 1))
+        harness.tell(all: .pathChanged(.none), .localAddressRemoved(.wifiSource))
+        let dial = harness.tell(.pathChanged(.modem), after: .seconds(1))
+        #expect(dial.first == .openSocket(.overModem(epoch: 2)))
+        #expect((harness.status.state, harness.status.epoch) == (.verifying, 1))
+        let actions = harness.tell(.dialSucceeded(epoch: 2, local: Self.overModem, remote: .office))
+        #expect(Self.closes(actions) == [.closeSocket(epoch: 1, .localAddressRemoved, .delivered)])
+        #expect(actions.contains(.cancelTimer(.proof)))
+        #expect((harness.status.state, harness.status.epoch) == (.ready, 2))
+        #expect(harness.status.reason == .connected)
+    }
+
+    @Test func `also where it would not move to a better one, and with bytes on it`() {
+        var policy = ConnectionPolicy.office
+        policy.movesToBetterPath = false
+        var harness = Harness.ready(policy)
+        harness.tell(all: .taken(epoch: 1), .parked(epoch: 1), .arrived(epoch: 1), .pathChanged(.modem))
+        let actions = harness.tell(.localAddressRemoved(.wifiSource))
+        #expect(actions.contains(.openSocket(.overModem(epoch: 2))))
+        let connected = harness.tell(.dialSucceeded(epoch: 2, local: Self.overModem, remote: .office))
+        #expect(Self.closes(connected) == [.closeSocket(epoch: 1, .localAddressRemoved, .kept)])
+    }
+
+    @Test func `the dial goes on when its time is over, and so does a wait for the next one`() {
+        var dialling = Harness.ready()
+        dialling.tell(all: .pathChanged(.none), .pathChanged(.modem))
+        dialling.tell(.timerFired(.proof), after: .seconds(5))
+        #expect((dialling.status.state, dialling.status.epoch) == (.connecting, 2))
+        var waiting = Harness.ready()
+        waiting.tell(all: .pathChanged(.none), .pathChanged(.modem), .dialFailed(epoch: 2, .refused))
+        waiting.tell(.timerFired(.retry), after: .seconds(2))
+        waiting.tell(.dialFailed(epoch: 3, .refused))
+        waiting.tell(.timerFired(.proof), after: .seconds(3))
+        #expect(waiting.status.state == .backingOff)
+        #expect(waiting.status.reason == .noPath(.noRoute, destination: .office))
+    }
+
+    @Test func `a dial that has no way any more ends`() {
+        var harness = Harness.ready()
+        harness.tell(all: .pathChanged(.none), .pathChanged(.modem))
+        let actions = harness.tell(.pathChanged(.none))
+        #expect(Self.closes(actions) == [.closeSocket(epoch: 2, .pathLost, .dropped)])
+        #expect((harness.status.state, harness.status.epoch) == (.verifying, 1))
+    }
+
+    @Test func `its end is an end like any other`() {
+        var harness = Harness.ready()
+        harness.tell(.pathChanged(.none))
+        let actions = harness.tell(.remoteClosed(epoch: 1))
+        #expect(Self.closes(actions) == [.closeSocket(epoch: 1, .remoteClosed, .keptAsRefusal)])
+        #expect(harness.status.state == .waiting)
+    }
+
+    @Test func `a login that was cut is begun anew at once`() {
+        var policy = ConnectionPolicy.office
+        policy.opening = Opening([.init(send: [1], answer: ExpectedAnswer(BytePattern([2])))])
+        var harness = Harness.ready(policy)
+        let actions = harness.tell(.pathChanged(.none))
+        #expect(Self.closes(actions) == [.closeSocket(epoch: 1, .pathLost, .dropped)])
+    }
+}
