@@ -333,6 +333,7 @@ public final class ConnectionDriver {
             observation?.cancel()
             observation = nil
         case .observeFlowPath(let epoch, let target):
+            flowObservation?.cancel()
             flowObservation = context.paths.observePath(to: target, for: account) {
                 self.process(.flowPathChanged(epoch: epoch, $0))
             }

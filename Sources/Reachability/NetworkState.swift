@@ -232,7 +232,7 @@ package final class NetworkState {
             {
                 resolver.networkChanged()
             }
-            // Flows bound to them must be closed now, and dialled again by the right path: no waiting for a token.
+            // What was bound to them must be dialled again now, and by the right path: no waiting for a token.
             evaluatePending()
             whenEvaluated { [self] in for handler in lostAddressHandlers { handler(change.lostAddresses) } }
         }

@@ -32,7 +32,8 @@ internal import NetworkPath
 ///
 /// ## The rules
 ///
-/// - No path: no socket, no query and no timer. The path's return is the timer; it also makes the back-off start over.
+/// - No path: no query, no dial, and no socket and no timer once the grace of a flow is over. The path's return is the
+///   timer; it also makes the back-off start over.
 /// - A flow goes by the path to its own other end, a dial by the path to the connection's target. Where they differ,
 /// both
 ///   are watched.
@@ -65,8 +66,9 @@ public struct ConnectionStateMachine: ~Copyable {
         /// it.
         indirect case dialling(Dial)
         /// A flow stands. There is no timer but while it owes a proof or moves to a better path. Turns into itself with
-        /// another flow, `backingOff` or `failed` when the remote or the line ends it, `dialling` when its address goes
-        /// or it does not prove itself or a user asks, `waiting` when the path goes, and `closed`.
+        /// another flow, `backingOff` or `failed` when the remote or the line ends it, `dialling` when it does not
+        /// prove itself or a user asks, `dialling` or `waiting` when its address or its way is gone for longer than its
+        /// grace, and `closed`.
         case ready(Ready)
         /// Waits to dial again. Turns into `dialling` at its time, when the path moves or a user asks; `waiting` when
         /// the path goes, and `closed`.
@@ -388,7 +390,7 @@ extension ConnectionStateMachine {
         let previous = (state: told ?? publicState, duration: turn.now - since)
         state = next
         if case .ready(var ready) = next {
-            chooseWay(of: &ready, after: nil, &turn)
+            if !ready.isSilent || !ready.awaitsWay { chooseWay(of: &ready, after: nil, &turn) }
             state = .ready(ready)
         }
         self.reason = reason

@@ -166,8 +166,11 @@ extension ConnectionStateMachine {
         noteReached(ready)
         loginTaken()
         attend(to: ready, &turn)
-        enter(.ready(ready), because: old.map { !$0.isSilent } ?? false ? .replaced : .connected, &turn)
+        enter(.ready(ready), because: Self.reason(besides: old), &turn)
     }
+
+    /// Why a new flow stands: it is the better one only where the one before could have stayed.
+    static func reason(besides old: Ready?) -> StatusReason { old.map(\.isSilent) ?? true ? .connected : .replaced }
 
     // MARK: - Timers
 

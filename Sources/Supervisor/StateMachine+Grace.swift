@@ -3,8 +3,8 @@
 internal import NetworkPath
 
 // A lease that is renewed and a cable that is put back end no flow. One whose local address or whose way is gone is
-// kept for a while: nothing is sent on it, another one is dialled at once where another way is there, and it proves
-// itself when what it lost is back.
+// kept for a while: it is not judged by what does not come, another one is dialled at once where another way is there,
+// and it proves itself when what it lost is back.
 
 extension ConnectionStateMachine {
     /// What a flow has lost.
@@ -38,7 +38,8 @@ extension ConnectionStateMachine {
             // Without its address, not even a FIN of it would be answered.
             if closing == .localAddressRemoved { ready.loss?.closing = closing }
             state = .ready(ready)
-            if closing == .localAddressRemoved { askForWay(of: ready, &turn) }
+            if closing == .localAddressRemoved { addressIsGone(of: ready, &turn) }
+            dialBeside(afterAnotherWay: false, &turn)
             return true
         }
         // The session beside which another login was refused may be over.
@@ -47,22 +48,20 @@ extension ConnectionStateMachine {
         ready.loss = Loss(since: since, until: until, closing: closing, cause: cause)
         ready.liveness.suspend()
         state = .ready(ready)
-        if heartbeat(on: lost) != nil { turn.perform(.keepAlive(epoch: ready.epoch, nil)) }
         turn.perform(.scheduleTimer(.proof, deadline: until))
-        if closing == .localAddressRemoved { askForWay(of: ready, &turn) }
+        if closing == .localAddressRemoved { addressIsGone(of: ready, &turn) }
         dialBeside(afterAnotherWay: false, &turn)
         if case .ready(let ready) = state { enter(.ready(ready), from: told, because: cause, &turn) }
         return true
     }
 
     /// A path that still names an address that was told to be gone is from before that, or the address is back by now.
-    /// Asked anew, the kernel says which; nothing is dialled over that path until then.
-    private mutating func askForWay(of silent: Ready, _ turn: inout Turn<some RandomNumberGenerator>) {
-        if path?.source == silent.local.address {
-            path = nil
-            turn.perform(.observePath(policy.target))
-        }
-        guard case .own(let way?) = silent.way, way.source == silent.local.address else { return }
+    /// The way to the flow's own other end is asked for, which says which; nothing is dialled until then.
+    private mutating func addressIsGone(of silent: Ready, _ turn: inout Turn<some RandomNumberGenerator>) {
+        let address = silent.local.address
+        let isNamed = way(of: silent).map { $0.permitsDialling && $0.source == address } ?? false
+        defer { forgetSource(address, &turn) }
+        guard isNamed else { return }
         var ready = silent
         ready.way = .own(nil)
         state = .ready(ready)
@@ -73,16 +72,23 @@ extension ConnectionStateMachine {
     ///
     /// - Parameter isElsewhere: whether it leads another way than what is under way was begun for.
     mutating func dialBeside(afterAnotherWay isElsewhere: Bool, _ turn: inout Turn<some RandomNumberGenerator>) {
-        guard case .ready(let ready) = state, ready.isSilent else { return }
+        guard case .ready(let ready) = state, ready.isSilent, !ready.awaitsWay else { return }
         let isOfUse =
             switch ready.move {
-            case .opening: path?.permitsDialling == true
+            case .opening(let next, _): !leadsAway(from: next)
             case .dialling: path?.permitsDialling == true && !isElsewhere
             case .waiting, nil: false
             }
         if isOfUse { return }
         endMove(path?.permitsDialling == true ? .pathMoved : .pathLost, &turn)
         moveIfBetter(&turn)
+    }
+
+    /// Whether a flow on which the agent logs in has no way any more, by the connection's path.
+    private func leadsAway(from next: Ready) -> Bool {
+        guard let path, path.destination == next.remote.address else { return false }
+        guard path.permitsDialling else { return true }
+        return path.status == .satisfied && path.source.map { $0 != next.local.address } ?? false
     }
 
     /// A path changed while the flow is silent.
@@ -96,7 +102,7 @@ extension ConnectionStateMachine {
         let isNews = old.map { new.promisesMore(than: $0) || $0.permitsDialling != new.permitsDialling } ?? true
         guard isNews else { return }
         if way(of: ready)?.leadsBack(to: ready) == true { return goOnAfterReturn(of: ready, &turn) }
-        if isDialled { dialBeside(afterAnotherWay: old.map { new.leadsElsewhere(than: $0) } ?? true, &turn) }
+        dialBeside(afterAnotherWay: isDialled && old.map { new.leadsElsewhere(than: $0) } ?? true, &turn)
         if !new.permitsDialling { reason = .noPath(new.reason, destination: new.destination) }
         emit(.pathChanged, because: new.permitsDialling ? .pathMoved : reason, &turn)
     }
@@ -111,7 +117,6 @@ extension ConnectionStateMachine {
         guard case .ready(var back) = state else { return }
         back.liveness.verify(at: turn.now)
         state = .ready(back)
-        sendKeepalives(on: back, &turn)
         turn.perform(.probe(epoch: back.epoch))
         if let deadline = back.proofDeadline { turn.perform(.scheduleTimer(.proof, deadline: deadline)) }
         emit(.pathChanged, because: .pathAvailable, &turn)
@@ -120,8 +125,9 @@ extension ConnectionStateMachine {
     /// What a flow lost did not come back in time.
     mutating func returnIsOverdue(_ silent: Ready, _ loss: Loss, _ turn: inout Turn<some RandomNumberGenerator>) {
         var ready = silent
-        // Its timer has rung.
+        // Its timer has rung, and nothing is awaited any more.
         ready.loss = nil
+        ready.liveness.withdrawProbes()
         closeFlow(ready, loss.closing, &turn)
         if case .waiting(let deadline, let failures)? = silent.move, failures > 0, refusedLogin == nil {
             // The dial for the next flow failed, and waits as it would have without the one that is closed.
@@ -135,6 +141,11 @@ extension ConnectionStateMachine {
 extension ConnectionStateMachine.Ready {
     /// Whether what the flow needs is gone, and it waits for that.
     var isSilent: Bool { loss.map { !$0.isBack } ?? false }
+
+    /// Whether the way to its other end was asked for anew, and is not known yet.
+    var awaitsWay: Bool {
+        if case .own(nil) = way { true } else { false }
+    }
 
     /// When it is given up, unless it has proved itself or what it lost is back.
     var proofDeadline: Duration? { isSilent ? loss?.until : liveness.deadline }

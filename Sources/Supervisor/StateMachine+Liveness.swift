@@ -38,6 +38,9 @@ extension ConnectionStateMachine {
         // The network may have to come up first, and what fails meanwhile fails of that.
         (pathMovedAt, networkChangedAt) = (turn.now, turn.now)
         switch state {
+        case .ready(let ready) where ready.isSilent:
+            if case .opening? = ready.move {} else { endMove(.overslept, &turn) }
+            dialBeside(afterAnotherWay: false, &turn)
         case .ready: verify(because: .resumed, &turn)
         case .dialling, .backingOff, .failed: redial(because: .resumed, closing: .overslept, &turn)
         case .waiting, .closed: break

@@ -37,7 +37,10 @@ extension ConnectionStateMachine {
     /// The path over which another flow can be dialled that is better than this one; `nil` for none.
     private func betterWay(for ready: Ready) -> Path? {
         // Any way is better than none.
-        if ready.isSilent { return policy.redials ? path.flatMap { $0.permitsDialling ? $0 : nil } : nil }
+        if ready.isSilent {
+            guard policy.redials, !ready.awaitsWay else { return nil }
+            return path.flatMap { $0.permitsDialling ? $0 : nil }
+        }
         guard path?.permitsDialling == true, let way = way(of: ready), way.isBetter(for: ready, under: policy) else {
             return nil
         }
@@ -59,7 +62,10 @@ extension ConnectionStateMachine {
         var earliest = max(leftAloneUntil ?? turn.now, refusedUntil(turn.now) ?? turn.now, turn.now)
         if turn.dialsFrom > earliest {
             // The one that stands will do meanwhile. All that wait like this must not come back in one instant.
-            earliest = turn.dialsFrom + policy.backoff.delay(afterFailures: failures, using: &turn.random)
+            earliest = turn.dialsFrom
+            if !ready.isSilent {
+                earliest += policy.backoff.delay(afterFailures: failures, using: &turn.random)
+            }
         }
         guard earliest <= turn.now, budget.spend(at: turn.now) else {
             return moveLater(ready, at: max(earliest, budget.earliest), failures, &turn)
@@ -150,13 +156,13 @@ extension Path {
     /// old one's packets by the new way too, where few routers let them pass.
     fileprivate func isBetter(for flow: ConnectionStateMachine.Ready, under policy: ConnectionPolicy) -> Bool {
         // The path to another of the name's addresses says nothing of this one's.
-        guard policy.movesToBetterPath, policy.redials, status == .satisfied, let source,
+        guard policy.redials, status == .satisfied, let source,
             destination == flow.remote.address
         else {
             return false
         }
-        // Bytes that the server counts as delivered go to the client first.
-        guard !flow.custody.hasArrivals else { return false }
+        // Bytes that the server counts as delivered go to the client first, where the flow is one to be kept.
+        guard flow.loss != nil || (policy.movesToBetterPath && !flow.custody.hasArrivals) else { return false }
         return source != flow.local.address
     }
 }

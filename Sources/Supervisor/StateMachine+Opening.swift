@@ -70,7 +70,7 @@ extension ConnectionStateMachine {
             if case .dialling(_, let before)? = old.move { failures = before }
             keep(old, moving: .opening(ready, failures: failures))
         } else {
-            enter(.ready(ready), because: old == nil ? .connected : .replaced, &turn)
+            enter(.ready(ready), because: Self.reason(besides: old), &turn)
         }
     }
 
@@ -127,7 +127,7 @@ extension ConnectionStateMachine {
         noteReached(next)
         if hasAnsweredKeepalives { next.liveness.answeredBefore() }
         attend(to: next, &turn)
-        enter(.ready(next), because: .replaced, &turn)
+        enter(.ready(next), because: Self.reason(besides: before), &turn)
     }
 
     /// The server said something else than was expected. The flow is left for the client to look at.

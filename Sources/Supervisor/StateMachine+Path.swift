@@ -72,7 +72,7 @@ extension ConnectionStateMachine {
     /// The path that still names an address that is gone is out of date, and a newer one is on its way. Until it comes,
     /// the kernel picks the source of a dial: to wait instead would be to wait for ever when the address is put back at
     /// once.
-    private mutating func forgetSource(_ address: IPAddress, _ turn: inout Turn<some RandomNumberGenerator>) {
+    mutating func forgetSource(_ address: IPAddress, _ turn: inout Turn<some RandomNumberGenerator>) {
         if path?.source == address {
             path?.source = nil
             pathMovedAt = turn.now

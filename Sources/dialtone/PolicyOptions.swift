@@ -9,7 +9,8 @@ struct PolicyOptions: ParsableArguments {
 
     @Option(
         help: """
-            Seconds that a flow is kept whose local address or whose way is gone, for them to come back; 5 unless given.
+            Seconds that a flow is kept whose local address or whose way is gone, for them to come back, 0 to 60; 5 \
+            unless given.
             """)
     var grace: Double?
 
@@ -49,11 +50,15 @@ struct PolicyOptions: ParsableArguments {
     /// The longest of these times, in seconds: a day. Checked here, since what is longer may not even be a number of
     /// milliseconds; what the daemon finds too short or too long for the kernel or a protocol, it says itself.
     static let longest = 86_400
+    /// The daemon's, too.
+    static let longestGrace = 60
 
     func validate() throws {
-        for (option, seconds) in [("--user-timeout", userTimeout), ("--grace", grace)] {
-            guard let seconds, !(0...Double(Self.longest)).contains(seconds) else { continue }
-            throw ValidationError("\(option) \(seconds) is out of range: give seconds from 0 to \(Self.longest)")
+        for (option, seconds, longest) in [
+            ("--user-timeout", userTimeout, Self.longest), ("--grace", grace, Self.longestGrace),
+        ] {
+            guard let seconds, !(0...Double(longest)).contains(seconds) else { continue }
+            throw ValidationError("\(option) \(seconds) is out of range: give seconds from 0 to \(longest)")
         }
     }
 

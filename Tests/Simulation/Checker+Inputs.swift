@@ -76,10 +76,9 @@ extension Checker {
             noteWay(new, isLost: !Self.mayDial(new), now)
         case .localAddressRemoved(let address):
             if let standing = known.standing, known.sockets[standing]?.local?.address == address {
+                let isNamed = known.way.map { Self.mayDial($0) && $0.source == address } ?? false
                 noteLoss(.localAddressRemoved, now)
-                // Asked for anew: what names the address is from before.
-                if known.isSilent, known.path?.source == address { known.path = nil }
-                if known.isSilent, known.flowPath?.source == address { known.flowPath = nil }
+                if known.isSilent, isNamed { (known.isAskedAnew, known.flowPath) = (true, nil) }
             }
             for path in [\Knowledge.path, \Knowledge.flowPath] where known[keyPath: path]?.source == address {
                 known[keyPath: path]?.source = nil

@@ -19,7 +19,7 @@ extension Checker {
             // One that was being played on the flow before is over with it.
             known.play = nil
             known.sockets[epoch]?.settledAt = now
-            if let socket = known.sockets[epoch] { noteTaken(socket) }
+            if let socket = known.sockets[epoch] { noteTaken(socket, now) }
             known.refusal = nil
         }
         if keepsOld {
@@ -47,7 +47,7 @@ extension Checker {
             known.sockets[epoch]?.settledAt = now
             silentOpenings = 0
             known.refusal = nil
-            if let socket = known.sockets[epoch] { noteTaken(socket) }
+            if let socket = known.sockets[epoch] { noteTaken(socket, now) }
             // That of the next flow counts from the moment in which the old one is closed.
             if epoch == known.next { break }
             known.play = nil

@@ -23,9 +23,8 @@ extension Checker {
             let options = known.policy.socketOptions(keeping: known.opening)
             try require(socket.options == options, .configuredAsAsked, "\(socket.options) and not \(options)")
         }
-        if known.path != nil {
-            try require(known.isWatchedApart == known.leadsElsewhere, .watchesTheWay, "\(known.isWatchedApart)")
-        }
+        let isRight = known.isWatchedApart == (known.leadsElsewhere || known.isAskedAnew)
+        try require(isRight, .watchesTheWay, "\(known.isWatchedApart)")
         let isSecuring = attempts.values.contains { $0.local != nil }
         switch status.state {
         case .resolving: try needs(attempts.isEmpty && !known.queries.isEmpty, "attempts or no query")
@@ -104,7 +103,7 @@ extension Checker {
             }
         case .resumed:
             if before.isSilent {
-                try require(actions.isEmpty, .silentWithoutNews, "\(actions)")
+                try checkSilence(before)
             } else if let standing = before.standing {
                 try require(actions.contains(.probe(epoch: standing)), .proofsKept, "slept, and takes no care")
             } else if before.hasPath {
@@ -251,7 +250,7 @@ extension Checker {
 
     /// Whether another flow is dialled beside one that has no way, where there is one for it.
     private func checkSilence(_ before: Knowledge) throws {
-        guard known.next == nil, known.hasPath else { return }
+        guard known.next == nil, known.hasPath, !known.awaitsWay else { return }
         let isTried = known.isDialling || known.timers[.retry] != nil
         try require(isTried, .pathDialledAtOnce, "waits with a path")
     }

@@ -37,6 +37,8 @@ final class Checker {
         /// The path to the other end of the flow that stands, while that is watched apart.
         var flowPath: Path?
         var isWatchedApart = false
+        /// Whether that is because an address that it names was told to be gone.
+        var isAskedAnew = false
         var sockets: [UInt64: Socket] = [:]
         var queries: [UInt64: NameQuestion] = [:]
         var timers: [ConnectionTimer: Duration] = [:]
@@ -56,8 +58,9 @@ final class Checker {
         var refusal: Refusal?
         /// Where servers of the name were reached, and until when they were there.
         var reached: [Endpoint: Duration] = [:]
-        /// The one that last took a login, if there is one to be made, and when its flow was connected.
-        var newest: (remote: Endpoint, since: Duration)?
+        /// The one that last took a login, if there is one to be made, when its flow was connected, and when that was
+        /// known.
+        var newest: (remote: Endpoint, since: Duration, known: Duration)?
         /// When each attempt began.
         var begun: [UInt64: Duration] = [:]
 
@@ -72,8 +75,9 @@ final class Checker {
         var hasSession: Bool { custody.session == .open || custody.session == .unknown }
         /// Whether the path leads from another address than the flow that stands.
         var hasBetterPath: Bool {
-            if isSilent { return hasPath }
-            guard policy.movesToBetterPath, !custody.hasArrivals, hasPath, let way, way.status == .satisfied,
+            if isSilent { return hasPath && !awaitsWay }
+            guard loss != nil || (policy.movesToBetterPath && !custody.hasArrivals), hasPath, let way,
+                way.status == .satisfied,
                 let source = way.source,
                 let flow = standing.flatMap({ sockets[$0] }), let local = flow.local?.address,
                 way.destination == flow.request.remote.address
@@ -83,6 +87,8 @@ final class Checker {
 
         /// Whether what the flow that stands needs is gone.
         var isSilent: Bool { loss.map { !$0.isBack } ?? false }
+        /// Whether it is not known yet whether the address is back.
+        var awaitsWay: Bool { isWatchedApart && flowPath == nil }
         /// When the flow that stands is given up.
         var proofDeadline: Duration? { isSilent ? loss?.until : life.deadline }
         /// Whether packets of the flow that stands leave by a path from its own address.
@@ -107,7 +113,7 @@ final class Checker {
         }
 
         /// What is to be sent on the flow that stands.
-        var heartbeat: Heartbeat? { isSilent ? nil : policy.heartbeat.flatMap { custody.permits($0.kind) ? $0 : nil } }
+        var heartbeat: Heartbeat? { policy.heartbeat.flatMap { custody.permits($0.kind) ? $0 : nil } }
     }
 
     /// The loss of a flow's address or way, for which it is kept.
@@ -245,7 +251,7 @@ final class Checker {
         case .observePath, .stopObservingPath, .watchInput:
             break
         case .observeFlowPath(let epoch, let target):
-            let isAskedAnew = before.flowPath != nil && known.isSilent && known.flowPath == nil
+            let isAskedAnew = known.isAskedAnew
             try require(
                 epoch == known.standing && (!known.isWatchedApart || isAskedAnew), .watchesTheWay, "watches \(target)")
             try require(
@@ -256,7 +262,7 @@ final class Checker {
             known.flowPath = led ? before.path : nil
         case .stopObservingFlowPath:
             try require(known.isWatchedApart, .watchesTheWay, "stops twice")
-            (known.isWatchedApart, known.flowPath) = (false, nil)
+            (known.isWatchedApart, known.flowPath, known.isAskedAnew) = (false, nil, false)
         case .configureSocket(let epoch, let options):
             try require(known.sockets[epoch] != nil, .closesWhatIsOpen, "\(epoch) is not open")
             known.sockets[epoch]?.options = options
@@ -361,31 +367,6 @@ final class Checker {
         known.begun[epoch] = now
     }
 
-    /// The server at the other end of a flow took the login, or there is none.
-    func noteTaken(_ socket: Socket) {
-        guard case .name = known.policy.remote.host, let connectedAt = socket.connectedAt,
-            // One that another took the place of says nothing new when it is closed.
-            connectedAt >= known.newest?.since ?? connectedAt
-        else { return }
-        known.newest = (socket.request.remote, connectedAt)
-    }
-
-    /// Whether a dial that failed for want of an answer has tried the address that answered last.
-    func checkUsedWhatIsKnown(_ dial: Dial, _ now: Duration) throws {
-        guard let newest = known.newest, now - newest.since <= .seconds(86_400) else { return }
-        try require(dial.tried.contains(newest.remote), .dialsTheAnswer, "gives up without \(newest.remote)")
-    }
-
-    /// Whether an address that no name server told may be dialled: the one that answered within a day, where none was
-    /// told in 1.8 s or nobody can be asked.
-    private func checkUnanswered(_ remote: Endpoint, _ dial: Dial, _ now: Duration) throws {
-        let isReached = known.reached[remote].map { now - $0 <= .seconds(86_400) } ?? false
-        let isLate = now - dial.begunAt >= .milliseconds(1800) && !known.queries.isEmpty
-        let isDead = known.queries.isEmpty && dial.nameMisses.contains(.temporary)
-        try require(
-            isReached && dial.candidates.isEmpty && (isLate || isDead), .dialsTheAnswer, "\(remote) was not answered")
-    }
-
     private func noteClose(
         _ epoch: UInt64, _ reason: CloseReason, of input: ConnectionInput, _ before: Knowledge, _ now: Duration
     ) throws {
@@ -400,7 +381,7 @@ final class Checker {
             // It was another server's.
         } else {
             if known.reached[socket.request.remote] != nil { known.reached[socket.request.remote] = now }
-            if socket.settledAt != nil { noteTaken(socket) }
+            if socket.settledAt != nil { noteTaken(socket, now) }
         }
         let isSpared = known.isSilent
         let wasOpening = known.play?.epoch == epoch

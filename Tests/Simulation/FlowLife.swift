@@ -23,7 +23,7 @@ struct FlowLife {
     mutating func end() { (probes, event, firstEvent, excused, lastProof) = ([], nil, nil, nil, nil) }
 
     /// Nothing is owed until it is doubted again.
-    mutating func suspend() { (probes, event, firstEvent) = ([], nil, nil) }
+    mutating func suspend() { (event, firstEvent) = (nil, nil) }
 
     mutating func doubt(_ now: Duration) {
         // What was doubted before a sleep has its time anew.

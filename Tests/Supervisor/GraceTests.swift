@@ -42,10 +42,10 @@ import Testing
         #expect(
             actions == [
                 .scheduleTimer(.proof, deadline: harness.now + .seconds(5)),
-                .observePath(ConnectionPolicy.office.target), harness.event(from: .ready),
+                .observeFlowPath(epoch: 1, ConnectionPolicy.office.target), harness.event(from: .ready),
             ], "nothing is dialled over a path that may be of before")
         // It was back before the kernel was asked.
-        #expect(harness.tell(.pathChanged(.wifi)).contains(.probe(epoch: 1)))
+        #expect(harness.tell(.flowPathChanged(epoch: 1, .wifi)).contains(.probe(epoch: 1)))
         harness.tell(.acknowledged(epoch: 1, begun: harness.now))
         #expect((harness.status.state, harness.status.epoch) == (.ready, 1))
     }
@@ -72,15 +72,18 @@ import Testing
         #expect(harness.status.state == .waiting)
     }
 
-    @Test func `nothing is said on it meanwhile`() {
+    @Test func `what was asked before the loss owes no answer after it`() {
         var policy = ConnectionPolicy.office
-        policy.heartbeat = Heartbeat(.crlf)
+        policy.heartbeat = Heartbeat(.mqtt)
         var harness = Harness.ready(policy)
-        #expect(harness.tell(.pathChanged(.none)).first == .keepAlive(epoch: 1, nil))
-        #expect(harness.tell(.taken(epoch: 1)).contains(.keepAlive(epoch: 1, nil)))
-        #expect(harness.tell(.parked(epoch: 1)).contains(.keepAlive(epoch: 1, nil)))
+        harness.tell(all: .taken(epoch: 1), .parked(epoch: 1), .probeSent(epoch: 1))
+        harness.tell(.pathChanged(.none), after: .seconds(8))
         #expect(harness.tell(.resumed) == [])
-        #expect(harness.tell(.pathChanged(.wifi)).first == .keepAlive(epoch: 1, policy.heartbeat))
+        harness.tell(.pathChanged(.wifi), after: .seconds(3))
+        harness.tell(.answered(epoch: 1, count: 1))
+        #expect(harness.status.state == .verifying, "it may have been under way since before")
+        harness.tell(.acknowledged(epoch: 1, begun: harness.now))
+        #expect(harness.status.state == .ready)
     }
 
     // MARK: - It does not

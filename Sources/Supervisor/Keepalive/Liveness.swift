@@ -134,11 +134,8 @@ public struct Liveness: Hashable, Sendable {
         excused = now
     }
 
-    /// Nothing can be heard of the other end until ``verify(at:)``: nothing is owed until then.
-    public mutating func suspend() {
-        probes = []
-        (event, firstEvent) = (nil, nil)
-    }
+    /// Nothing can be heard of the other end until ``verify(at:)``: no round trip is owed until then.
+    public mutating func suspend() { (event, firstEvent) = (nil, nil) }
 
     private mutating func proved(by begun: Duration, at now: Duration) {
         guard now >= begun else { return }

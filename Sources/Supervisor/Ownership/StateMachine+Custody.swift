@@ -146,6 +146,6 @@ extension ConnectionStateMachine {
 
     /// What is sent on a flow in the hands that it is in; `nil` where the kernel's keepalive stands alone.
     func heartbeat(on ready: Ready) -> Heartbeat? {
-        ready.isSealed || ready.isSilent ? nil : heartbeat.flatMap { ready.custody.permits($0.kind) ? $0 : nil }
+        ready.isSealed ? nil : heartbeat.flatMap { ready.custody.permits($0.kind) ? $0 : nil }
     }
 }
