@@ -29,6 +29,9 @@ BUILT = .build/$(CONFIGURATION)
 # Several packages are built in .build, the examples with the tests. The manifest of a build that one of them left there
 # would be taken for the other's, and nothing be built whatever has changed.
 BUILD = swift build --disable-build-manifest-caching
+# What the examples are compiled to. It goes before each build of them: SwiftPM does not see, in a package that shares the
+# folder of another one's build, that the library has changed, and links what was compiled for the one before.
+EXAMPLES = reachability_watch.build sleeping_client.build
 RELEASE = --configuration release --static-swift-stdlib
 SWIFT_SOURCES = $(wildcard Sources Tests Demo Examples Benchmarks/Sources Benchmarks/Package.swift Fuzz/Sources Fuzz/Package.swift) Package.swift
 
@@ -77,6 +80,7 @@ check: deps
 # The examples are a package of their own, built where the library is built already: that makes it seconds.
 suite: deps-test
 	$(BUILD) --build-tests
+	@rm -rf $(addprefix .build/debug/,$(EXAMPLES))
 	$(BUILD) --package-path Examples --scratch-path .build
 	@scripts/python-varlink >/dev/null || echo 'Without PyPI, the tests with foreign Varlink clients are skipped.'
 
