@@ -96,6 +96,7 @@ steady: suite
 sanitize: SANITIZED = .build/$(SANITIZER)
 sanitize: deps-test
 	$(BUILD) --build-tests --sanitize $(SANITIZER) --scratch-path $(SANITIZED)
+	@rm -rf $(addprefix $(SANITIZED)/debug/,$(EXAMPLES))
 	$(BUILD) --sanitize $(SANITIZER) --package-path Examples --scratch-path $(SANITIZED)
 	@BUILT=$(SANITIZED)/debug ASAN_OPTIONS=detect_leaks=0 \
 	    TSAN_OPTIONS=suppressions=$(CURDIR)/scripts/thread-sanitizer.suppressions scripts/run-tests

@@ -20,8 +20,8 @@ public struct ConnectionLabel: Hashable, Sendable {
 /// Runs one connection: does with real sockets, timers and names what its ``Connection`` decides, and tells it what
 /// comes of that. It decides nothing itself.
 ///
-/// A driver lives from ``open()`` until ``close()``, whoever holds it. While a flow stands and no wake is under way, it
-/// has no timer and makes no system call.
+/// It is at work from ``open()`` to ``close()``, whether somebody holds it or not. While a flow stands and its client
+/// is not being woken, it has no timer and makes no system call.
 @AgentQueue
 public final class ConnectionDriver {
     private(set) var connection: Connection

@@ -23,7 +23,7 @@ public struct ConnectionPolicy: Hashable, Sendable {
     /// Whether a flow that stands is kept until one over a better path has taken its place. Otherwise it stays where it
     /// is, as long as it works.
     public internal(set) var movesToBetterPath = true
-    /// How long a flow is kept whose local address or whose way is gone; zero to dial anew at once.
+    /// How long a flow is kept whose local address or whose way is gone; zero to dial again at once.
     ///
     /// 5 s by default: a lease that is renewed puts its address back within one, and a port into which the cable is put
     /// back needs two to four to agree on its speed.

@@ -51,7 +51,7 @@ internal import NetworkPath
 ///   better path.
 /// - With an opening exchange to play, a flow is nobody's until that has succeeded, and one over a better path takes no
 ///   other's place before. A server that answers otherwise refuses the login: the client is wanted, and the same login
-///   waits for 15 to 30 minutes. A server that does not answer is dialled anew.
+///   waits for 15 to 30 minutes. A server that does not answer is dialled again.
 /// - Every failure counts once and waits, the first one included. The count starts over when a flow lasted
 ///   ``ConnectionPolicy/stableAfter``; that is seen by comparing instants when the flow ends, not by a timer.
 public struct ConnectionStateMachine: ~Copyable {

@@ -22,7 +22,7 @@ extension ConnectionStateMachine {
         var isBack = false
     }
 
-    /// Keeps a flow that has lost its local address or its way, and dials beside it.
+    /// Keeps a flow whose local address or whose way is gone, and dials another one beside it.
     ///
     /// - Returns: whether it is kept. If not, nothing was done.
     mutating func keepForReturn(
@@ -31,27 +31,24 @@ extension ConnectionStateMachine {
     ) -> Bool {
         let since = lost.loss?.since ?? turn.now
         let until = since + policy.grace
-        // A login that was cut in the middle is begun anew.
+        // An interrupted login starts again at once.
         guard turn.now < until, lost.opening == nil else { return false }
-        var ready = lost
-        if ready.isSilent {
-            // Without its address, not even a FIN of it would be answered.
-            if closing == .localAddressRemoved { ready.loss?.closing = closing }
-            state = .ready(ready)
-            if closing == .localAddressRemoved { addressIsGone(of: ready, &turn) }
-            dialBeside(afterAnotherWay: false, &turn)
-            return true
-        }
-        // The session beside which another login was refused may be over.
-        if refusedLogin?.value.isOfMove == true { refusedLogin = nil }
         let told = publicState
-        ready.loss = Loss(since: since, until: until, closing: closing, cause: cause)
-        ready.liveness.suspend()
+        var ready = lost
+        if !lost.isSilent {
+            // The session beside which another login was refused may be over.
+            if refusedLogin?.value.isOfMove == true { refusedLogin = nil }
+            ready.loss = Loss(since: since, until: until, closing: closing, cause: cause)
+            ready.liveness.suspend()
+            turn.perform(.scheduleTimer(.proof, deadline: until))
+        } else if closing == .localAddressRemoved {
+            // Without its address, not even a FIN of it would be answered.
+            ready.loss?.closing = closing
+        }
         state = .ready(ready)
-        turn.perform(.scheduleTimer(.proof, deadline: until))
         if closing == .localAddressRemoved { addressIsGone(of: ready, &turn) }
         dialBeside(afterAnotherWay: false, &turn)
-        if case .ready(let ready) = state { enter(.ready(ready), from: told, because: cause, &turn) }
+        if !lost.isSilent, case .ready(let ready) = state { enter(.ready(ready), from: told, because: cause, &turn) }
         return true
     }
 
@@ -113,7 +110,7 @@ extension ConnectionStateMachine {
         ready.loss?.isBack = true
         state = .ready(ready)
         // The server has heard of a login that is under way, and may have ended this flow for it.
-        if case .opening? = ready.move {} else { endMove(.pathMoved, &turn) }
+        if !ready.isLoggingInElsewhere { endMove(.pathMoved, &turn) }
         guard case .ready(var back) = state else { return }
         back.liveness.verify(at: turn.now)
         state = .ready(back)
@@ -142,7 +139,7 @@ extension ConnectionStateMachine.Ready {
     /// Whether what the flow needs is gone, and it waits for that.
     var isSilent: Bool { loss.map { !$0.isBack } ?? false }
 
-    /// Whether the way to its other end was asked for anew, and is not known yet.
+    /// Whether it is not known yet which way leads to its other end.
     var awaitsWay: Bool {
         if case .own(nil) = way { true } else { false }
     }

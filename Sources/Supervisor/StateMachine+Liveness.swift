@@ -39,7 +39,7 @@ extension ConnectionStateMachine {
         (pathMovedAt, networkChangedAt) = (turn.now, turn.now)
         switch state {
         case .ready(let ready) where ready.isSilent:
-            if case .opening? = ready.move {} else { endMove(.overslept, &turn) }
+            if !ready.isLoggingInElsewhere { endMove(.overslept, &turn) }
             dialBeside(afterAnotherWay: false, &turn)
         case .ready: verify(because: .resumed, &turn)
         case .dialling, .backingOff, .failed: redial(because: .resumed, closing: .overslept, &turn)
@@ -64,7 +64,7 @@ extension ConnectionStateMachine {
     mutating func proofIsDue(_ turn: inout Turn<some RandomNumberGenerator>) {
         guard case .ready(var ready) = state, let deadline = ready.proofDeadline, isDue(deadline, .proof, &turn)
         else { return }
-        if let loss = ready.loss, !loss.isBack { return returnIsOverdue(ready, loss, &turn) }
+        if ready.isSilent, let loss = ready.loss { return returnIsOverdue(ready, loss, &turn) }
         switch ready.liveness.check(at: turn.now) {
         case .unanswered: lose(ready, because: .unanswered, &turn)
         case .unverified: lose(ready, because: .unverified, &turn)

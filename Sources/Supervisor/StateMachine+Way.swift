@@ -110,7 +110,7 @@ extension ConnectionStateMachine {
 
 extension ConnectionStateMachine.Ready {
     /// Whether the flow that is to take its place is connected already, and needs the name no more either.
-    fileprivate var isLoggingInElsewhere: Bool {
+    var isLoggingInElsewhere: Bool {
         if case .opening? = move { true } else { false }
     }
 }

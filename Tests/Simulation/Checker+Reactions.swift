@@ -86,7 +86,7 @@ extension Checker {
         case .localAddressRemoved(let address):
             let isKept = known.isSilent || status.localAddress?.address != address
             try require(isKept, .boundToWhatExists, "flow keeps \(address)")
-            if known.isSilent { try checkSilence(before) }
+            if known.isSilent { try checkSilence() }
             let isBound = known.attempts.values.contains { ($0.local?.address ?? $0.request.source) == address }
             try require(!isBound, .boundToWhatExists, "dial keeps \(address)")
         case .remoteClosed, .flowFailed:
@@ -103,7 +103,7 @@ extension Checker {
             }
         case .resumed:
             if before.isSilent {
-                try checkSilence(before)
+                try checkSilence()
             } else if let standing = before.standing {
                 try require(actions.contains(.probe(epoch: standing)), .proofsKept, "slept, and takes no care")
             } else if before.hasPath {
@@ -243,13 +243,13 @@ extension Checker {
         _ new: Path, _ before: Knowledge, _ actions: [ConnectionAction], _ status: ConnectionStatus
     ) throws {
         try require(known.standing == before.standing, .flowEndsForCause, "\(status.state) within its grace")
-        if known.isSilent { return try checkSilence(before) }
+        if known.isSilent { return try checkSilence() }
         guard before.isSilent, let standing = known.standing else { return }
         try require(actions.contains(.probe(epoch: standing)), .proofsKept, "is back, and takes no care")
     }
 
     /// Whether another flow is dialled beside one that has no way, where there is one for it.
-    private func checkSilence(_ before: Knowledge) throws {
+    private func checkSilence() throws {
         guard known.next == nil, known.hasPath, !known.awaitsWay else { return }
         let isTried = known.isDialling || known.timers[.retry] != nil
         try require(isTried, .pathDialledAtOnce, "waits with a path")

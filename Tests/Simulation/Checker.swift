@@ -251,14 +251,15 @@ final class Checker {
         case .observePath, .stopObservingPath, .watchInput:
             break
         case .observeFlowPath(let epoch, let target):
-            let isAskedAnew = known.isAskedAnew
             try require(
-                epoch == known.standing && (!known.isWatchedApart || isAskedAnew), .watchesTheWay, "watches \(target)")
+                epoch == known.standing && (!known.isWatchedApart || known.isAskedAnew), .watchesTheWay,
+                "watches \(target)")
             try require(
                 target.host == known.sockets[epoch].map { .address($0.request.remote.address) }, .watchesTheWay,
                 "watches \(target)")
             known.isWatchedApart = true
-            let led = !isAskedAnew && before.standing == epoch && before.path.map { !before.isElsewhere($0) } ?? false
+            let led =
+                !known.isAskedAnew && before.standing == epoch && before.path.map { !before.isElsewhere($0) } ?? false
             known.flowPath = led ? before.path : nil
         case .stopObservingFlowPath:
             try require(known.isWatchedApart, .watchesTheWay, "stops twice")

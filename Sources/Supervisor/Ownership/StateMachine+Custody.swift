@@ -109,7 +109,7 @@ extension ConnectionStateMachine {
         state = .ready(ready)
         // Whoever moves away now leaves them behind. But where the server has heard of the new flow already, they may
         // be what it says of that.
-        if case .opening? = ready.move {} else if !ready.isSilent { endMove(.superseded, &turn) }
+        if !ready.isLoggingInElsewhere, !ready.isSilent { endMove(.superseded, &turn) }
         emit(.arrived, because: .arrived, &turn)
     }
 
