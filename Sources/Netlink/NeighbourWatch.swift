@@ -105,54 +105,67 @@ final class NeighbourWatch {
     /// before the kernel is asked for a route.
     ///
     /// The kernel goes by another route as long as a router does not answer and names it in none of its answers, and
-    /// comes back to it when it does (`rt6_score_route` in net/ipv6/route.c). A machine that forwards does not look at
-    /// its neighbours (`ip6_pol_route` there), and there may be thousands.
+    /// comes back to it when it does, or when it has forgotten the entry (`rt6_score_route` in net/ipv6/route.c). A
+    /// machine that forwards does not look at its neighbours (`ip6_pol_route` there), and there may be thousands.
     ///
     /// What the kernel refuses to tell is left as it is: this is about routers that nobody uses at the moment.
     ///
     /// - Returns: those that were silent and are not any more. Their notice may be on its way still, or lost.
     func watchSilentRouters() -> Set<NetworkSnapshot.Neighbour> {
-        guard let failed = try? failedRouters() else { return [] }
-        let returned = silent.subtracting(failed)
-        let room = min(Self.mostSilent, NeighbourFilter.mostAddresses - watched.count) - (silent.count - returned.count)
-        let added = failed.subtracting(silent).prefix(max(room, 0))
-        guard !(returned.isEmpty && added.isEmpty) else { return [] }
-        silent = silent.subtracting(returned).union(added)
+        guard let failed = try? failedNeighbours() else { return [] }
+        let returned = silent.subtracting(failed.keys)
+        let chosen = Set(failed.keys.sorted { rank($0, failed) < rank($1, failed) }.prefix(mostSilent))
+        guard chosen != silent else { return [] }
+        silent = chosen
         try? listen()
         // One that has come back before the filter stood is seen by the lookups to come.
-        if !added.isEmpty, let failed = try? failedRouters() { silent.formIntersection(failed) }
+        if let failed = try? failedNeighbours() { silent.formIntersection(failed.keys) }
         return returned
     }
 
-    /// The silent router that answers by what `event` says; it is none from then on.
+    /// The silent router that is used again by what `event` says; it is none from then on.
     func returnedRouter(by event: KernelEvent) -> NetworkSnapshot.Neighbour? {
-        guard case .neighbourChanged(let neighbour, isFailed: false) = event, silent.remove(neighbour) != nil else {
+        switch event {
+        case .neighbourChanged(let neighbour, isFailed: false), .neighbourForgotten(let neighbour):
+            guard silent.remove(neighbour) != nil else { return nil }
+            try? listen()
+            return neighbour
+        default:
             return nil
         }
-        try? listen()
-        return neighbour
+    }
+
+    /// Which of the silent are listened to first: those that said that they are routers. A gateway that was dead from
+    /// the start has said nothing; by far most have a link-local address, and most hosts are asked for at another.
+    private func rank(
+        _ neighbour: NetworkSnapshot.Neighbour, _ failed: [NetworkSnapshot.Neighbour: Bool]
+    ) -> Int {
+        let kind = failed[neighbour] == true ? 0 : neighbour.address.isLinkLocal ? 1 : 2
+        return 2 * kind + (silent.contains(neighbour) ? 0 : 1)
     }
 
     /// A network has one or two routers, and rarely more that are dead. What their number is beyond this is up to the
-    /// neighbours on the link, who can claim to be one.
-    private static let mostSilent = 4
+    /// neighbours on the link, who can claim to be one. A filter with too many addresses lets all pass that answer.
+    private var mostSilent: Int {
+        let (most, room) = (4, NeighbourFilter.mostAddresses - watched.count)
+        return room < 0 ? most : min(most, room)
+    }
 
-    /// The failed neighbours that said that they are routers, besides the gateways that are watched. The kernel keeps
-    /// 1,024 neighbours, unless set otherwise (sysctl net.ipv6.neigh.default.gc_thresh3).
-    private func failedRouters() throws(SystemError) -> Set<NetworkSnapshot.Neighbour> {
-        guard try !requests.forwards(.v6) else { return [] }
+    /// The neighbours that do not answer, besides the gateways that are watched, and whether each said that it is a
+    /// router. The kernel keeps 1,024 neighbours, unless set otherwise (sysctl net.ipv6.neigh.default.gc_thresh3).
+    private func failedNeighbours() throws(SystemError) -> [NetworkSnapshot.Neighbour: Bool] {
+        guard try !requests.forwards(.v6) else { return [:] }
         var header = ndmsg()
         header.ndm_family = UInt8(AF_INET6)
         let request = NetlinkRequest(type: RTM_GETNEIGH, flags: NLM_F_REQUEST | NLM_F_DUMP, header: header)
-        var failed: Set<NetworkSnapshot.Neighbour> = []
+        var failed: [NetworkSnapshot.Neighbour: Bool] = [:]
         var kinds = InterfaceKinds()
         _ = try requests.dump(request, "reading the kernel's neighbours") { message in
             if let entry = message.payload(ndmsg.self), CInt(entry.ndm_state) & NUD_FAILED != 0,
-                CInt(entry.ndm_flags) & NTF_ROUTER != 0,
                 case .neighbourChanged(let neighbour, isFailed: true)? = KernelEvent(message, kinds: &kinds),
                 !watched.contains(neighbour)
             {
-                failed.insert(neighbour)
+                failed[neighbour] = CInt(entry.ndm_flags) & NTF_ROUTER != 0
             }
             return true
         }

@@ -79,7 +79,10 @@ struct ParkedStories {
             try await bench.isKeptAlive(by: 6, answeredBy: 2, times: 6)
             let again = try await bench.take()
             again.send(WebSocket.frame([0xC0, 0]))
-            #expect(again.bytes(4) == [0x82, 2, 0xD0, 0])
+            // An answer that was on its way when the client took it is the client's.
+            var frame = try #require(again.frame())
+            if frame[0] == WebSocket.pong { frame = try #require(again.frame()) }
+            #expect(frame == [0x82, 2, 0xD0, 0])
         }
     }
 }

@@ -15,4 +15,15 @@ enum WebSocket {
 
     /// A frame with a packet of MQTT. A client's are masked; by zeros, they read as they are (RFC 6455, section 5.3).
     static func frame(_ packet: [UInt8]) -> [UInt8] { [0x82, 0x80 | UInt8(packet.count), 0, 0, 0, 0] + packet }
+
+    /// What an answer to a ping begins with (RFC 6455, section 5.5.3).
+    static let pong: UInt8 = 0x8A
+}
+
+extension ClientSocket {
+    /// The server's next frame; of fewer than 126 bytes, which its second byte counts.
+    func frame() -> [UInt8]? {
+        guard let head = bytes(2), let payload = bytes(Int(head[1])) else { return nil }
+        return head + payload
+    }
 }

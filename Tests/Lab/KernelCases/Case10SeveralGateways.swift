@@ -107,11 +107,19 @@ struct Case10SeveralGateways {
     }
 
     /// The kernel goes round a router that failed before anybody asked for a path, and never names it; nor do the
-    /// verdicts on the network as such, since the default routes are others.
-    @Test(arguments: Shape.all.filter { $0.family == .v6 })
-    func `case 10: a router that was dead before the start is used when it answers`(shape: Shape) async throws {
+    /// verdicts on the network as such, since the default routes are others. One that was dead from the start has never
+    /// said that it is a router.
+    @Test(arguments: Shape.all.filter { $0.family == .v6 }, [true, false])
+    func `case 10: a router that was dead before the start is used when it answers`(shape: Shape, isKnown: Bool)
+        async throws
+    {
         try await play(shape, to: LabNetwork.serverAddress(shape.family)) { it in
             try await it.die()
+            if !isKnown {
+                try await it.host.ip("neighbour delete \(it.entry)")
+                try await it.host.ip("neighbour replace \(it.entry) use")
+                try await it.host.neighbour(it.entry, "dead") { $0.contains("FAILED") && !$0.contains("router") }
+            }
             let late = try await it.startedNow()
             try await late.agreement(on: it.spare, "the start")
             try await late.recorder.rest()
@@ -121,6 +129,18 @@ struct Case10SeveralGateways {
             try await it.lab.restore(it.used)
             try await it.host.ip("neighbour replace \(it.entry) use")
             try await late.agreement(on: it.used, "the return")
+        }
+    }
+
+    /// A route whose gateway the kernel knows nothing of is as good as any (`rt6_check_neigh` in net/ipv6/route.c).
+    @Test func `case 10: a dead router that the kernel forgets is used again`() async throws {
+        try await play(Shape(form: .metrics, family: .v6), to: LabNetwork.serverAddress(.v6)) { it in
+            try await it.die()
+            let late = try await it.startedNow()
+            try await late.agreement(on: it.spare, "the start")
+            try await late.recorder.rest()
+            try await it.host.ip("neighbour delete \(it.entry)")
+            try await late.agreement(on: it.used, "the removal")
         }
     }
 
