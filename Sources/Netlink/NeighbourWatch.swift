@@ -114,12 +114,14 @@ final class NeighbourWatch {
     func watchSilentRouters() -> Set<NetworkSnapshot.Neighbour> {
         guard let failed = try? failedNeighbours() else { return [] }
         let returned = silent.subtracting(failed.keys)
-        let chosen = Set(failed.keys.sorted { rank($0, failed) < rank($1, failed) }.prefix(mostSilent))
+        let byRank = Dictionary(grouping: failed.keys) { rank($0, isRouter: failed[$0] == true) }
+        let chosen = Set(byRank.keys.sorted().flatMap { byRank[$0] ?? [] }.prefix(mostSilent))
         guard chosen != silent else { return [] }
+        let hasNews = !chosen.isSubset(of: silent)
         silent = chosen
         try? listen()
         // One that has come back before the filter stood is seen by the lookups to come.
-        if let failed = try? failedNeighbours() { silent.formIntersection(failed.keys) }
+        if hasNews, let failed = try? failedNeighbours() { silent.formIntersection(failed.keys) }
         return returned
     }
 
@@ -137,10 +139,8 @@ final class NeighbourWatch {
 
     /// Which of the silent are listened to first: those that said that they are routers. A gateway that was dead from
     /// the start has said nothing; by far most have a link-local address, and most hosts are asked for at another.
-    private func rank(
-        _ neighbour: NetworkSnapshot.Neighbour, _ failed: [NetworkSnapshot.Neighbour: Bool]
-    ) -> Int {
-        let kind = failed[neighbour] == true ? 0 : neighbour.address.isLinkLocal ? 1 : 2
+    private func rank(_ neighbour: NetworkSnapshot.Neighbour, isRouter: Bool) -> Int {
+        let kind = isRouter ? 0 : neighbour.address.isLinkLocal ? 1 : 2
         return 2 * kind + (silent.contains(neighbour) ? 0 : 1)
     }
 

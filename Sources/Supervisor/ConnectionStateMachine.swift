@@ -35,8 +35,7 @@ internal import NetworkPath
 /// - No path: no query, no dial, and no socket and no timer once the grace of a flow is over. The path's return is the
 ///   timer; it also makes the back-off start over.
 /// - A flow goes by the path to its own other end, a dial by the path to the connection's target. Where they differ,
-/// both
-///   are watched.
+///   both are watched.
 /// - A path that is *unknown* may be there: dialled, with back-off. One that is not coherent closes nothing.
 /// - A flow outlives a change of its path, and it proves itself: a round trip begun after the change must end in time.
 ///   The same after the machine slept.

@@ -22,7 +22,7 @@ extension ConnectionStateMachine {
         var isBack = false
     }
 
-    /// Keeps a flow whose local address or whose way is gone, and dials another one beside it.
+    /// Keeps a flow that has lost its local address or its way, and dials another one beside it.
     ///
     /// - Returns: whether it is kept. If not, nothing was done.
     mutating func keepForReturn(
