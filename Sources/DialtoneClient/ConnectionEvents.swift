@@ -7,7 +7,9 @@ internal import Varlink
 ///
 /// When the connection to the daemon is lost, it is made again and the sequence goes on after the last reply: with the
 /// changes that were missed or, if the daemon no longer has them, with a snapshot or gap that shows where things stand.
-/// While no daemon runs it is looked for at growing intervals, up to ``longestPause``.
+/// While no daemon runs it is looked for at growing intervals, up to ``longestPause``. One that was started without the
+/// state of the last has none of the connections that programs opened, and the snapshot is without them: a program that
+/// opened one does better with ``DialtoneClient/stream(_:_:)``, which ends with the daemon.
 public struct ConnectionEvents: AsyncSequence, Sendable {
     /// One reply of `org.dialtone.Connections.Monitor`.
     public typealias Element = ConnectionsAPI.Monitor.Reply

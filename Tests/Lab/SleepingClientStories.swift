@@ -108,7 +108,8 @@ struct SleepingClientStories {
         again.close()
         let third = try await machine.run { try listener.accept() }
         expect(try await machine.run { try third.receive() }, is: "HELLO chat\n")
-        // The agent is killed, and another one begins.
+        // The agent is killed while the client sleeps, and another one begins, which knows of no connection.
+        try await isHeld(home, by: .daemon)
         _ = try await daemon.killNow()
         _ = try await client.line(containing: "the agent is gone")
         _ = try await home.start(on: machine)

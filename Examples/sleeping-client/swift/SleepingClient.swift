@@ -34,15 +34,14 @@ struct SleepingClient {
         }
     }
 
-    /// Serves the connection for as long as the agent runs.
-
+    /// Serves the connection for as long as the agent runs. One that is started anew may not know of the connection,
+    /// which is opened again then.
     func run(_ remote: String) async throws {
-        var events = agent.connectionEvents(names: [name]).makeAsyncIterator()
         // An earlier run may have opened it.
         try await unless("NameTaken") { _ = try await agent.open(.init(remote: remote, name: name)) }
         var isGreeted = false
-        // First what there is, then each change.
-        while let event = try await events.next() {
+        // First what there is, then each change, until the agent is gone.
+        for try await event in agent.stream(ConnectionsAPI.Monitor.self, .init(names: [name])) {
             // The first flow is nobody's yet; from then on a wake says that there is something to do.
             guard event.connections.contains(where: { $0.wake != nil || (!isGreeted && $0.state == .ready) }) else {
                 continue
