@@ -28,6 +28,7 @@ extension ConnectionPolicy {
             tls: settings.tls,
             redials: redials,
             movesToBetterPath: settings.makesBeforeBreak,
+            triesOtherUplinks: settings.triesOtherUplinks,
             // A program that reads its standard input knows nothing of flows: it goes on where the one before stopped,
             // as a server of inetd's does with the next message.
             keepsAbandonedFlow: settings.keepsAbandonedFlow ?? settings.wake?.usesStandardStreams,

@@ -52,6 +52,7 @@ extension ConnectionSettings {
         if let steps = wire.opening { opening = try Opening(steps) }
         keepsAbandonedFlow = wire.keepAbandoned
         makesBeforeBreak = wire.makeBeforeBreak
+        triesOtherUplinks = wire.otherUplinks
         backoff.initial = wire.backoff?.baseMilliseconds.map { .milliseconds($0) }
         backoff.maximum = wire.backoff?.maximumMilliseconds.map { .milliseconds($0) }
         backoff.factor = wire.backoff?.multiplier

@@ -344,6 +344,9 @@ public final class ConnectionDriver {
             ask(question, query)
         case .cancelResolution(let query):
             queries.removeValue(forKey: query)?.cancel()
+        case .findDetour(let remote, let avoided):
+            let detour = context.paths.detour(to: remote, around: avoided, for: policy.target)
+            process(.detourFound(remote, detour))
         case .openSocket(let request):
             open(request)
         case .configureSocket(let epoch, let options):

@@ -21,6 +21,10 @@ public protocol PathSource: AnyObject {
         to target: Target, for account: Account, _ handler: @escaping @AgentQueue (Path) -> Void
     ) -> any Ongoing
 
+    /// A way to `remote`, an end of `target`'s, by another interface than the one of the index `avoided`; `nil` where
+    /// there is none. Cheap uplinks come first.
+    func detour(to remote: Endpoint, around avoided: Int, for target: Target) -> Detour?
+
     /// The network that a path leads through; `nil` for one that could not be known again. Meant for now and then: it
     /// may ask the kernel.
     func network(of path: Path) -> NetworkIdentity?

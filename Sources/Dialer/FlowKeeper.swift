@@ -418,7 +418,8 @@ extension StatusReason {
         switch self {
         case .remoteClosed, .flowFailed(.reset): true
         case .opened, .noPath, .pathAvailable, .pathMoved, .retryDue, .dialledTooOften, .awaitsTurn, .serverAsked,
-            .resolutionFailed, .dialFailed, .connected, .replaced, .resumed, .unanswered, .unverified, .verified,
+            .resolutionFailed, .dialFailed, .connected, .replaced, .detoured, .resumed, .unanswered, .unverified,
+            .verified,
             .flowFailed,
             .localAddressRemoved, .adopted, .restarted, .taken, .parked, .arrived, .clientGone, .sessionOpened,
             .openingFailed, .redialRequested, .policyChanged, .closeRequested, .nameConfigured:

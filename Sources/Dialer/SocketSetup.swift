@@ -44,6 +44,12 @@ extension FlowRequest {
     }
 
     private func bind(_ descriptor: borrowing OwnedDescriptor) throws(SystemError) {
+        if isBoundToInterface, let interfaceIndex {
+            // Since Linux 5.7 a socket that is not bound yet takes no privilege (`sock_bindtoindex`).
+            try descriptor.number.set(
+                SOL_SOCKET, SO_BINDTOIFINDEX, CInt(clamping: interfaceIndex),
+                "binding the socket to interface \(interfaceIndex)")
+        }
         guard let source else { return }
         // The port is then chosen by connect, which may share one among different remotes; bind would have to find one
         // that is free for all, and a busy gateway runs out of those.

@@ -34,6 +34,11 @@ extension SystemNetwork: PathSource {
         engine.observe(.host(target), for: account.isLimited ? account.user : nil) { path, _ in handler(path) }
     }
 
+    /// By the kernel's routes over each of the other interfaces.
+    package func detour(to remote: Endpoint, around avoided: Int, for target: Target) -> Detour? {
+        engine.path(to: remote.address, around: avoided, for: target).flatMap { Detour($0) }
+    }
+
     /// The network by its gateway's entry in the kernel's neighbour table.
     package func network(of path: Path) -> NetworkIdentity? {
         guard let interface = path.interface, let source = path.source else { return nil }

@@ -36,6 +36,8 @@ extension ConnectionsAPI {
             public var keepAbandoned: Bool?
             /// Whether a better path is taken while the old one still works.
             public var makeBeforeBreak: Bool?
+            /// Whether another uplink is tried where nothing gets through over the usual one.
+            public var otherUplinks: Bool?
             /// How its packets are marked for the network.
             public var trafficClass: String?
             /// In which order its packets leave this machine.
@@ -48,7 +50,7 @@ extension ConnectionsAPI {
                 /// Named as the properties.
                 case name, fileDescriptor, remote, keepalive, opening, backoff, tls, userTimeoutMilliseconds
                 /// Named as the properties.
-                case graceMilliseconds, keepAbandoned, makeBeforeBreak, trafficClass, priority, mark
+                case graceMilliseconds, keepAbandoned, makeBeforeBreak, otherUplinks, trafficClass, priority, mark
             }
 
             /// The socket at this place; what is left out is the default.
@@ -56,7 +58,8 @@ extension ConnectionsAPI {
                 name: String, fileDescriptor: Int = 0, remote: String? = nil, keepalive: Keepalive? = nil,
                 opening: [OpeningStep]? = nil, backoff: Backoff? = nil, tls: TLS? = nil,
                 userTimeoutMilliseconds: Int? = nil, graceMilliseconds: Int? = nil, keepAbandoned: Bool? = nil,
-                makeBeforeBreak: Bool? = nil, trafficClass: String? = nil, priority: Int? = nil, mark: Int? = nil
+                makeBeforeBreak: Bool? = nil, otherUplinks: Bool? = nil, trafficClass: String? = nil,
+                priority: Int? = nil, mark: Int? = nil
             ) {
                 self.name = name
                 self.fileDescriptor = fileDescriptor
@@ -69,6 +72,7 @@ extension ConnectionsAPI {
                 self.graceMilliseconds = graceMilliseconds
                 self.keepAbandoned = keepAbandoned
                 self.makeBeforeBreak = makeBeforeBreak
+                self.otherUplinks = otherUplinks
                 self.trafficClass = trafficClass
                 self.priority = priority
                 self.mark = mark
@@ -79,8 +83,8 @@ extension ConnectionsAPI {
                 Open.Parameters(
                     remote: remote, name: name, keepalive: keepalive, opening: opening, backoff: backoff, tls: tls,
                     userTimeoutMilliseconds: userTimeoutMilliseconds, graceMilliseconds: graceMilliseconds,
-                    keepAbandoned: keepAbandoned, makeBeforeBreak: makeBeforeBreak, trafficClass: trafficClass,
-                    priority: priority, mark: mark)
+                    keepAbandoned: keepAbandoned, makeBeforeBreak: makeBeforeBreak, otherUplinks: otherUplinks,
+                    trafficClass: trafficClass, priority: priority, mark: mark)
             }
 
             /// The fields of the policy are checked as well.
@@ -91,7 +95,7 @@ extension ConnectionsAPI {
                 case .backoff: Backoff.self
                 case .tls: TLS.self
                 case .name, .fileDescriptor, .remote, .userTimeoutMilliseconds, .graceMilliseconds, .keepAbandoned,
-                    .makeBeforeBreak, .trafficClass, .priority, .mark:
+                    .makeBeforeBreak, .otherUplinks, .trafficClass, .priority, .mark:
                     nil
                 }
             }

@@ -123,6 +123,8 @@ public enum ConnectionsAPI {
         public var remoteAddress: String?
         /// The name of the interface it goes over.
         public var interface: String?
+        /// The name of the interface that the kernel would have it go over, where nothing got through there.
+        public var avoidedInterface: String?
         /// Failed attempts since it was last stable.
         public var attempt: Int
         /// When the next attempt is due.
@@ -146,8 +148,8 @@ public enum ConnectionsAPI {
         public init(
             name: String, owner: Int? = nil, remote: String, epoch: Int, state: State, reason: String? = nil,
             holder: Holder, session: Session, since: Timestamp, localAddress: String? = nil,
-            remoteAddress: String? = nil,
-            interface: String? = nil, security: Security? = nil, attempt: Int, nextAttemptAt: Timestamp? = nil,
+            remoteAddress: String? = nil, interface: String? = nil, avoidedInterface: String? = nil,
+            security: Security? = nil, attempt: Int, nextAttemptAt: Timestamp? = nil,
             lastProof: Timestamp? = nil, lastFailure: String? = nil, unreadBytes: Int? = nil, wake: Int? = nil,
             wakeFailed: Bool? = nil, endsWithAgent: Bool? = nil
         ) {
@@ -163,6 +165,7 @@ public enum ConnectionsAPI {
             self.localAddress = localAddress
             self.remoteAddress = remoteAddress
             self.interface = interface
+            self.avoidedInterface = avoidedInterface
             self.security = security
             self.attempt = attempt
             self.nextAttemptAt = nextAttemptAt

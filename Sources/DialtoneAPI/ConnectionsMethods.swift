@@ -103,6 +103,8 @@ extension ConnectionsAPI {
             public var keepAbandoned: Bool?
             /// Whether a better path is taken while the old one still works.
             public var makeBeforeBreak: Bool?
+            /// Whether another uplink is tried where nothing gets through over the usual one.
+            public var otherUplinks: Bool?
             /// How its packets are marked for the network.
             public var trafficClass: String?
             /// In which order its packets leave this machine.
@@ -115,7 +117,7 @@ extension ConnectionsAPI {
                 /// Named as the properties.
                 case remote, name, keepalive, opening, backoff, tls, userTimeoutMilliseconds, makeBeforeBreak
                 /// Named as the properties.
-                case graceMilliseconds, keepAbandoned, trafficClass, priority, mark
+                case graceMilliseconds, keepAbandoned, otherUplinks, trafficClass, priority, mark
             }
 
             /// A connection; what is left out is the default.
@@ -123,7 +125,7 @@ extension ConnectionsAPI {
                 remote: String, name: String? = nil, keepalive: Keepalive? = nil, opening: [OpeningStep]? = nil,
                 backoff: Backoff? = nil, tls: TLS? = nil, userTimeoutMilliseconds: Int? = nil,
                 graceMilliseconds: Int? = nil, keepAbandoned: Bool? = nil, makeBeforeBreak: Bool? = nil,
-                trafficClass: String? = nil, priority: Int? = nil, mark: Int? = nil
+                otherUplinks: Bool? = nil, trafficClass: String? = nil, priority: Int? = nil, mark: Int? = nil
             ) {
                 self.remote = remote
                 self.name = name
@@ -135,6 +137,7 @@ extension ConnectionsAPI {
                 self.graceMilliseconds = graceMilliseconds
                 self.keepAbandoned = keepAbandoned
                 self.makeBeforeBreak = makeBeforeBreak
+                self.otherUplinks = otherUplinks
                 self.trafficClass = trafficClass
                 self.priority = priority
                 self.mark = mark
@@ -148,7 +151,7 @@ extension ConnectionsAPI {
                 case .backoff: Backoff.self
                 case .tls: TLS.self
                 case .remote, .name, .userTimeoutMilliseconds, .graceMilliseconds, .keepAbandoned, .makeBeforeBreak,
-                    .trafficClass, .priority, .mark:
+                    .otherUplinks, .trafficClass, .priority, .mark:
                     nil
                 }
             }

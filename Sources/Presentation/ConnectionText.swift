@@ -29,6 +29,7 @@ enum ConnectionText {
             if connection.wake != nil {
                 parts.append(connection.wakeFailed == true ? "its client could not be woken" : "waking its client")
             }
+            if let avoided = connection.avoidedInterface { parts.append("nothing gets through over \(avoided)") }
             // It is connected, and the login was refused.
             if let failure = connection.lastFailure { parts.append(failure) }
             if connection.security?.assurance == .unverified { parts.append("TLS unverified") }

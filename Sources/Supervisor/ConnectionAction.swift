@@ -17,6 +17,9 @@ public enum ConnectionAction: Hashable, Sendable {
     case resolve(query: UInt64, NameQuestion)
     /// Send no more packets for a query; its answer is not wanted.
     case cancelResolution(query: UInt64)
+    /// Look for a way to this end by another interface than the one of that index. Answered before anything else
+    /// happens, by ``ConnectionInput/detourFound(_:_:)``.
+    case findDetour(Endpoint, around: Int)
     /// Make a socket, connect it, and secure it where the request says so. Several may be on their way at a time.
     case openSocket(FlowRequest)
     /// Send this heartbeat on a flow that stands, from now on, as often as it says; `nil` for no more.
@@ -87,8 +90,10 @@ public struct FlowRequest: Hashable, Sendable {
     public var remote: Endpoint
     /// The address to bind to, when the path was found for this very remote; `nil` leaves the choice to the kernel.
     public var source: IPAddress?
-    /// The index of the path's interface, which gives a link-local address its scope; `nil` when not known.
+    /// The index of the interface that it leaves by, which gives a link-local address its scope; `nil` when not known.
     public var interfaceIndex: Int?
+    /// Whether its packets leave by that interface whatever the rules say.
+    public var isBoundToInterface: Bool
     /// What to set on the socket.
     public var options: SocketOptions
     /// How to secure it; `nil` for a remote without TLS.
@@ -96,13 +101,14 @@ public struct FlowRequest: Hashable, Sendable {
 
     /// A request.
     public init(
-        epoch: UInt64, remote: Endpoint, source: IPAddress? = nil, interfaceIndex: Int? = nil, options: SocketOptions,
-        tls: TLSRequest? = nil
+        epoch: UInt64, remote: Endpoint, source: IPAddress? = nil, interfaceIndex: Int? = nil,
+        isBoundToInterface: Bool = false, options: SocketOptions, tls: TLSRequest? = nil
     ) {
         self.epoch = epoch
         self.remote = remote
         self.source = source
         self.interfaceIndex = interfaceIndex
+        self.isBoundToInterface = isBoundToInterface
         self.options = options
         self.tls = tls
     }

@@ -19,6 +19,8 @@ public enum ConnectionInput: Hashable, Sendable {
     case resolved(query: UInt64, NameAnswer)
     /// The query was answered in the negative, or could not be asked.
     case resolutionFailed(query: UInt64, ResolutionFailure)
+    /// The way to an end by another interface that was looked for; `nil` where there is none.
+    case detourFound(Endpoint, Detour?)
     /// The socket of a remote with TLS is connected, and the handshake has begun.
     case handshakeBegan(epoch: UInt64, local: Endpoint)
     /// The socket is connected and, where the remote has TLS, secured.

@@ -23,6 +23,8 @@ public struct ConnectionPolicy: Hashable, Sendable {
     /// Whether a flow that stands is kept until one over a better path has taken its place. Otherwise it stays where it
     /// is, as long as it works.
     public internal(set) var movesToBetterPath = true
+    /// Whether another uplink is tried where nothing gets through over the one that the kernel chooses.
+    public internal(set) var triesOtherUplinks = true
     /// How long a flow is kept whose local address or whose way is gone; zero to dial again at once.
     ///
     /// 5 s by default: a lease that is renewed puts its address back within one, and a port into which the cable is put
@@ -84,8 +86,8 @@ public struct ConnectionPolicy: Hashable, Sendable {
     public init(
         remote: Remote, upkeep: Upkeep?, backoff: BackoffPolicy?, stableAfter: Duration?, connectTimeout: Duration?,
         grace: Duration?, userTimeout: Duration?, opening: Opening?, tls: TLSPolicy?, redials: Bool,
-        movesToBetterPath: Bool?, keepsAbandonedFlow: Bool?, trafficClass: TrafficClass?, priority: Int?,
-        mark: UInt32?, user: UInt32?
+        movesToBetterPath: Bool?, triesOtherUplinks: Bool?, keepsAbandonedFlow: Bool?, trafficClass: TrafficClass?,
+        priority: Int?, mark: UInt32?, user: UInt32?
     ) throws(PolicyError) {
         self.init(remote: remote, mark: mark, user: user)
         self.redials = redials
@@ -98,6 +100,7 @@ public struct ConnectionPolicy: Hashable, Sendable {
         if let grace { self.grace = grace }
         if let tls { self.tls = tls }
         if let movesToBetterPath { self.movesToBetterPath = movesToBetterPath }
+        if let triesOtherUplinks { self.triesOtherUplinks = triesOtherUplinks }
         if let keepsAbandonedFlow { self.keepsAbandonedFlow = keepsAbandonedFlow }
         if let trafficClass { self.trafficClass = trafficClass }
         if let priority { self.priority = priority }

@@ -101,6 +101,8 @@ public struct ConnectionStateMachine: ~Copyable {
         var move: Move?
         /// Who has it.
         var custody = Custody.new
+        /// Whether it goes by another uplink than the one that the kernel chooses.
+        var isDetour = false
         /// What it has lost, until it has proved itself again.
         var loss: Loss? {
             get { boxedLoss?.value }
@@ -172,6 +174,10 @@ public struct ConnectionStateMachine: ~Copyable {
     var refusedLogin: Boxed<RefusedLogin>?
     /// What the last dial or flow failed of, until a flow stands that its server took.
     var lastFailure: StatusReason?
+    /// The way over which nothing got through while another uplink's did.
+    var silentWay: Boxed<SilentWay>?
+    /// Whether the last dial or flow over the way that the kernel chooses fell silent.
+    var hasFallenSilent = false
     /// Where a server of this name was last reached.
     var reached: Reached?
 
@@ -199,6 +205,7 @@ public struct ConnectionStateMachine: ~Copyable {
         case .flowPathChanged(let epoch, let path): flowPathChanged(of: epoch, to: path, &turn)
         case .resolved(let query, let answer): resolved(query, answer, &turn)
         case .resolutionFailed(let query, let failure): resolutionFailed(query, failure, &turn)
+        case .detourFound(let destination, let detour): detourFound(destination, detour, &turn)
         case .handshakeBegan(let epoch, let local): handshakeBegan(epoch, local, &turn)
         case .dialSucceeded(let epoch, let local, let remote, let security):
             dialSucceeded(epoch, local, remote, security, &turn)
@@ -275,6 +282,7 @@ extension ConnectionStateMachine {
             // Its secrets were for the other server.
             leftOpening = nil
             (refusedLogin, lastFailure, reached) = (nil, nil, nil)
+            (silentWay, hasFallenSilent) = (nil, false)
             turn.perform(.observePath(policy.target))
             return enter(.waiting, because: .policyChanged, &turn)
         }
@@ -370,6 +378,7 @@ extension ConnectionStateMachine {
         noteReached(ready)
         guard isStable(ready, at: now) else { return }
         startOver()
+        noteProbation(of: ready, at: now)
         // The server accepted the login on it, the agent's or a client's.
         refusedLogin = nil
     }
@@ -391,6 +400,7 @@ extension ConnectionStateMachine {
         if case .ready(var ready) = next {
             if !ready.isSilent || !ready.awaitsWay { chooseWay(of: &ready, after: nil, &turn) }
             state = .ready(ready)
+            if ready.isDetour { moveIfBetter(&turn) }
         }
         self.reason = reason
         if reason.isFailure { lastFailure = reason }

@@ -59,6 +59,9 @@ public struct ConnectionStatus: Hashable, Sendable {
     public var remoteAddress: Endpoint?
     /// The name of the interface that had the flow's local address when it was made.
     public var interface: String?
+    /// The name of the interface by which the kernel would send the flow's packets, and over which nothing got through;
+    /// `nil` for a flow that goes where the kernel would have it.
+    public var avoidedInterface: String?
     /// The newest path to the remote, and to its own other end where a flow stands; `nil` before one was heard of.
     public var path: Path? {
         get { boxedPath?.value }

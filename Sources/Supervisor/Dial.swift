@@ -20,6 +20,10 @@ struct Dial {
     /// questions (RFC 8767, section 5: how long a resolver waits before it answers with what it last knew).
     static let knownPatience = Duration.milliseconds(1800)
 
+    /// How long an attempt may stay silent until another uplink is tried beside it: a SYN is repeated after 1 and 3 s
+    /// (RFC 6298, section 2), and two of three lost in a row are rare where anything gets through.
+    static let silencePatience = Duration.milliseconds(3500)
+
     /// The most hosts of a service that one dial asks for. Two questions each; the race tries eight addresses in all.
     static let mostHosts = 4
 
@@ -39,6 +43,8 @@ struct Dial {
         let path: Path
         /// Where a server of the name was reached not long ago.
         let known: Endpoint?
+        /// How long an attempt may stay silent until another uplink is tried beside it; `nil` where none is.
+        let patience: Duration?
     }
 
     /// The numbers of queries and sockets, none of which comes twice.
@@ -74,6 +80,8 @@ struct Dial {
     /// Whether there is an address by the word of a name server, or of the remote itself.
     private var hasAddresses = false
     private var misses: [ResolutionFailure] = []
+    /// The ends for which another uplink was looked for, and whether that was answered.
+    private var detours: [Endpoint: Bool] = [:]
     /// What its owner's timer is set for; `nil` while it is not set.
     var wake: Duration?
 
@@ -180,6 +188,17 @@ struct Dial {
         return givenUp
     }
 
+    /// There is another uplink to an end, or there is none.
+    ///
+    /// - Returns: whether that is news for this dial.
+    mutating func found(_ detour: Detour?, to remote: Endpoint) -> Bool {
+        guard detours[remote] == false else { return false }
+        detours[remote] = true
+        guard let detour else { return false }
+        race?.add(detour, to: remote)
+        return true
+    }
+
     // MARK: - What to do
 
     /// Begins the attempts that are due.
@@ -202,7 +221,8 @@ struct Dial {
                 race.began(open(start, &numbers, &turn), now: turn.now)
             case .wait(let instant):
                 // With nothing to ask any more there is an attempt, which has a deadline.
-                return .goesOn(until: topics.isEmpty ? instant ?? patience : min(instant ?? patience, patience))
+                let next = topics.isEmpty ? instant ?? patience : min(instant ?? patience, patience)
+                return .goesOn(until: min(next, lookForDetours(in: race, &turn) ?? next))
             case .over where !topics.isEmpty && race.hasPlaces:
                 return .goesOn(until: patience)
             case .over:
@@ -231,11 +251,49 @@ struct Dial {
             .openSocket(
                 FlowRequest(
                     epoch: numbers.epoch, remote: start.remote, source: start.source,
-                    interfaceIndex: setting.path.interface?.index, options: options,
+                    interfaceIndex: start.detour?.value.interfaceIndex ?? setting.path.interface?.index,
+                    isBoundToInterface: start.detour != nil, options: options,
                     tls: setting.policy.tlsRequest)))
         return Race.Attempt(
             epoch: numbers.epoch, remote: start.remote, source: start.source,
-            deadline: turn.now + setting.policy.connectTimeout)
+            deadline: turn.now + setting.policy.connectTimeout, detour: start.detour)
+    }
+}
+
+// MARK: - Other uplinks
+
+extension Dial {
+    /// Looks for another uplink to each end that has been silent for long enough.
+    ///
+    /// - Returns: when that is due for the next one; `nil` where there is none.
+    private mutating func lookForDetours(
+        in race: Race, _ turn: inout Turn<some RandomNumberGenerator>
+    ) -> Duration? {
+        guard let patience = setting.patience, let interface = setting.path.interface, !race.isSecuring else {
+            return nil
+        }
+        var next: Duration?
+        for attempt in race.running where attempt.detour == nil && attempt.local == nil {
+            let remote = attempt.remote
+            guard detours[remote] == nil, setting.policy.mayBeDialledElsewhere(remote.address) else { continue }
+            let due = attempt.began + patience
+            if due > turn.now {
+                next = min(next ?? due, due)
+            } else {
+                detours[remote] = false
+                turn.perform(.findDetour(remote, around: interface.index))
+            }
+        }
+        return next
+    }
+
+    /// Whether an attempt over the way that the kernel chooses has failed of silence.
+    var hasSilence: Bool { race?.hasSilence ?? false }
+
+    /// Whether that way is silent, as far as can be told by now.
+    func isSilent(at now: Duration) -> Bool {
+        hasSilence
+            || attempts.contains { $0.detour == nil && $0.local == nil && now >= $0.began + Race.attemptDelay }
     }
 }
 

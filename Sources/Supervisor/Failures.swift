@@ -24,6 +24,14 @@ public enum FlowFailure: Error, Hashable, Sendable {
     /// Anything else, with the kernel's number and what was tried and came back.
     case other(code: Int32, text: String)
 
+    /// Whether nothing got through to the remote, or back.
+    var isSilence: Bool {
+        switch self {
+        case .timedOut, .hostUnreachable, .networkUnreachable: true
+        case .refused, .reset, .addressNotAvailable, .forbidden, .heldBack, .tls, .other: false
+        }
+    }
+
     /// Whether the network of this machine failed rather than the remote: no packet got there.
     var isLocal: Bool {
         switch self {

@@ -10,6 +10,7 @@ internal import NetworkPath
 /// - IPv6's answer is acted on at once, IPv4's after ``resolutionDelay`` unless IPv6's came meanwhile.
 /// - The addresses of one service are sorted by RFC 6724, and families take turns.
 /// - A new attempt begins ``attemptDelay`` after the last, or at once when one fails; the earlier ones go on.
+/// - An end that stays silent is tried by another uplink as well, where there is one.
 /// - The next service's turn comes when the addresses of the one before have all been tried. One whose names are still
 ///   being asked for holds the others up for no longer than ``attemptDelay``.
 ///
@@ -20,7 +21,7 @@ struct Race {
     static let resolutionDelay = Duration.milliseconds(50)
     /// How long an attempt has the line for itself (RFC 8305, section 8: between 100 ms and 2 s).
     static let attemptDelay = Duration.milliseconds(250)
-    /// The most attempts of one dial. A zone can hold hundreds of addresses; eight cover both families of a service
+    /// The most addresses of one dial. A zone can hold hundreds of addresses; eight cover both families of a service
     /// with four hosts, and bound the sockets that a thousand connections open in the same second.
     static let limit = 8
 
@@ -32,6 +33,10 @@ struct Race {
         let source: IPAddress?
         /// When it is given up.
         var deadline: Duration
+        /// By which other uplink than the one that the kernel chooses; `nil` for that one.
+        var detour: Boxed<Detour>?
+        /// When it began.
+        fileprivate(set) var began = Duration.zero
         /// The socket's own end, once it is connected and being secured.
         var local: Endpoint?
     }
@@ -40,6 +45,7 @@ struct Race {
     struct Start: Hashable {
         let remote: Endpoint
         let source: IPAddress?
+        var detour: Boxed<Detour>?
     }
 
     /// What to do now.
@@ -68,6 +74,10 @@ struct Race {
     private var lastStart: Duration?
     private var lastFamily: IPAddress.Family?
     private var tried: Set<Endpoint> = []
+    /// Ends that stay silent, by another uplink each.
+    private var detours: [Start] = []
+    /// Whether an end was silent on the way that the kernel chooses.
+    private(set) var hasSilence = false
     /// The attempts that are under way, the oldest first.
     private(set) var running: [Attempt] = []
     /// An address that no name server has confirmed.
@@ -103,6 +113,11 @@ struct Race {
         services.append(Service(port: port, candidates: [address], pending: [], answeredAt: now))
     }
 
+    /// An end that was tried and stays silent, by another uplink: before those that were not tried.
+    mutating func add(_ detour: Detour, to remote: Endpoint) {
+        detours.append(Start(remote: remote, source: detour.source, detour: .value(detour)))
+    }
+
     /// How many addresses wait to be tried.
     var waitingCount: Int { services.reduce(0) { $0 + $1.candidates.count } }
 
@@ -128,6 +143,8 @@ struct Race {
 
     /// An attempt began, by the answer of ``step(now:)``.
     mutating func began(_ attempt: Attempt, now: Duration) {
+        var attempt = attempt
+        attempt.began = now
         running.append(attempt)
         lastStart = now
     }
@@ -140,6 +157,8 @@ struct Race {
             return false
         }
         (running[position].local, running[position].deadline) = (local, deadline)
+        // It is not silent.
+        detours.removeAll { $0.remote == running[position].remote }
         return true
     }
 
@@ -150,6 +169,7 @@ struct Race {
     mutating func failed(_ epoch: UInt64, _ failure: FlowFailure) -> Attempt? {
         guard let position = running.firstIndex(where: { $0.epoch == epoch }) else { return nil }
         let attempt = running.remove(at: position)
+        if attempt.detour == nil, failure.isSilence { hasSilence = true }
         if unconfirmed?.remote == attempt.remote {
             unconfirmed?.failure = failure
         } else {
@@ -173,13 +193,14 @@ struct Race {
 
     /// What to do now, for as long as the answer is `start`.
     mutating func step(now: Duration) -> Step {
-        if tried.count >= Self.limit { return running.isEmpty ? .over : .wait(until: nextDeadline) }
+        if tried.count >= Self.limit, detours.isEmpty { return running.isEmpty ? .over : .wait(until: nextDeadline) }
         // Nobody waits for their turn, or somebody has all but won.
-        let isIdle = services.allSatisfy { $0.candidates.isEmpty }
+        let isIdle = detours.isEmpty && services.allSatisfy { $0.candidates.isEmpty }
         if isSecuring || (isIdle && !running.isEmpty) { return .wait(until: nextDeadline) }
         if let lastStart, now < lastStart + Self.attemptDelay, !running.isEmpty {
             return .wait(until: soonest(lastStart + Self.attemptDelay))
         }
+        if !detours.isEmpty { return .start(detours.removeFirst()) }
         var earliest: Duration?
         for index in services.indices {
             if let due = readiness(of: services[index]) {
@@ -234,6 +255,7 @@ struct Race {
     /// Whether an attempt is bound to `source`, or one that is still to come would be.
     func uses(_ source: IPAddress) -> Bool {
         running.contains { ($0.local?.address ?? $0.source) == source }
+            || detours.contains { $0.source == source }
             || services.contains { $0.candidates.contains { $0.source == source } }
     }
 

@@ -21,17 +21,28 @@ extension ConnectionStateMachine {
         reached = Reached(remote: ready.remote, at: ready.liveness.lastProof)
     }
 
-    /// Whether an address may still be the server's. One of a private network is another machine's in the next network,
-    /// which is not to be told a password.
+    /// Whether an address may still be the server's.
     private func isGood(_ reached: Reached, _ now: Duration) -> Bool {
         guard now - reached.at <= Reached.validity else { return false }
         let isElsewhere = networkChangedAt.map { $0 > reached.at } ?? false
-        return !isElsewhere || policy.tlsRequest != nil || !reached.remote.address.isPrivate
+        return !isElsewhere || policy.mayBeDialledElsewhere(reached.remote.address)
     }
 
     /// What a dial over `path` is made by.
-    func dialSetting(over path: Path, now: Duration) -> Dial.Setting {
+    ///
+    /// - Parameter isTrial: whether it is to show that something gets through on that way.
+    func dialSetting(over path: Path, isTrial: Bool = false, now: Duration) -> Dial.Setting {
         let known = reached.flatMap { isGood($0, now) ? $0.remote : nil }
-        return Dial.Setting(policy: policy, options: socketOptions, path: path, known: known)
+        return Dial.Setting(
+            policy: policy, options: socketOptions, path: path, known: known,
+            patience: isTrial ? nil : patience(with: path))
+    }
+}
+
+extension ConnectionPolicy {
+    /// Whether an address that is the server's in one network may be dialled in another. A private one is another
+    /// machine's there, which is not to be told a password.
+    func mayBeDialledElsewhere(_ address: IPAddress) -> Bool {
+        !address.isPrivate || (tlsRequest != nil && !address.isLinkLocal)
     }
 }

@@ -53,6 +53,7 @@ extension ConnectionStateMachine {
         switch dial.goOn(&numbers, &turn) {
         case .failed(let cause):
             abandon(&dial, .dialFailed, &turn)
+            if dial.hasSilence { hasFallenSilent = true }
             attemptFailed(cause, &turn)
         case .goesOn(let wake):
             set(&dial, for: wake, &turn)
@@ -86,7 +87,7 @@ extension ConnectionStateMachine {
     /// Changes the dial that runs, be it for the first flow or for a better one, and does what is due in it then.
     ///
     /// - Parameter change: returns the attempts that it made fail; `nil` where it was no news for this dial.
-    private mutating func advance<Random>(
+    mutating func advance<Random>(
         _ turn: inout Turn<Random>, _ change: (inout Dial, inout Dial.Numbers, inout Turn<Random>) -> [StatusReason]?
     ) {
         switch state {
@@ -153,24 +154,31 @@ extension ConnectionStateMachine {
             turn.perform(.configureSocket(epoch: epoch, socketOptions))
         }
         refusedSince = nil
+        let detour = won.attempts.first { $0.epoch == epoch }?.detour
+        if detour != nil, won.isSilent(at: turn.now) { noteSilence() }
+        hasFallenSilent = false
         let interface = path?.interface.flatMap { interface in
             interface.addresses.contains { $0.address == local.address } ? interface.name : nil
         }
-        let ready = Ready(
-            epoch: epoch, local: local, remote: remote, interface: interface,
+        var ready = Ready(
+            epoch: epoch, local: local, remote: remote, interface: detour?.value.interface ?? interface,
             security: security.map { .value($0) }, settledAt: turn.now,
             liveness: Liveness(
                 policy.livenessFigures, connectedAt: turn.now, hasAnsweredKeepalives: hasAnsweredKeepalives))
+        ready.isDetour = detour != nil
         if let opening { return play(opening, on: ready, besides: old, &turn) }
         if let old { closeFlow(old, .replaced, &turn) }
         noteReached(ready)
         loginTaken()
         attend(to: ready, &turn)
-        enter(.ready(ready), because: Self.reason(besides: old), &turn)
+        enter(.ready(ready), because: reason(for: ready, besides: old), &turn)
     }
 
     /// Why a new flow stands: it is the better one only where the one before could have stayed.
-    static func reason(besides old: Ready?) -> StatusReason { old.map(\.isSilent) ?? true ? .connected : .replaced }
+    func reason(for ready: Ready, besides old: Ready?) -> StatusReason {
+        if ready.isDetour { return .detoured(around: path?.interface?.name ?? "the first uplink") }
+        return old.map(\.isSilent) ?? true ? .connected : .replaced
+    }
 
     // MARK: - Timers
 

@@ -19,6 +19,7 @@ extension ConnectionStateMachine {
             return
         }
         if !passesInSeconds(cause, turn.now), !isStable(ready, at: turn.now) { failures += 1 }
+        if cause.isSilence, !ready.isDetour { hasFallenSilent = true }
         goOn(after: ready, because: cause, &turn)
         if let opening = ready.opening { openingHadNoAnswer(opening.failure(.ended), &turn) }
     }
@@ -94,9 +95,8 @@ extension ConnectionStateMachine {
             failure.isPermanent ? .permanent : .transient
         case .dialFailed(let failure, _), .flowFailed(let failure): failure.isLocal ? .local : .transient
         case .opened, .noPath, .pathAvailable, .pathMoved, .retryDue, .dialledTooOften, .awaitsTurn, .serverAsked,
-            .connected, .replaced, .resumed, .unanswered, .unverified, .verified, .remoteClosed, .localAddressRemoved,
-            .adopted,
-            .restarted, .taken, .parked, .arrived, .clientGone, .sessionOpened,
+            .connected, .replaced, .detoured, .resumed, .unanswered, .unverified, .verified, .remoteClosed,
+            .localAddressRemoved, .adopted, .restarted, .taken, .parked, .arrived, .clientGone, .sessionOpened,
             .openingFailed, .redialRequested, .policyChanged, .closeRequested, .nameConfigured:
             .transient
         }

@@ -69,7 +69,9 @@ extension ConnectionStateMachine {
     ///
     /// - Parameter isElsewhere: whether it leads another way than what is under way was begun for.
     mutating func dialBeside(afterAnotherWay isElsewhere: Bool, _ turn: inout Turn<some RandomNumberGenerator>) {
-        guard case .ready(let ready) = state, ready.isSilent, !ready.awaitsWay else { return }
+        guard case .ready(let ready) = state, ready.isSilent else { return }
+        // A trial of the first uplink is of no use before the way is known, either.
+        if ready.awaitsWay { return forgetWaitingMove(&turn) }
         let isOfUse =
             switch ready.move {
             case .opening(let next, _): !leadsAway(from: next)
@@ -153,7 +155,7 @@ extension ConnectionStateMachine.Ready {
 
 extension Path {
     /// Whether packets leave from the flow's own address, which is on this machine then.
-    fileprivate func leadsBack(to flow: ConnectionStateMachine.Ready) -> Bool {
+    func leadsBack(to flow: ConnectionStateMachine.Ready) -> Bool {
         status == .satisfied && source == flow.local.address
     }
 }

@@ -85,7 +85,11 @@ extension ConnectionStateMachine {
         guard case .ready(var ready) = state, ready.epoch == epoch else { return }
         let before = (deadline: ready.proofDeadline, isInDoubt: ready.isInDoubt)
         change(&ready.liveness, turn.now)
-        if !ready.isInDoubt { ready.loss = nil }
+        if !ready.isInDoubt, ready.loss != nil {
+            ready.loss = nil
+            // Where the user wants no moves, it was for the loss alone that another way was to be tried.
+            if betterWay(for: ready) == nil { forgetWaitingMove(of: &ready, &turn) }
+        }
         hasAnsweredKeepalives = ready.liveness.hasAnsweredKeepalives
         if ready.proofDeadline != before.deadline {
             turn.perform(ready.proofDeadline.map { .scheduleTimer(.proof, deadline: $0) } ?? .cancelTimer(.proof))
@@ -107,6 +111,7 @@ extension ConnectionStateMachine {
         stopObservingWay(of: ready, &turn)
         let wasStable = isStable(ready, at: turn.now)
         flowIsOver(ready, at: turn.now)
+        if !ready.isDetour { hasFallenSilent = true }
         if !wasStable { failures += 1 }
         if promoteMove(of: ready, because: cause, &turn) { return }
         guard let path, path.permitsDialling else { return dial(because: cause, &turn) }

@@ -9,7 +9,8 @@ extension ConnectionStateMachine {
     mutating func pathMoved(
         under ready: Ready, from old: Path?, _ turn: inout Turn<some RandomNumberGenerator>
     ) {
-        guard let path = way(of: ready), path.permitsDialling else { return }
+        // One over another uplink goes back by trials of the first.
+        guard !ready.isDetour, let path = way(of: ready), path.permitsDialling else { return }
         if case .opening(let next, _)? = ready.move {
             // The server has heard of it: it is gone on with, unless its way leads from another address by now.
             guard path.status == .satisfied, path.destination == next.remote.address, let source = path.source,
@@ -31,15 +32,22 @@ extension ConnectionStateMachine {
     /// Begins to dial over the better path, where there is one and nothing is on its way.
     mutating func moveIfBetter(_ turn: inout Turn<some RandomNumberGenerator>) {
         guard case .ready(let ready) = state, ready.move == nil, betterWay(for: ready) != nil else { return }
+        if ready.awaitsTrial { return awaitTrial(from: ready, afterFailures: 0, &turn) }
         move(ready, afterFailures: 0, &turn)
     }
 
     /// The path over which another flow can be dialled that is better than this one; `nil` for none.
-    private func betterWay(for ready: Ready) -> Path? {
+    func betterWay(for ready: Ready) -> Path? {
         // Any way is better than none.
         if ready.isSilent {
             guard policy.redials, !ready.awaitsWay else { return nil }
             return path.flatMap { $0.permitsDialling ? $0 : nil }
+        }
+        if ready.isDetour {
+            guard policy.movesToBetterPath, policy.redials, ready.opening == nil, !ready.custody.hasArrivals else {
+                return nil
+            }
+            return path.flatMap { $0.status == .satisfied && $0.interface?.name != ready.interface ? $0 : nil }
         }
         guard path?.permitsDialling == true, let way = way(of: ready), way.isBetter(for: ready, under: policy) else {
             return nil
@@ -50,8 +58,15 @@ extension ConnectionStateMachine {
     /// Where it is not known any more that a better path is there, what waits to try it waits for nothing. A dial that
     /// is on its way may arrive all the same.
     mutating func forgetWaitingMove(_ turn: inout Turn<some RandomNumberGenerator>) {
-        guard case .ready(let ready) = state, case .waiting? = ready.move else { return }
-        endMove(.pathMoved, &turn)
+        guard case .ready(var ready) = state else { return }
+        forgetWaitingMove(of: &ready, &turn)
+        state = .ready(ready)
+    }
+
+    func forgetWaitingMove(of ready: inout Ready, _ turn: inout Turn<some RandomNumberGenerator>) {
+        guard case .waiting? = ready.move else { return }
+        turn.perform(.cancelTimer(.retry))
+        ready.move = nil
     }
 
     /// Begins to dial over the better path.
@@ -70,7 +85,7 @@ extension ConnectionStateMachine {
         guard earliest <= turn.now, budget.spend(at: turn.now) else {
             return moveLater(ready, at: max(earliest, budget.earliest), failures, &turn)
         }
-        let dial = Dial(dialSetting(over: way, now: turn.now), &numbers, &turn)
+        let dial = Dial(dialSetting(over: way, isTrial: ready.awaitsTrial, now: turn.now), &numbers, &turn)
         goOn(moving: ready, by: dial, afterFailures: failures, &turn)
     }
 
@@ -95,20 +110,22 @@ extension ConnectionStateMachine {
         _ ready: Ready, afterFailures failures: Int, because cause: StatusReason,
         _ turn: inout Turn<some RandomNumberGenerator>
     ) {
-        if betterWay(for: ready) != nil {
-            let isSettling = passesInSeconds(cause, turn.now)
+        let isSettling = passesInSeconds(cause, turn.now)
+        if betterWay(for: ready) == nil {
+            keep(ready, moving: nil)
+        } else if ready.awaitsTrial, !isSettling {
+            awaitTrial(from: ready, afterFailures: failures + 1, &turn)
+        } else {
             let failures = isSettling ? failures : failures + 1
             let backoff = isSettling ? BackoffPolicy.brief : policy.backoff
             let pause = backoff.delay(afterFailures: failures, using: &turn.random)
             let refused = refusedUntil(turn.now) ?? turn.now
             moveLater(ready, at: max(turn.now + pause, budget.earliest, refused), failures, &turn)
-        } else {
-            keep(ready, moving: nil)
         }
         emit(.moveFailed, because: cause, &turn)
     }
 
-    private mutating func moveLater(
+    mutating func moveLater(
         _ ready: Ready, at deadline: Duration, _ failures: Int, _ turn: inout Turn<some RandomNumberGenerator>
     ) {
         turn.perform(.scheduleTimer(.retry, deadline: deadline))

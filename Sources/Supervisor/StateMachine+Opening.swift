@@ -70,7 +70,7 @@ extension ConnectionStateMachine {
             if case .dialling(_, let before)? = old.move { failures = before }
             keep(old, moving: .opening(ready, failures: failures))
         } else {
-            enter(.ready(ready), because: Self.reason(besides: old), &turn)
+            enter(.ready(ready), because: reason(for: ready, besides: old), &turn)
         }
     }
 
@@ -121,13 +121,14 @@ extension ConnectionStateMachine {
         guard case .opening(var next, _)? = ready.move else {
             noteReached(ready)
             attend(to: ready, &turn)
+            moveIfBetter(&turn)
             return emit(.sessionOpened, because: .sessionOpened, &turn)
         }
         closeFlow(before, .replaced, &turn)
         noteReached(next)
         if hasAnsweredKeepalives { next.liveness.answeredBefore() }
         attend(to: next, &turn)
-        enter(.ready(next), because: Self.reason(besides: before), &turn)
+        enter(.ready(next), because: reason(for: next, besides: before), &turn)
     }
 
     /// The server said something else than was expected. The flow is left for the client to look at.

@@ -14,7 +14,7 @@ extension ConnectionStateMachine {
         }
         path = new
         let isFresh = old.map { new.promisesMore(than: $0) } ?? true
-        if isFresh { pathMovedAt = turn.now }
+        if isFresh { (pathMovedAt, hasFallenSilent) = (turn.now, false) }
         if isFresh, old != nil, new.permitsDialling { networkChangedAt = turn.now }
         if case .ready(let ready) = state { return pathChanged(under: ready, from: old, &turn) }
         guard new.permitsDialling else { return pathLost(&turn) }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import NetworkPath
+
 extension ConnectionStateMachine {
     /// What can be said of the connection now.
     public var status: ConnectionStatus {
@@ -19,6 +21,7 @@ extension ConnectionStateMachine {
             if let way = way(of: ready) { status.path = way }
             (status.localAddress, status.remoteAddress) = (ready.local, ready.remote)
             status.interface = ready.interface
+            if ready.isDetour { status.avoidedInterface = path?.interface?.name }
             status.boxedSecurity = ready.security
             status.lastProof = ready.liveness.lastProof
             status.custody = ready.custody

@@ -26,7 +26,8 @@ extension ConnectionStateMachine {
     mutating func chooseWay(
         of ready: inout Ready, after known: Path?, _ turn: inout Turn<some RandomNumberGenerator>
     ) {
-        switch (ready.way, connectionsPathLeads(to: ready.remote)) {
+        endDetour(of: &ready, &turn)
+        switch (ready.way, !ready.isDetour && connectionsPathLeads(to: ready.remote)) {
         case (.connections, true), (.own, false):
             break
         case (.connections, false):
@@ -38,10 +39,20 @@ extension ConnectionStateMachine {
         }
     }
 
+    /// A flow over another uplink is one like any other once the kernel chooses that for it.
+    private func endDetour(of ready: inout Ready, _ turn: inout Turn<some RandomNumberGenerator>) {
+        guard ready.isDetour, let path, path.leadsBack(to: ready), path.interface?.name == ready.interface else {
+            return
+        }
+        ready.isDetour = false
+        forgetWaitingMove(of: &ready, &turn)
+    }
+
     /// What the path to a flow's other end is asked for.
     func wayTarget(of ready: Ready) -> Target {
         var target = policy.target
         (target.host, target.port) = (.address(ready.remote.address), ready.remote.port)
+        if ready.isDetour { (target.interface, target.source) = (ready.interface, ready.local.address) }
         return target
     }
 
@@ -65,7 +76,13 @@ extension ConnectionStateMachine {
         // It is another flow's way: that of a move.
         if !path.permitsDialling, !ready.isLoggingInElsewhere { endMove(.pathLost, &turn) }
         guard old.map({ path.promisesMore(than: $0) }) ?? true else { return }
-        if path.permitsDialling { pathMoved(under: ready, from: way(of: ready), &turn) }
+        if path.permitsDialling {
+            switch (ready.isDetour, old) {
+            case (true, nil): moveIfBetter(&turn)
+            case (true, _): tryFirstWay(&turn)
+            case (false, _): pathMoved(under: ready, from: way(of: ready), &turn)
+            }
+        }
         emit(.pathChanged, because: .pathMoved, &turn)
     }
 

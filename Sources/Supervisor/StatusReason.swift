@@ -30,6 +30,8 @@ public enum StatusReason: Hashable, Sendable {
     case connected
     /// A flow over a better path took the place of the one that stood.
     case replaced
+    /// A flow over another uplink stands: nothing got through over the interface of this name.
+    indirect case detoured(around: String)
     /// The machine woke from suspend.
     case resumed
     /// The server did not answer a keepalive in time.
@@ -76,11 +78,18 @@ extension StatusReason {
         switch self {
         case .resolutionFailed, .dialFailed, .unanswered, .unverified, .remoteClosed, .flowFailed, .openingFailed: true
         case .opened, .noPath, .pathAvailable, .pathMoved, .retryDue, .dialledTooOften, .awaitsTurn, .serverAsked,
-            .connected, .replaced, .resumed, .verified, .localAddressRemoved, .adopted, .restarted, .taken, .parked,
-            .arrived, .clientGone, .sessionOpened, .redialRequested, .policyChanged, .closeRequested,
+            .connected, .replaced, .detoured, .resumed, .verified, .localAddressRemoved, .adopted, .restarted,
+            .taken, .parked, .arrived, .clientGone, .sessionOpened, .redialRequested, .policyChanged, .closeRequested,
             .nameConfigured:
             false
         }
+    }
+
+    /// Whether a dial or a flow failed of nothing getting through to the server, or back.
+    var isSilence: Bool {
+        if case .dialFailed(let failure, _) = self { return failure.isSilence }
+        if case .flowFailed(let failure) = self { return failure.isSilence }
+        return self == .unanswered || self == .unverified
     }
 }
 
@@ -101,6 +110,7 @@ extension StatusReason: CustomStringConvertible {
         case .serverAsked: "the server asked to be left alone"
         case .connected: "connected"
         case .replaced: "moved to the better path"
+        case .detoured(let interface): "nothing gets through over \(interface): gone by another uplink"
         case .resumed: "this machine slept"
         case .unanswered: "the server did not answer a keepalive"
         case .unverified: "the server could not be reached on it any more"
@@ -160,9 +170,9 @@ extension StatusReason: CustomStringConvertible {
         case .dialFailed(.tls(let failure), _), .flowFailed(.tls(let failure)):
             failure.advice
         case .opened, .noPath, .pathAvailable, .pathMoved, .retryDue, .dialledTooOften, .awaitsTurn, .serverAsked,
-            .resolutionFailed, .dialFailed, .connected, .replaced, .resumed, .unanswered, .unverified, .verified,
-            .remoteClosed,
-            .flowFailed, .localAddressRemoved, .adopted, .restarted, .taken, .parked, .arrived, .clientGone,
+            .resolutionFailed, .dialFailed, .connected, .replaced, .detoured, .resumed, .unanswered, .unverified,
+            .verified, .remoteClosed, .flowFailed, .localAddressRemoved, .adopted, .restarted, .taken, .parked,
+            .arrived, .clientGone,
             .sessionOpened, .openingFailed, .redialRequested, .policyChanged, .closeRequested,
             .nameConfigured:
             nil

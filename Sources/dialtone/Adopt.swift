@@ -40,7 +40,7 @@ struct Adopt: AsyncParsableCommand {
                 opening: try policy.opening.wire(), tls: policy.tls.wire,
                 userTimeoutMilliseconds: policy.userTimeoutMilliseconds,
                 graceMilliseconds: policy.graceMilliseconds, keepAbandoned: policy.keepAbandoned,
-                makeBeforeBreak: policy.makeBeforeBreak,
+                makeBeforeBreak: policy.makeBeforeBreak, otherUplinks: policy.otherUplinks,
                 trafficClass: policy.trafficClass, priority: policy.priority, mark: policy.mark))
         Output.write([name])
     }

@@ -32,6 +32,11 @@ struct PolicyOptions: ParsableArguments {
         help: "Whether to move to a better path while the old one still works: dialled first, then left.")
     var makeBeforeBreak: Bool?
 
+    @Flag(
+        inversion: .prefixedNo,
+        help: "Whether to try another uplink where nothing gets through over the usual one.")
+    var otherUplinks: Bool?
+
     @Option(help: "How its packets are marked for the network: cs5 unless given, ef, af41, …, none, or a number.")
     var trafficClass: String?
 

@@ -32,7 +32,7 @@ extension KeptConnection {
             standing: .init(
                 adoption: Adoption(
                     epoch: 3, local: .of("192.0.2.1", 40_000), remote: .of("192.0.2.7", 5060),
-                    past: .init(connectedAt: .seconds(10), since: .seconds(11))),
+                    isDetour: true, past: .init(connectedAt: .seconds(10), since: .seconds(11))),
                 number: number, isSecured: false))
         return kept
     }
@@ -94,7 +94,7 @@ struct AgentStateTests {
             name: "office", owner: 1000, remote: "wss://192.0.2.7/?token=x", epoch: 7, state: .verifying,
             reason: "a reason",
             holder: .client, session: .unknown, since: .init(milliseconds: -1), localAddress: "192.0.2.1:5",
-            remoteAddress: "[2001:db8::7]:5060", interface: "wlan0",
+            remoteAddress: "[2001:db8::7]:5060", interface: "wlan0", avoidedInterface: "eth0",
             security: .init(
                 version: "TLS 1.3", cipher: "X", assurance: .pinned, isResumed: true, applicationProtocol: "mqtt"),
             attempt: 3, nextAttemptAt: .init(milliseconds: 5), lastProof: .init(milliseconds: 6),

@@ -43,6 +43,7 @@ struct ConfigurationErrorTests {
             "4:22: connection.keepalive.protocol: unknown value \"smoke\"; \(methods)"
         ),
         ("make_before_break = 'no'", "4:21: connection.make_before_break: expected true or false, found a string"),
+        ("other_uplinks = 1", "4:17: connection.other_uplinks: expected true or false, found an integer"),
         (
             "traffic_class = 'gold'",
             "4:17: connection.traffic_class: \"gold\" is none; there are cs1 to cs7, af11 to af43, ef, va, le, none, "

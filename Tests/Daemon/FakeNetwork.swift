@@ -41,6 +41,8 @@ final class FakeNetwork: PathSource, NameSource {
         return observation
     }
 
+    func detour(to remote: Endpoint, around avoided: Int, for target: Target) -> Detour? { nil }
+
     func network(of path: Path) -> NetworkIdentity? { nil }
 
     func ask(

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import DialtoneAPI
+import Expectations
 import Testing
 
 @testable import Daemon
@@ -172,16 +173,24 @@ struct PolicyTests {
         #expect(wire.trafficClass == trafficClass && wire.priority == priority)
     }
 
-    @Test func `make before break is the user's choice, and the default`() throws {
+    @Test func `to move to a better path, and to try other uplinks, is the user's choice and the default`() throws {
+        func choices(_ policy: ConnectionPolicy) -> [Bool] { [policy.movesToBetterPath, policy.triesOtherUplinks] }
         let bench = try ConfigurationBench([
-            "dialtone.toml": "[[connection]]\nname = 'a'\nremote = 'sip://h'\nmake_before_break = false"
+            "dialtone.toml": """
+            [[connection]]
+            name = 'a'
+            remote = 'sip://h'
+            make_before_break = false
+            other_uplinks = false
+            """
         ])
         var settings = try #require(try bench.load().configuration.connections.first)
-        #expect(try !ConnectionPolicy(settings, to: Remote(settings.remote), owner: 0).movesToBetterPath)
-        settings.makesBeforeBreak = nil
-        #expect(try ConnectionPolicy(settings, to: Remote(settings.remote), owner: 0).movesToBetterPath)
-        #expect(try !ConnectionPolicy(.init(remote: "sip://h", makeBeforeBreak: false), user: 0).movesToBetterPath)
-        #expect(try ConnectionPolicy(.init(remote: "sip://h"), user: 0).movesToBetterPath)
+        expect(choices(try ConnectionPolicy(settings, to: Remote(settings.remote), owner: 0)), is: [false, false])
+        (settings.makesBeforeBreak, settings.triesOtherUplinks) = (nil, nil)
+        expect(choices(try ConnectionPolicy(settings, to: Remote(settings.remote), owner: 0)), is: [true, true])
+        let wire = ConnectionsAPI.Open.Parameters(remote: "sip://h", makeBeforeBreak: false, otherUplinks: false)
+        expect(choices(try ConnectionPolicy(wire, user: 0)), is: [false, false])
+        expect(choices(try ConnectionPolicy(.init(remote: "sip://h"), user: 0)), is: [true, true])
     }
 
     @Test(arguments: [

@@ -22,6 +22,8 @@ final class Surroundings: PathSource, NameSource, ConnectionObserver {
     var pathOfAddresses: Path?
     /// What names are answered with; `nil` leaves questions open.
     var answer: Result<[IPAddress], ResolutionFailure>? = .success([.loopback])
+    /// Another uplink to everything.
+    var detour: Detour?
     /// Which network every path leads through.
     var network: NetworkIdentity?
     let intervals = IntervalLearners()
@@ -54,6 +56,8 @@ final class Surroundings: PathSource, NameSource, ConnectionObserver {
         }
         return watch
     }
+
+    func detour(to remote: Endpoint, around avoided: Int, for target: Target) -> Detour? { detour }
 
     func network(of path: Path) -> NetworkIdentity? { network }
 

@@ -107,6 +107,7 @@ class Connection:
     localAddress: Optional[str] = None
     remoteAddress: Optional[str] = None
     interface: Optional[str] = None
+    avoidedInterface: Optional[str] = None
     nextAttemptAt: Optional[str] = None
     lastFailure: Optional[str] = None
     lastProof: Optional[str] = None

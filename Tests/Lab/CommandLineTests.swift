@@ -139,7 +139,8 @@ struct CommandLineTests {
         #expect(opened.output == "192.0.2.1")
         let named = try await home.dialtone(
             "open", "mqtt://192.0.2.1", "--name", "van", "--keepalive", "50", "--user-timeout", "30.5", "--mark", "0x7",
-            "--no-make-before-break", "--traffic-class", "ef", "--priority", "4", on: machine)
+            "--no-make-before-break", "--no-other-uplinks", "--traffic-class", "ef", "--priority", "4",
+            on: machine)
         #expect(named.output == "van", "\(named)")
         let list = try await home.dialtone("list", on: machine)
         #expect(list.lines.count == 3)

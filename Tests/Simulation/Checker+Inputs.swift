@@ -38,6 +38,7 @@ extension Checker {
             known.timers[timer] = nil
         case .handshakeBegan, .dialSucceeded, .dialFailed: noteAttempt(input, now)
         case .resolved, .resolutionFailed: noteAnswer(input)
+        case .detourFound(let remote, let detour): dial?.detours[remote] = detour
         case .probeSent(let epoch) where epoch == known.standing: known.life.sent(now)
         case .answered(let epoch, let count) where epoch == known.standing:
             known.life.answered(count, now)
@@ -52,9 +53,9 @@ extension Checker {
             .abandoned(let epoch, _, _):
             if epoch == known.standing, known.custody.session != .opening { noteHands(input, now) }
         case .openingLeft, .openingAnswered, .sessionOpened, .openingFailed: noteOpening(input, now)
-        case .opened, .adopted, .reopened, .remoteClosed, .flowFailed, .closeRequested,
-            .probeSent,
-            .answered, .answerHidden, .acknowledged:
+        case .flowFailed(_, let failure): noteSilence(failure)
+        case .opened, .adopted, .reopened, .remoteClosed, .closeRequested, .probeSent, .answered, .answerHidden,
+            .acknowledged:
             break
         }
     }
@@ -66,6 +67,7 @@ extension Checker {
                 if known.path.map({ Self.isNews(new, after: $0) }) ?? true { pathNewsAt = now }
                 if let old = known.path, Self.mayDial(new), Self.isNews(new, after: old) { networkNewsAt = now }
                 known.path = new
+                settleDetour()
                 let isOwn = known.standing != nil && !known.isElsewhere(new)
                 noteWay(isOwn ? new : known.flowPath, isLost: isOwn && !Self.mayDial(new), now)
             }
@@ -174,6 +176,7 @@ extension Checker {
             }
         case .dialSucceeded(let epoch, let local, _, _) where known.attempts[epoch] != nil:
             known.sockets[epoch]?.local = local
+            if known.sockets[epoch]?.isDetour == true { hasSeenSilence = true }
             noteConnected(epoch, now)
             refusedSince = nil
             if case .name = known.policy.remote.host, let remote = known.sockets[epoch]?.request.remote {
@@ -181,6 +184,7 @@ extension Checker {
             }
         case .dialFailed(let epoch, let failure) where known.attempts[epoch] != nil:
             dial?.misses.append(failure)
+            noteSilence(failure)
         default:
             break
         }
@@ -190,7 +194,9 @@ extension Checker {
         let allowed = dial?.patience ?? known.policy.connectTimeout
         for (epoch, socket) in known.attempts.sorted(by: { $0.key < $1.key }) {
             let begun = known.begun[epoch] ?? now
-            if begun + allowed <= now { dial?.misses.append(socket.local == nil ? .timedOut : .tls(.timedOut)) }
+            guard begun + allowed <= now else { continue }
+            dial?.misses.append(socket.local == nil ? .timedOut : .tls(.timedOut))
+            if socket.local == nil { hasSeenSilence = true }
         }
     }
 

@@ -163,8 +163,9 @@ extension Checker {
             case .abandoned(_, let isUntouched, let isAlone):
                 reason == .abandoned && !(isUntouched && isAlone) && !before.policy.keepsAbandonedFlow
             case .closeRequested: reason == .closeRequested
-            case .opened, .adopted, .reopened, .resolved, .resolutionFailed, .handshakeBegan, .dialSucceeded,
-                .dialFailed, .timerFired, .probeSent, .answered, .answerHidden, .acknowledged, .arrived, .taken,
+            case .opened, .adopted, .reopened, .resolved, .resolutionFailed, .detourFound, .handshakeBegan,
+                .dialSucceeded, .dialFailed, .timerFired, .probeSent, .answered, .answerHidden, .acknowledged, .arrived,
+                .taken,
                 .parked, .returned, .resumed, .serverAsked, .openingAnswered, .sessionOpened:
                 false
             }

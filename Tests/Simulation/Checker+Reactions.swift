@@ -23,7 +23,7 @@ extension Checker {
             let options = known.policy.socketOptions(keeping: known.opening)
             try require(socket.options == options, .configuredAsAsked, "\(socket.options) and not \(options)")
         }
-        let isRight = known.isWatchedApart == (known.leadsElsewhere || known.isAskedAnew)
+        let isRight = known.isWatchedApart == (known.leadsElsewhere || known.isDetour || known.isAskedAnew)
         try require(isRight, .watchesTheWay, "\(known.isWatchedApart)")
         let isSecuring = attempts.values.contains { $0.local != nil }
         switch status.state {
@@ -43,6 +43,8 @@ extension Checker {
         if isIdle { try needs(status.nextAttempt == known.timers[.retry], "nextAttempt") }
         if status.state == .waiting { try require(!known.hasPath, .pathDialledAtOnce, "waits with a path") }
         if status.state.hasFlow { try checkProofs(status, now) }
+        let avoided = known.isDetour ? known.path?.interface?.name : nil
+        try require(status.avoidedInterface == avoided, .detoursInNeed, "avoids \(status.avoidedInterface ?? "none")")
         try require(status.custody == (status.state.hasFlow ? known.custody : nil), .oneReader, "\(known.custody)")
         guard let told = lastEvent?.status else { return }
         let isTold =
@@ -136,7 +138,7 @@ extension Checker {
             try checkHands(epoch, before, actions, status, now)
         case .openingFailed:
             if before.next != nil, known.next == nil { try checkFailedMove(actions) }
-        case .opened, .adopted, .reopened, .closeRequested, .openingAnswered, .sessionOpened:
+        case .opened, .adopted, .reopened, .detourFound, .closeRequested, .openingAnswered, .sessionOpened:
             break
         }
     }

@@ -27,6 +27,8 @@ final class Checker {
         var connectedAt: Duration?
         /// When it was connected, or logged in on where an opening is played, or first taken by a client.
         var settledAt: Duration?
+        /// Whether it goes by another uplink than the one that the kernel chooses.
+        var isDetour = false
     }
 
     /// What is known of the connection, to compare after an input with before it.
@@ -76,6 +78,7 @@ final class Checker {
         /// Whether the path leads from another address than the flow that stands.
         var hasBetterPath: Bool {
             if isSilent { return hasPath && !awaitsWay }
+            if isDetour { return mayGoBack }
             guard loss != nil || (policy.movesToBetterPath && !custody.hasArrivals), hasPath, let way,
                 way.status == .satisfied,
                 let source = way.source,
@@ -108,6 +111,7 @@ final class Checker {
         }
 
         func isElsewhere(_ path: Path, from flow: Socket) -> Bool {
+            if flow.isDetour { return true }
             guard case .name = policy.remote.host else { return false }
             return path.destination != flow.request.remote.address
         }
@@ -155,11 +159,16 @@ final class Checker {
         /// The addresses of each answer, in its order.
         var answers: [[IPAddress]] = []
         var tried: Set<Endpoint> = []
+        /// For which ends another uplink was looked for, and those found that were not tried yet.
+        var searches: Set<Endpoint> = []
+        var detours: [Endpoint: Detour] = [:]
         var lastStart: Duration?
         var isServiceRefused = false
         var begunAt = Duration.zero
         /// How long an attempt has, by the policy that the dial began with.
         var patience = Duration.zero
+        /// Whether it may try another uplink, by that policy.
+        var mayDetour = false
         /// What its addresses have failed of.
         var misses: [FlowFailure] = []
         /// What its questions for addresses have failed of.
@@ -171,6 +180,8 @@ final class Checker {
     var pathNewsAt: Duration?
     /// When the network was last seen to become another one.
     var networkNewsAt: Duration?
+    /// Whether anything of this connection ever stayed silent.
+    var hasSeenSilence = false
     /// When the machine last woke from suspend.
     var wokeAt: Duration?
     var leftAloneUntil: Duration?
@@ -231,6 +242,7 @@ final class Checker {
         beganDialInThisTurn = false
         noteInput(input, now)
         for action in actions { try apply(action, of: input, before, world, now) }
+        settleDetour()
         let told = actions.drop { if case .emit = $0 { false } else { true } }
         try require(
             told.allSatisfy { if case .emit = $0 { true } else { false } }, .eventsTellTheStatus,
@@ -277,6 +289,8 @@ final class Checker {
             let question = known.queries.removeValue(forKey: query)
             try require(question != nil, .closesWhatIsOpen, "query \(query) does not run")
             if case .addresses? = question { dial?.nameMisses.append(.temporary) }
+        case .findDetour(let remote, let interface):
+            try checkSearch(for: remote, around: interface, now)
         case .openSocket(let request):
             try beginDial(on: input, now)
             try noteOpen(request, world, now)
@@ -313,7 +327,7 @@ final class Checker {
     /// Whether an input lets a dial that runs go on, where any other that leads to packets begins a new one.
     private static func continuesDial(_ input: ConnectionInput) -> Bool {
         switch input {
-        case .resolved, .resolutionFailed, .dialFailed, .handshakeBegan, .timerFired(.dial): true
+        case .resolved, .resolutionFailed, .dialFailed, .handshakeBegan, .detourFound, .timerFired(.dial): true
         default: false
         }
     }
@@ -321,7 +335,10 @@ final class Checker {
     private func beginDial(on input: ConnectionInput, _ now: Duration) throws {
         if beganDialInThisTurn || Self.continuesDial(input) { return }
         beganDialInThisTurn = true
-        dial = Dial(begunAt: now, patience: known.policy.connectTimeout)
+        let policy = known.policy
+        dial = Dial(
+            begunAt: now, patience: policy.connectTimeout,
+            mayDetour: policy.triesOtherUplinks && policy.mark == nil)
         dials.removeAll { now - $0 > .seconds(60) }
         dials.append(now)
         let allowed = DialBudget.burst + Int(.seconds(60) / DialBudget.interval)
@@ -340,17 +357,9 @@ final class Checker {
         try require(known.hasPath, .noPacketWithoutPath, "opens \(epoch) over \(String(describing: known.path))")
         try require(epoch > newestEpoch, .numbersIncrease, "epoch \(epoch) after \(newestEpoch)")
         guard var dial else { throw Violation(invariant: .dialsTheAnswer, detail: "\(request.remote) in no dial") }
-        if dial.candidates[request.remote.address] == nil { try checkUnanswered(request.remote, dial, now) }
-        let source = dial.candidates[request.remote.address] ?? request.source
-        try require(dial.tried.insert(request.remote).inserted, .dialsTheAnswer, "\(request.remote) twice")
-        for answer in dial.answers {
-            let better = answer.prefix { $0 != request.remote.address }
-            guard better.count < answer.count else { continue }
-            try require(
-                better.allSatisfy { dial.tried.map(\.address).contains($0) }, .dialsTheAnswer,
-                "\(request.remote) before \(better)")
-        }
-        try require(dial.tried.count <= Race.limit, .attemptsBounded, "\(dial.tried.count) addresses")
+        let isDetour = try isDetour(request)
+        let source = isDetour ? request.source : dial.candidates[request.remote.address] ?? request.source
+        if isDetour { dial = self.dial ?? dial } else { try noteAddress(of: request, in: &dial, now) }
         // Side by side with others only after a while, and never while one is being secured.
         let others = known.attempts
         try require(others.allSatisfy { $0.value.local == nil }, .racesInTurn, "\(epoch) beside a handshake")
@@ -364,8 +373,22 @@ final class Checker {
             try require(bound == source, .boundToWhatExists, "\(bound) is for another destination")
         }
         newestEpoch = epoch
-        known.sockets[epoch] = Socket(request: request, options: request.options)
+        known.sockets[epoch] = Socket(request: request, options: request.options, isDetour: isDetour)
         known.begun[epoch] = now
+    }
+
+    /// Whether an address of a dial is tried in its turn.
+    private func noteAddress(of request: FlowRequest, in dial: inout Dial, _ now: Duration) throws {
+        if dial.candidates[request.remote.address] == nil { try checkUnanswered(request.remote, dial, now) }
+        try require(dial.tried.insert(request.remote).inserted, .dialsTheAnswer, "\(request.remote) twice")
+        for answer in dial.answers {
+            let better = answer.prefix { $0 != request.remote.address }
+            guard better.count < answer.count else { continue }
+            try require(
+                better.allSatisfy { dial.tried.map(\.address).contains($0) }, .dialsTheAnswer,
+                "\(request.remote) before \(better)")
+        }
+        try require(dial.tried.count <= Race.limit, .attemptsBounded, "\(dial.tried.count) addresses")
     }
 
     private func noteClose(
@@ -377,6 +400,7 @@ final class Checker {
         known.begun[epoch] = nil
         seen.closings.insert(reason)
         if reason == .dialFailed || reason == .timedOut { dial?.lastStart = nil }
+        if reason == .unanswered { hasSeenSilence = true }
         guard socket.connectedAt != nil else { return }
         if case .policyChanged(let new) = input, Self.isElsewhere(new, before.policy) {
             // It was another server's.
@@ -451,9 +475,9 @@ final class Checker {
         case .abandoned(let ended, let isUntouched, let isAlone):
             ended == epoch && reason == .abandoned && before.custody.holder == .client
                 && !(isUntouched && isAlone) && !before.policy.keepsAbandonedFlow
-        case .opened, .adopted, .reopened, .resolved, .resolutionFailed, .handshakeBegan, .dialFailed, .timerFired,
-            .probeSent, .answered, .answerHidden, .acknowledged, .arrived, .taken, .parked, .returned, .resumed,
-            .serverAsked, .openingAnswered, .openingFailed:
+        case .opened, .adopted, .reopened, .resolved, .resolutionFailed, .detourFound, .handshakeBegan, .dialFailed,
+            .timerFired, .probeSent, .answered, .answerHidden, .acknowledged, .arrived, .taken, .parked, .returned,
+            .resumed, .serverAsked, .openingAnswered, .openingFailed:
             false
         }
     }

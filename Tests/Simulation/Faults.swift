@@ -13,7 +13,7 @@ enum Fault: CaseIterable {
     case nameServersOutOfReach
     case hostsChange, serverRestarts, silentDeath
     case nameServerChanges, answerChanges, servicesChange
-    case lineForgotten, suspend, serverAsks, answerHidden
+    case uplinkDies, lineForgotten, suspend, serverAsks, answerHidden
     case redial, redialStorm, policyChanges
     case budgetUsedUp
     case lateWords, earlyTimer
@@ -68,6 +68,7 @@ extension Simulation {
         case .nameServerChanges: world.nameServer = random.pick(World.NameServer.allCases)
         case .answerChanges: world.answer = (0...random.below(4)).map { _ in random.below(4) }
         case .servicesChange: world.services = random.pick(World.Services.allCases)
+        case .uplinkDies: world.deadUplinks.formSymmetricDifference([random.below(2)])
         case .lineForgotten: world.forgotten.formUnion(checker.known.sockets.keys)
         case .suspend: try suspend(.seconds(1 + random.below(30_000)))
         case .serverAsks:
@@ -119,8 +120,8 @@ extension Simulation {
     }
 
     private mutating func tellFlowPath() throws {
-        guard let (epoch, address) = watchedFlow else { return }
-        try tell(.flowPathChanged(epoch: epoch, world.path(to: address)))
+        guard let watched = watchedFlow else { return }
+        try tell(.flowPathChanged(epoch: watched.epoch, watched.path(in: world)))
     }
 
     /// Moves to another way; an uplink that is moved to gets its address back.
@@ -144,9 +145,10 @@ extension Simulation {
         var guess = random.chance(50) ? world.path() : Path(status: .unsatisfied, reason: .noRoute)
         guess.isCoherent = false
         try tell(.pathChanged(guess))
-        if let (epoch, address) = watchedFlow {
-            guess.destination = address
-            try tell(.flowPathChanged(epoch: epoch, guess))
+        if let watched = watchedFlow {
+            if guess.status == .satisfied, watched.uplink != nil { guess = watched.path(in: world) }
+            (guess.isCoherent, guess.destination) = (false, watched.address)
+            try tell(.flowPathChanged(epoch: watched.epoch, guess))
         }
         try run(until: now + .milliseconds(random.below(3000)))
         try tellPath()
@@ -221,6 +223,7 @@ extension Simulation {
         if random.chance(30) { policy.keepalive = nil }
         if random.chance(30) { policy.heartbeat = random.chance(50) ? Heartbeat(.mqtt) : nil }
         if random.chance(30) { policy.movesToBetterPath.toggle() }
+        if random.chance(30) { policy.triesOtherUplinks.toggle() }
         if random.chance(30) { policy.keepsAbandonedFlow.toggle() }
         if random.chance(30) { policy.opening = random.chance(50) ? Simulation.opening(&random) : nil }
         if random.chance(30) { policy.mark = UInt32(random.below(3)) }

@@ -44,6 +44,9 @@ enum Invariant: String, CaseIterable {
     case configuredAsAsked
     /// The addresses that are tried come from the newest answer, in its order.
     case dialsTheAnswer
+    /// Another uplink is tried for an end that stays silent, once in a dial, where the policy allows it; and the flow
+    /// that goes by one goes back.
+    case detoursInNeed
     /// A login that the server refused for good is not tried again for a quarter of an hour, or a minute where the
     /// network is another one since, unless something else is said.
     case refusalHeeded

@@ -24,6 +24,12 @@ extension Simulation {
         world.login = .accepts
         world.supportsDNS = true
         world.hasAddress = [true, true]
+        world.deadUplinks = []
+        let policy = checker.known.policy
+        let showsUplink = if case .uplink = world.link { true } else { byPath }
+        if showsUplink, policy.triesOtherUplinks, policy.mark == nil, random.chance(30) {
+            world.deadUplinks = [random.below(2)]
+        }
         pending.removeAll { if case .kick = $0.happening { true } else { false } }
         if let standing = checker.known.standing, random.chance(50) { world.forgotten.insert(standing) }
         isAttended = true
@@ -32,13 +38,27 @@ extension Simulation {
         if byPath {
             try move(to: .uplink(random.below(2)))
         } else {
-            let way = watchedFlow.map { world.path(to: $0.address) }
+            let way = watchedFlow.map { $0.path(in: world) }
             if checker.known.path != world.path() || checker.known.flowPath != way { try tellPath() }
             if !checker.known.hasPath { try move(to: .uplink(0)) }
             bound += waitBound
         }
+        // Where an attempt may take no longer than the patience with a silent way, a whole dial fails first.
+        if !world.deadUplinks.isEmpty { bound += dialBound + max(policy.backoff.ceiling, .seconds(1800)) }
         try waitUntilReady(within: bound)
         try expectCalm()
+        try expectReturn()
+    }
+
+    /// A flow over another uplink goes back to the first one when that works again.
+    private mutating func expectReturn() throws {
+        guard checker.known.isDetour, checker.known.mayGoBack else { return }
+        world.deadUplinks = []
+        let pauses = Duration.seconds(1800) + checker.known.policy.backoff.ceiling
+        try run(until: now + pauses + dialBound)
+        if checker.known.isDetour, checker.known.mayGoBack {
+            throw Violation(invariant: .detoursInNeed, detail: "does not go back")
+        }
     }
 
     /// How long a dial takes at most once it may begin, and what the budget may put before it.
@@ -81,7 +101,10 @@ extension Simulation {
         if let heartbeat = checker.known.policy.heartbeat, heartbeat.kind.figures.isAnswerMandatory {
             // Whatever is dead is noticed by then, dialled anew, and a move that was tried has come about.
             let notice = heartbeat.cadence.interval + heartbeat.kind.figures.answerDeadline
-            try run(until: now + notice + dialBound + checker.known.policy.backoff.ceiling + .seconds(1))
+            // A host with a stranger's certificate is not dialled again for so long, and nor are those beside it.
+            let refusal: Duration = world.deadUplinks.isEmpty ? .zero : .seconds(1800)
+            let pauses = refusal + checker.known.policy.backoff.ceiling
+            try run(until: now + notice + dialBound + pauses + .seconds(1))
             try expectLiving()
         } else {
             try run(until: now + dialBound + checker.known.policy.backoff.ceiling)
@@ -102,7 +125,8 @@ extension Simulation {
         guard let epoch = checker.known.standing, let socket = checker.known.sockets[epoch], let local = socket.local,
             let host = World.hosts.firstIndex(of: socket.request.remote.address)
         else { return false }
-        return world.carries(epoch, from: local.address) && world.hosts[host] != .silent && world.hosts[host] != .hangs
+        return world.carries(socket.request, from: local.address)
+            && world.hosts[host] != .silent && world.hosts[host] != .hangs
     }
 
     private func expectLiving() throws {

@@ -34,6 +34,18 @@ struct Simulation: ~Copyable {
         case userTimeout(epoch: UInt64, since: Duration)
     }
 
+    /// What is asked about the path of a flow.
+    struct WatchedFlow {
+        let epoch: UInt64
+        let address: IPAddress
+        /// The uplink that it goes by, where that is not the kernel's choice.
+        let uplink: Int?
+
+        func path(in world: World) -> Path {
+            uplink.map { world.path(to: address, by: $0) } ?? world.path(to: address)
+        }
+    }
+
     /// What a deadlock or a storm would exceed; the longest honest run is far below.
     private static let stepLimit = 40_000
 
@@ -53,7 +65,7 @@ struct Simulation: ~Copyable {
     /// What is under way on the flows.
     var lines: [UInt64: Line] = [:]
     /// The flow whose own path is watched, and where it leads.
-    var watchedFlow: (epoch: UInt64, address: IPAddress)?
+    var watchedFlow: WatchedFlow?
     /// Whether a client logs in on every new flow, from the recovery on.
     var isAttended = false
     var steps = 0
@@ -92,6 +104,7 @@ struct Simulation: ~Copyable {
         policy.movesToBetterPath = random.chance(80)
         if random.chance(30) { policy.grace = random.pick([.zero, .seconds(1), .seconds(20)]) }
         if random.chance(50) { policy.opening = opening(&random) }
+        policy.triesOtherUplinks = random.chance(80)
         return policy
     }
 
@@ -153,7 +166,7 @@ struct Simulation: ~Copyable {
                 random.chance(50) ? .remoteClosed(epoch: epoch) : .flowFailed(epoch: epoch, random.pick(failures)))
         case .flowPath(let epoch):
             if let watched = watchedFlow, watched.epoch == epoch {
-                try tell(.flowPathChanged(epoch: epoch, world.path(to: watched.address)))
+                try tell(.flowPathChanged(epoch: epoch, watched.path(in: world)))
             }
         case .beat(let epoch):
             try beat(epoch)
@@ -201,13 +214,16 @@ struct Simulation: ~Copyable {
             backlog.append(.pathChanged(world.path()))
         case .observeFlowPath(let epoch, let target):
             guard case .address(let address) = target.host else { return }
-            watchedFlow = (epoch, address)
+            let uplink = World.interfaces.firstIndex { $0.name == target.interface }
+            watchedFlow = WatchedFlow(epoch: epoch, address: address, uplink: uplink)
             // Told in a turn of its own; other words may come before it.
             later(.milliseconds(random.below(2)), .flowPath(epoch: epoch))
         case .stopObservingFlowPath:
             watchedFlow = nil
         case .resolve(let query, let question):
             later(.milliseconds(random.below(200)), .answer(query: query, question))
+        case .findDetour(let remote, let interface):
+            backlog.append(.detourFound(remote, world.detour(to: remote.address, around: interface)))
         case .openSocket(let request):
             connect(request)
         case .keepAlive(let epoch, let heartbeat):
@@ -238,8 +254,8 @@ struct Simulation: ~Copyable {
 
     /// Whether what a flow's server says comes through.
     func hears(_ epoch: UInt64) -> Bool {
-        guard let local = checker.known.sockets[epoch]?.local else { return false }
-        return world.carries(epoch, from: local.address)
+        guard let socket = checker.known.sockets[epoch], let local = socket.local else { return false }
+        return world.carries(socket.request, from: local.address)
     }
 
     /// The server hears a step of an opening, and answers.
@@ -279,11 +295,18 @@ struct Simulation: ~Copyable {
     private mutating func connect(_ request: FlowRequest) {
         let epoch = request.epoch
         let failed = { (failure: FlowFailure) in ConnectionInput.dialFailed(epoch: epoch, failure) }
-        guard let uplink = world.usedUplink else { return backlog.append(failed(.networkUnreachable)) }
+        let own = World.interfaces.firstIndex { $0.index == request.interfaceIndex }
+        guard let uplink = request.isBoundToInterface ? own : world.usedUplink else {
+            return backlog.append(failed(.networkUnreachable))
+        }
         let source = request.source ?? World.source(of: uplink, request.remote.address.family)
         guard world.isPresent(source) else { return backlog.append(failed(.addressNotAvailable)) }
         guard let host = World.hosts.firstIndex(of: request.remote.address) else { return }
         var latency = Duration.milliseconds(random.below(600))
+        if World.uplink(of: source).map(world.deadUplinks.contains) ?? false {
+            // A router may say so.
+            return random.chance(30) ? later(latency, .input(failed(.hostUnreachable))) : ()
+        }
         let local = Endpoint(address: source, port: UInt16(40_000 + epoch % 20_000))
         if request.tls != nil, world.hosts[host].accepts {
             later(latency, .input(.handshakeBegan(epoch: epoch, local: local)))

@@ -99,6 +99,8 @@ struct World {
     var link = Link.none
     /// Which uplinks have their addresses.
     var hasAddress = [true, true]
+    /// Uplinks behind whose gateway nothing gets through.
+    var deadUplinks: Set<Int> = []
     /// Whether a flow from the one uplink's address goes on while packets take the other.
     var isMultihomed = false
     var hosts = [Host](repeating: .accepts, count: 4)
@@ -147,6 +149,11 @@ struct World {
         case .uplink(let used), .unresolved(let used):
             uplink = used
         }
+        return path(to: address, by: uplink)
+    }
+
+    /// The truth about the way to any host by one of the uplinks.
+    func path(to address: IPAddress, by uplink: Int) -> Path {
         guard hasAddress[uplink] else {
             return Path(generation: generation, status: .unsatisfied, reason: .noAddress, destination: address)
         }
@@ -155,6 +162,12 @@ struct World {
             gateway: IPAddress(v4: 0x0A00_0001 + UInt32(uplink) << 16),
             source: Self.source(of: uplink, address.family), destination: address,
             supportsIPv4: true, supportsDNS: supportsDNS)
+    }
+
+    /// A way by the other uplink.
+    func detour(to destination: IPAddress, around interface: Int) -> Detour? {
+        guard let other = (0..<2).first(where: { Self.interfaces[$0].index != interface }) else { return nil }
+        return Detour(path(to: destination, by: other))
     }
 
     /// The way packets really take: an unknown one is the first uplink that has an address.
@@ -167,9 +180,12 @@ struct World {
     }
 
     /// Whether packets of a flow get there and back.
-    func carries(_ epoch: UInt64, from local: IPAddress) -> Bool {
-        guard let used = usedUplink, isPresent(local), !forgotten.contains(epoch) else { return false }
-        return isMultihomed || World.uplink(of: local) == used
+    func carries(_ request: FlowRequest, from local: IPAddress) -> Bool {
+        guard let own = World.uplink(of: local), hasAddress[own], !deadUplinks.contains(own),
+            !forgotten.contains(request.epoch)
+        else { return false }
+        if request.isBoundToInterface { return true }
+        return usedUplink.map { isMultihomed || $0 == own } ?? false
     }
 
     /// What the name server answers; `nil` for silence.

@@ -19,7 +19,11 @@ struct Harness: ~Copyable {
     /// When the user's budget lets it dial.
     var dialsFrom = Duration.zero
 
-    init(_ policy: ConnectionPolicy) {
+    /// - Parameter triesOtherUplinks: whether it looks for another uplink where one is silent; what is told of dials
+    ///   elsewhere is told without.
+    init(_ policy: ConnectionPolicy, triesOtherUplinks: Bool = false) {
+        var policy = policy
+        policy.triesOtherUplinks = triesOtherUplinks
         machine = ConnectionStateMachine(policy: policy, now: now)
     }
 

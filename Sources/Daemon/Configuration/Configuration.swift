@@ -39,6 +39,8 @@ public struct ConnectionSettings: Hashable, Sendable {
     public var keepsAbandonedFlow: Bool?
     /// Whether a flow over a better path takes the place of one that still stands.
     public var makesBeforeBreak: Bool?
+    /// Whether another uplink is tried where nothing gets through over the one that the kernel chooses.
+    public var triesOtherUplinks: Bool?
     /// How it is secured.
     public var tls = TLSPolicy()
     /// How its packets are marked for the network.

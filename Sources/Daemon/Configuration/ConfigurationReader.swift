@@ -89,6 +89,7 @@ struct ConfigurationReader {
         if let tls = table.table("tls") { settings.tls = readTLS(tls) }
         settings.keepsAbandonedFlow = table.boolean("keep_abandoned")
         settings.makesBeforeBreak = table.boolean("make_before_break")
+        settings.triesOtherUplinks = table.boolean("other_uplinks")
         settings.trafficClass = readTrafficClass(&table)
         settings.priority = table.integer("priority", ConnectionPolicy.priorities)
         settings.mark = table.integer("mark", 1...UInt32.max)

@@ -250,6 +250,7 @@ extension KeptFlows.Standing {
         static let since = 9
         static let number = 10
         static let isSecured = 11
+        static let isDetour = 12
     }
 
     fileprivate func write(_ fields: inout FieldWriter) {
@@ -266,6 +267,7 @@ extension KeptFlows.Standing {
         }
         if let number { fields.put(Field.number, number) }
         fields.put(Field.isSecured, isSecured ? 1 : 0)
+        if adoption.isDetour { fields.put(Field.isDetour, 1) }
     }
 
     fileprivate init(_ fields: FieldReader) throws(DamagedState) {
@@ -273,7 +275,7 @@ extension KeptFlows.Standing {
         var (local, remote) = (Endpoint?.none, Endpoint?.none)
         var (holder, session) = (Custody.Holder.daemon, Custody.Session.unknown)
         var (proof, interface) = (Duration?.none, String?.none)
-        var (connectedAt, since) = (Duration.zero, Duration.zero)
+        var (connectedAt, since, isDetour) = (Duration.zero, Duration.zero, false)
         while let (field, value) = try fields.next() {
             switch field {
             case Field.epoch: epoch = try value.count()
@@ -287,6 +289,7 @@ extension KeptFlows.Standing {
             case Field.since: since = .nanoseconds(try value.signed())
             case Field.number: number = try value.count()
             case Field.isSecured: isSecured = try value.unsigned() != 0
+            case Field.isDetour: isDetour = try value.unsigned() != 0
             default: break
             }
         }
@@ -294,7 +297,8 @@ extension KeptFlows.Standing {
         self.init(
             adoption: Adoption(
                 epoch: epoch, local: local, remote: remote, custody: Custody(holder: holder, session: session),
-                lastProof: proof, interface: interface, past: .init(connectedAt: connectedAt, since: since)),
+                lastProof: proof, interface: interface, isDetour: isDetour,
+                past: .init(connectedAt: connectedAt, since: since)),
             number: number, isSecured: isSecured)
     }
 }

@@ -42,6 +42,7 @@ struct KeptEvent: Hashable {
         static let wakeFailed = 25
         static let endsWithAgent = 26
         static let lastFailure = 27
+        static let avoidedInterface = 28
     }
 
     /// An event as subscribers are told of it, whatever its number.
@@ -67,6 +68,7 @@ struct KeptEvent: Hashable {
         fields.put(Field.localAddress, connection.localAddress)
         fields.put(Field.remoteAddress, connection.remoteAddress)
         fields.put(Field.interface, connection.interface)
+        fields.put(Field.avoidedInterface, connection.avoidedInterface)
         fields.put(Field.attempt, UInt64(connection.attempt))
         if let next = connection.nextAttemptAt { fields.put(Field.nextAttempt, signed: next.milliseconds) }
         if let proof = connection.lastProof { fields.put(Field.lastProof, signed: proof.milliseconds) }
@@ -147,6 +149,7 @@ extension ConnectionsAPI.Connection {
         case Field.localAddress: localAddress = try value.text()
         case Field.remoteAddress: remoteAddress = try value.text()
         case Field.interface: interface = try value.text()
+        case Field.avoidedInterface: avoidedInterface = try value.text()
         case Field.attempt: attempt = Int(clamping: try value.unsigned())
         case Field.nextAttempt: nextAttemptAt = .init(milliseconds: try value.signed())
         case Field.lastProof: lastProof = .init(milliseconds: try value.signed())

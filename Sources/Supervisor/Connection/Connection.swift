@@ -178,8 +178,8 @@ public struct Connection: ~Copyable {
                 ownership.dropRefusal(&turn.effects)
                 turn.effects.append(.network(action))
             case .observePath, .stopObservingPath, .observeFlowPath, .stopObservingFlowPath, .resolve,
-                .cancelResolution, .openSocket, .configureSocket, .keepAlive, .watchInput, .playOpening, .probe,
-                .giveUpAnswers:
+                .cancelResolution, .findDetour, .openSocket, .configureSocket, .keepAlive, .watchInput, .playOpening,
+                .probe, .giveUpAnswers:
                 turn.effects.append(.network(action))
             }
         }

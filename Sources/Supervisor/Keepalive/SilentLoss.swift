@@ -64,8 +64,8 @@ public struct SilentLoss: Sendable {
         switch reason {
         case .unanswered, .flowFailed(.timedOut): true
         case .opened, .noPath, .pathAvailable, .pathMoved, .retryDue, .dialledTooOften, .awaitsTurn, .serverAsked,
-            .resolutionFailed, .dialFailed, .connected, .replaced, .resumed, .unverified, .verified, .remoteClosed,
-            .flowFailed,
+            .resolutionFailed, .dialFailed, .connected, .replaced, .detoured, .resumed, .unverified, .verified,
+            .remoteClosed, .flowFailed,
             .localAddressRemoved, .adopted, .restarted, .taken, .parked, .arrived, .clientGone, .sessionOpened,
             .openingFailed, .redialRequested, .policyChanged, .closeRequested, .nameConfigured:
             false

@@ -110,6 +110,8 @@ public struct Adoption: Hashable, Sendable {
     public var lastProof: Duration?
     /// The name of the interface that had its local address when it was made, where that is known.
     public var interface: String?
+    /// Whether it goes by another uplink than the one that the kernel would choose.
+    public var isDetour: Bool
     /// What an earlier run of the agent knew of its age; `nil` for a flow that a client brought.
     public var past: Past?
 
@@ -130,7 +132,7 @@ public struct Adoption: Hashable, Sendable {
     /// A flow in the agent's hands.
     public init(
         epoch: UInt64 = 1, local: Endpoint, remote: Endpoint, custody: Custody = .parked, lastProof: Duration? = nil,
-        interface: String? = nil, past: Past? = nil
+        interface: String? = nil, isDetour: Bool = false, past: Past? = nil
     ) {
         self.epoch = epoch
         self.local = local
@@ -138,6 +140,7 @@ public struct Adoption: Hashable, Sendable {
         self.custody = custody
         self.lastProof = lastProof
         self.interface = interface
+        self.isDetour = isDetour
         self.past = past
     }
 }

@@ -19,6 +19,7 @@ extension ConnectionStateMachine {
             custody: adoption.custody)
         // The agent's own TLS is on no flow that it has not dialled: the keys would be with whoever did.
         ready.isSealed = policy.remote.scheme.needsTLS
+        ready.isDetour = adoption.isDetour
         turn.perform(.observePath(policy.target))
         turn.perform(.configureSocket(epoch: adoption.epoch, socketOptions))
         state = .ready(ready)
@@ -53,7 +54,7 @@ extension ConnectionStateMachine {
         return Adoption(
             epoch: ready.epoch, local: ready.local, remote: ready.remote,
             custody: Custody(holder: ready.custody.holder, session: ready.custody.session),
-            lastProof: ready.liveness.lastProof, interface: ready.interface,
+            lastProof: ready.liveness.lastProof, interface: ready.interface, isDetour: ready.isDetour,
             past: .init(connectedAt: ready.settledAt ?? since, since: since))
     }
 

@@ -174,7 +174,7 @@ struct ClientSimulation: ~Copyable {
             later(.milliseconds(random.below(9000)), .line(outcome))
         case .probe(let epoch):
             later(.milliseconds(random.below(900)), .line(.acknowledged(epoch: epoch, begun: now)))
-        case .stopObservingPath, .observeFlowPath, .stopObservingFlowPath, .resolve, .cancelResolution,
+        case .stopObservingPath, .observeFlowPath, .stopObservingFlowPath, .resolve, .cancelResolution, .findDetour,
             .configureSocket, .keepAlive, .giveUpAnswers, .closeSocket, .scheduleTimer, .cancelTimer, .emit:
             break
         }

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import NetworkPath
+
+// A gateway can answer while nothing gets through behind it. Where the way that the kernel chooses stays silent, a dial
+// tries another uplink beside it; the flow that stands over that goes back when one stands over the first way.
+
+/// A way to the server by another interface than the one that the kernel chooses.
+public struct Detour: Hashable, Sendable {
+    /// The interface's index.
+    public let interfaceIndex: Int
+    /// The interface's name.
+    public let interface: String
+    /// The source address there.
+    public let source: IPAddress
+
+    /// A detour by `path`; `nil` where that leads nowhere.
+    public init?(_ path: Path) {
+        guard path.status == .satisfied, let interface = path.interface, let source = path.source else { return nil }
+        (interfaceIndex, self.interface, self.source) = (interface.index, interface.name, source)
+    }
+}
+
+/// A way over which nothing got through.
+struct SilentWay: Hashable {
+    private let interface: Int
+    private let gateway: IPAddress?
+    private let source: IPAddress?
+    /// How often in a row.
+    var times = 1
+
+    /// The way of `path`; `nil` where it is not known by which interface that leads.
+    init?(_ path: Path?) {
+        guard let path, let interface = path.interface else { return nil }
+        self.interface = interface.index
+        (gateway, source) = (path.gateway, path.source)
+    }
+
+    /// Whether `path` leads this way.
+    func isWay(of path: Path) -> Bool {
+        path.interface?.index == interface && path.gateway == gateway && path.source == source
+    }
+}
+
+extension ConnectionStateMachine {
+    /// How long a flow over another uplink stands until the first way is tried again: a minute, twice as long with each
+    /// time that nothing gets through there, half an hour at most. A trial is a few packets.
+    static let trials = BackoffPolicy(
+        base: .seconds(60), multiplier: 2, ceiling: .seconds(1800), jitter: .half)
+
+    /// How long a flow must have stood over a way that was silent until that is a way like any other: twice the longest
+    /// pause between two trials.
+    static let probation = trials.ceiling * 2
+
+    /// How long the way of `path` has for itself in a dial; `nil` where no other uplink is tried.
+    func patience(with path: Path) -> Duration? {
+        // A tunnel hides what must not be seen outside of it, and a mark, like an interface or a source, is an order.
+        guard policy.triesOtherUplinks, policy.mark == nil, path.status == .satisfied, !path.isLocalAddress,
+            let interface = path.interface, interface.kind != .tunnel, interface.kind != .loopback
+        else { return nil }
+        return hasFallenSilent || silentWay?.value.isWay(of: path) ?? false ? .zero : Dial.silencePatience
+    }
+
+    mutating func detourFound(
+        _ remote: Endpoint, _ detour: Detour?, _ turn: inout Turn<some RandomNumberGenerator>
+    ) {
+        advance(&turn) { dial, _, _ in dial.found(detour, to: remote) ? [] : nil }
+    }
+
+    /// A flow over another uplink stands, and the way that the kernel chooses was silent.
+    mutating func noteSilence() {
+        guard let path, var way = SilentWay(path) else { return }
+        if let before = silentWay?.value, before.isWay(of: path) { way.times = before.times + 1 }
+        silentWay = .value(way)
+    }
+
+    /// A flow ended. One that stood for long shows that its way is none to be avoided.
+    mutating func noteProbation(of ready: Ready, at now: Duration) {
+        guard !ready.isDetour, let settledAt = ready.settledAt, now - settledAt >= Self.probation else { return }
+        silentWay = nil
+    }
+
+    /// Waits with the next trial of the way that was silent.
+    mutating func awaitTrial(
+        from ready: Ready, afterFailures failures: Int, _ turn: inout Turn<some RandomNumberGenerator>
+    ) {
+        let before = (silentWay?.value.times ?? 1) - 1 + failures
+        let pause = Self.trials.delay(afterFailures: before, using: &turn.random)
+        let earliest = max(budget.earliest, refusedUntil(turn.now) ?? turn.now)
+        moveLater(ready, at: max(turn.now + pause, earliest), failures, &turn)
+    }
+
+    /// The way that the kernel chooses is another one than before, or is there again: it is tried at once.
+    mutating func tryFirstWay(_ turn: inout Turn<some RandomNumberGenerator>) {
+        guard case .ready(let ready) = state, !ready.isLoggingInElsewhere else { return }
+        endMove(.pathMoved, &turn)
+        guard case .ready(let ready) = state else { return }
+        move(ready, afterFailures: 0, &turn)
+    }
+}
+
+extension ConnectionStateMachine.Ready {
+    /// Whether a dial beside it is to show that something gets through on the way that was silent.
+    var awaitsTrial: Bool { isDetour && !isSilent }
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NetworkPath
+
+@testable import Supervisor
+
+// Other uplinks than the one that the kernel chooses: when one is looked for, and which flow goes by one.
+
+extension Checker {
+    /// Takes note of what shows that a way is silent.
+    func noteSilence(_ failure: FlowFailure) {
+        switch failure {
+        case .timedOut, .hostUnreachable, .networkUnreachable: hasSeenSilence = true
+        case .refused, .reset, .addressNotAvailable, .forbidden, .heldBack, .tls, .other: break
+        }
+    }
+
+    /// Whether another uplink may be looked for.
+    func checkSearch(for remote: Endpoint, around interface: Int, _ now: Duration) throws {
+        try require(dial?.mayDetour ?? false, .detoursInNeed, "\(remote) against the policy")
+        let silent = known.attempts.first { !$0.value.isDetour && $0.value.request.remote == remote }
+        guard let (epoch, socket) = silent, socket.local == nil, socket.request.interfaceIndex == interface else {
+            throw Violation(invariant: .detoursInNeed, detail: "\(remote) around \(interface) is not tried")
+        }
+        try require(dial?.searches.insert(remote).inserted ?? false, .detoursInNeed, "\(remote) twice")
+        let patience = hasSeenSilence ? Duration.zero : .milliseconds(3500)
+        let silence = now - (known.begun[epoch] ?? now)
+        try require(silence >= patience, .detoursInNeed, "\(remote) after \(silence)")
+    }
+
+    /// Takes an attempt for that of a detour that was found, if it is one.
+    func isDetour(_ request: FlowRequest) throws -> Bool {
+        guard dial?.tried.contains(request.remote) == true, let detour = dial?.detours[request.remote] else {
+            return false
+        }
+        dial?.detours[request.remote] = nil
+        let isIt =
+            request.interfaceIndex == detour.interfaceIndex && request.source == detour.source
+            && request.isBoundToInterface
+        try require(isIt, .detoursInNeed, "\(request) and not \(detour)")
+        return true
+    }
+
+    /// A flow over another uplink is one like any other once the path leads that way.
+    func settleDetour() {
+        guard let standing = known.standing, let socket = known.sockets[standing], socket.isDetour,
+            let path = known.path, path.status == .satisfied, path.source == socket.local?.address,
+            path.interface?.index == socket.request.interfaceIndex
+        else { return }
+        known.sockets[standing]?.isDetour = false
+    }
+}
+
+extension Checker.Knowledge {
+    /// Whether the flow that stands goes by another uplink than the one that the kernel chooses.
+    var isDetour: Bool { standing.flatMap { sockets[$0] }?.isDetour ?? false }
+
+    /// Whether a flow over another uplink may go back to the first.
+    var mayGoBack: Bool {
+        guard policy.movesToBetterPath, !custody.hasArrivals, custody.session != .opening, let path,
+            path.status == .satisfied
+        else { return false }
+        return path.interface?.index != standing.flatMap { sockets[$0] }?.request.interfaceIndex
+    }
+}
