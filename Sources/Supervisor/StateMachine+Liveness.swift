@@ -83,12 +83,11 @@ extension ConnectionStateMachine {
         _ change: (inout Liveness, Duration) -> Void
     ) {
         guard case .ready(var ready) = state, ready.epoch == epoch else { return }
-        let before = (deadline: ready.proofDeadline, isInDoubt: ready.isInDoubt)
+        let before = (deadline: ready.proofDeadline, isInDoubt: ready.isInDoubt, told: publicState)
         change(&ready.liveness, turn.now)
         if !ready.isInDoubt, ready.loss != nil {
             ready.loss = nil
-            // Where the user wants no moves, it was for the loss alone that another way was to be tried.
-            if betterWay(for: ready) == nil { forgetWaitingMove(of: &ready, &turn) }
+            endMoveForLoss(of: &ready, &turn)
         }
         hasAnsweredKeepalives = ready.liveness.hasAnsweredKeepalives
         if ready.proofDeadline != before.deadline {
@@ -97,7 +96,7 @@ extension ConnectionStateMachine {
         if ready.isInDoubt == before.isInDoubt {
             state = .ready(ready)
         } else {
-            enter(.ready(ready), because: reason, &turn)
+            enter(.ready(ready), from: before.told, because: reason, &turn)
         }
     }
 

@@ -126,6 +126,22 @@ import Testing
         #expect(Self.closes(connected) == [.closeSocket(epoch: 1, .localAddressRemoved, .kept)])
     }
 
+    @Test(arguments: [false, true])
+    func `what was dialled for it alone is given up when it has proved itself`(hasArrivals: Bool) {
+        var policy = ConnectionPolicy.office
+        // Either is a reason to stay.
+        policy.movesToBetterPath = hasArrivals
+        var harness = Harness.ready(policy)
+        harness.tell(all: .taken(epoch: 1), .parked(epoch: 1), .pathChanged(.none))
+        if hasArrivals { harness.tell(.arrived(epoch: 1)) }
+        // Its way is back for a moment.
+        harness.tell(.pathChanged(.wifi), after: .seconds(1))
+        #expect(harness.tell(.pathChanged(.modem)).contains(.openSocket(.overModem(epoch: 2))))
+        let actions = harness.tell(.acknowledged(epoch: 1, begun: harness.now))
+        #expect(Self.closes(actions) == [.closeSocket(epoch: 2, .superseded, .dropped)])
+        #expect((harness.status.state, harness.status.epoch) == (.ready, 1))
+    }
+
     @Test func `the dial goes on when its time is over, and so does a wait for the next one`() {
         var dialling = Harness.ready()
         dialling.tell(all: .pathChanged(.none), .pathChanged(.modem))
