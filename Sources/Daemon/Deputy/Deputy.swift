@@ -11,7 +11,7 @@ internal import Varlink
 /// The daemon's deputy: wakes the clients of connections that root's configuration names, and nobody else's.
 ///
 /// It reads the files anew for each wake: what root has written by then holds. One program at a time runs for each
-/// connection, and no more are launched in a time than a daemon in its right mind would.
+/// connection, and no more are launched in a time than a daemon in its right mind would: another launch waits.
 @AgentQueue
 final class Deputy {
     /// Programs that are launched at once for one connection, and the time in which one more may be.
@@ -82,6 +82,8 @@ final class Deputy {
     /// For which connections a program is being launched.
     private var launching: Set<String> = []
     private var budgets: [String: TokenBucket] = [:]
+    /// Launches that wait for their turn.
+    private var turns: [String: Timers.Timer] = [:]
     private var ends: [Int32: ProgramEnd] = [:]
     private var waiting: [Int32: VarlinkExchange<DeputyAPI.Await>] = [:]
     private var requests = 0
@@ -156,22 +158,45 @@ final class Deputy {
             requests -= 1
             return rest()
         }
-        if means == .exec, let refusal = refusal(to: name) { return finish(request, .failed(refusal)) }
+        if means == .exec {
+            if running[name] != nil {
+                return finish(request, .failed("the program that was launched before still runs"))
+            }
+            if launching.contains(name) { return finish(request, .failed("a program is being launched")) }
+            launching.insert(name)
+        }
         let process = known(request.process, of: name)
         if process == nil, request.process != nil, wake.targets.takesProcess(for: means) {
             return finish(request, .failed("nothing shows that the process took the connection from the agent"))
         }
-        if means == .exec { launching.insert(name) }
         let order = WakeOrder(
             request.attempt, wake.targets, connection: name, owner: owner,
             epoch: request.epoch, socketPath: socketPath)
-        activator.perform(
-            order, process: process, socket: request.socketNumber,
-            ended: { [self] in ended(name, $0) },
-            { [self] outcome in
-                if means == .exec { launching.remove(name) }
-                finish(request, outcome)
-            })
+        inTime(for: name, by: means) { [self] in
+            activator.perform(
+                order, process: process, socket: request.socketNumber,
+                ended: { [self] in ended(name, $0) },
+                { [self] outcome in
+                    if means == .exec { launching.remove(name) }
+                    finish(request, outcome)
+                })
+        }
+    }
+
+    /// Does something when it may be done: a launch waits for its turn. The daemon that asks may be a new one, which
+    /// does not know what the one before it had launched.
+    private func inTime(for name: String, by means: WakeMeans, _ body: @escaping @AgentQueue () -> Void) {
+        guard means == .exec else { return body() }
+        let now = BootClock.now()
+        var budget = budgets[name] ?? TokenBucket(burst: Self.burst, refill: Self.refill, now: now)
+        let instant = max(budget.earliest, now)
+        budget.spend(now: now)
+        budgets[name] = budget
+        guard instant > now else { return body() }
+        turns[name] = Timers.shared.schedule(at: instant) { [weak self] in
+            self?.turns[name] = nil
+            body()
+        }
     }
 
     /// The process, if the kernel says that it connected to the agent, or if it is the program that was launched for
@@ -182,16 +207,6 @@ final class Deputy {
         guard let process, process.number > 1 else { return nil }
         let isProgram = running[name]?.process.isSame(as: process) ?? false
         return isProgram || process.hasConnected(to: socketPath) ? process : nil
-    }
-
-    /// Why another program is not launched for a connection.
-    private func refusal(to name: String) -> String? {
-        if running[name] != nil { return "the program that was launched before still runs" }
-        if launching.contains(name) { return "a program is being launched" }
-        let now = BootClock.now()
-        var budget = budgets[name] ?? TokenBucket(burst: Self.burst, refill: Self.refill, now: now)
-        defer { budgets[name] = budget }
-        return budget.take(now: now) == nil ? nil : "launched too often in a short time"
     }
 
     private func finish(_ request: Request, _ outcome: Activator.Outcome) {
