@@ -63,8 +63,8 @@ extension ConnectionStateMachine {
         state = .ready(ready)
     }
 
-    /// A flow that had lost something has proved itself, and was perhaps the only reason for another one: its user wants
-    /// no moves, or bytes came meanwhile, which a move would leave behind.
+    /// A flow that had lost something has proved itself. That may have been the only reason for another one: its user
+    /// wants no moves, or bytes came meanwhile, which a move would leave behind.
     mutating func endMoveForLoss(of ready: inout Ready, _ turn: inout Turn<some RandomNumberGenerator>) {
         guard betterWay(for: ready) == nil, !ready.isLoggingInElsewhere else { return }
         guard !policy.movesToBetterPath || ready.custody.hasArrivals else {

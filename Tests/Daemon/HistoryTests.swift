@@ -90,8 +90,10 @@ struct HistoryTests {
         try await eventually("the second one is gone") { before == nil }
         let bench = bench()
         let told = try await read(bench.client())
+        // The bench closes what is open when it goes, and that may be written or not.
+        let kept = words(told).filter { $0 != "door closed" }
         #expect(
-            words(told) == [
+            kept == [
                 "agent started", "office opened", "office closed", "agent ended", "agent started", "door opened",
                 "agent started",
             ])

@@ -63,3 +63,8 @@ extension Checker.Knowledge {
         return path.interface?.index != standing.flatMap { sockets[$0] }?.request.interfaceIndex
     }
 }
+
+extension ConnectionPolicy {
+    /// Whether another uplink may be tried at all.
+    var mayDetour: Bool { triesOtherUplinks && mark == nil }
+}

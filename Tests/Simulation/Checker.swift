@@ -335,10 +335,7 @@ final class Checker {
     private func beginDial(on input: ConnectionInput, _ now: Duration) throws {
         if beganDialInThisTurn || Self.continuesDial(input) { return }
         beganDialInThisTurn = true
-        let policy = known.policy
-        dial = Dial(
-            begunAt: now, patience: policy.connectTimeout,
-            mayDetour: policy.triesOtherUplinks && policy.mark == nil)
+        dial = Dial(begunAt: now, patience: known.policy.connectTimeout, mayDetour: known.policy.mayDetour)
         dials.removeAll { now - $0 > .seconds(60) }
         dials.append(now)
         let allowed = DialBudget.burst + Int(.seconds(60) / DialBudget.interval)

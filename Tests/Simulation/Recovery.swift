@@ -27,7 +27,7 @@ extension Simulation {
         world.deadUplinks = []
         let policy = checker.known.policy
         let showsUplink = if case .uplink = world.link { true } else { byPath }
-        if showsUplink, policy.triesOtherUplinks, policy.mark == nil, random.chance(30) {
+        if showsUplink, policy.mayDetour, random.chance(30) {
             world.deadUplinks = [random.below(2)]
         }
         pending.removeAll { if case .kick = $0.happening { true } else { false } }
