@@ -380,6 +380,7 @@ extension Dial {
         case .addresses(let host, let family):
             misses.append(failure)
             race?.answered(family, of: host, with: [], now: turn.now)
+            if failure == .noSuchName { race?.dropUnconfirmed() }
         case .services:
             // Without a record, and also where none is to be had: the host itself is as good a guess as any.
             hostsKnown(ownHost, turn.now)

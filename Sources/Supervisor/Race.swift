@@ -141,6 +141,14 @@ struct Race {
         services[service].answeredAt = services[service].answeredAt ?? now
     }
 
+    /// There is no such name, by a name server's word: what none has confirmed is not tried any more.
+    mutating func dropUnconfirmed() {
+        guard let remote = unconfirmed?.remote else { return }
+        for index in services.indices where services[index].port == remote.port {
+            services[index].candidates.removeAll { $0.destination == remote.address }
+        }
+    }
+
     /// An attempt began, by the answer of ``step(now:)``.
     mutating func began(_ attempt: Attempt, now: Duration) {
         var attempt = attempt

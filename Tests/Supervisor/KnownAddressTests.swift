@@ -159,6 +159,23 @@ import Testing
         #expect(actions.contains(.resolve(query: asked + 1, .addresses("host.example.com", .v6))))
     }
 
+    @Test func `a name server's word goes before it also when it comes late`() {
+        var harness = Harness(ConnectionPolicy(remote: .of("mqtt://example.com")))
+        harness.tell(all: .opened, .pathChanged(.wifi))
+        harness.tell(.resolutionFailed(query: 1, .noAddress))
+        harness.answer([.office])
+        harness.tell(.dialSucceeded(epoch: 1, local: .local, remote: Endpoint(address: .office, port: 1883)))
+        harness.tell(.remoteClosed(epoch: 1), after: .seconds(100))
+        harness.tell(.timerFired(.retry), after: .seconds(100))
+        // No record, two seconds after the question: the address that is known stands behind those asked for now.
+        let asked = harness.machine.numbers.query
+        harness.tell(.resolutionFailed(query: asked, .noAddress), after: .seconds(2))
+        harness.tell(.resolutionFailed(query: asked + 1, .noSuchName), after: .milliseconds(10))
+        let actions = harness.tell(.resolutionFailed(query: asked + 2, .noSuchName), after: .milliseconds(10))
+        #expect(Self.opened(actions) == [])
+        #expect(harness.status.state == .failed)
+    }
+
     @Test func `a day later it is forgotten`() {
         var harness = ended()
         harness.tell(.pathChanged(.none))
