@@ -58,27 +58,16 @@ extension ConnectionStateMachine {
     /// Where it is not known any more that a better path is there, what waits to try it waits for nothing. A dial that
     /// is on its way may arrive all the same.
     mutating func forgetWaitingMove(_ turn: inout Turn<some RandomNumberGenerator>) {
-        guard case .ready(var ready) = state else { return }
-        forgetWaitingMove(of: &ready, &turn)
-        state = .ready(ready)
+        guard case .ready(let ready) = state, case .waiting? = ready.move else { return }
+        endMove(.pathMoved, &turn)
     }
 
     /// A flow that had lost something has proved itself. That may have been the only reason for another one: its user
     /// wants no moves, or bytes came meanwhile, which a move would leave behind.
     mutating func endMoveForLoss(of ready: inout Ready, _ turn: inout Turn<some RandomNumberGenerator>) {
         guard betterWay(for: ready) == nil, !ready.isLoggingInElsewhere else { return }
-        guard !policy.movesToBetterPath || ready.custody.hasArrivals else {
-            return forgetWaitingMove(of: &ready, &turn)
-        }
-        state = .ready(ready)
-        endMove(.superseded, &turn)
-        ready.move = nil
-    }
-
-    func forgetWaitingMove(of ready: inout Ready, _ turn: inout Turn<some RandomNumberGenerator>) {
-        guard case .waiting? = ready.move else { return }
-        turn.perform(.cancelTimer(.retry))
-        ready.move = nil
+        if case .dialling? = ready.move, policy.movesToBetterPath, !ready.custody.hasArrivals { return }
+        endMove(of: &ready, .superseded, &turn)
     }
 
     /// Begins to dial over the better path.
@@ -152,13 +141,21 @@ extension ConnectionStateMachine {
 
     /// Gives up the move that is under way, if one is. The flow stays.
     mutating func endMove(_ closing: CloseReason, _ turn: inout Turn<some RandomNumberGenerator>) {
-        guard case .ready(let ready) = state, let move = ready.move else { return }
-        switch move {
+        guard case .ready(var ready) = state else { return }
+        endMove(of: &ready, closing, &turn)
+        state = .ready(ready)
+    }
+
+    mutating func endMove(
+        of ready: inout Ready, _ closing: CloseReason, _ turn: inout Turn<some RandomNumberGenerator>
+    ) {
+        switch ready.move {
         case .dialling(var dial, _): abandon(&dial, closing, &turn)
         case .opening(let next, _): closeFlow(next, closing, &turn)
         case .waiting: turn.perform(.cancelTimer(.retry))
+        case nil: return
         }
-        keep(ready, moving: nil)
+        ready.move = nil
     }
 
     /// The flow is gone. One over the better path takes its place, or a dial for it becomes the dial for the next one.

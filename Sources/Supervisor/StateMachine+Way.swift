@@ -40,12 +40,13 @@ extension ConnectionStateMachine {
     }
 
     /// A flow over another uplink is one like any other once the kernel chooses that for it.
-    private func endDetour(of ready: inout Ready, _ turn: inout Turn<some RandomNumberGenerator>) {
+    private mutating func endDetour(of ready: inout Ready, _ turn: inout Turn<some RandomNumberGenerator>) {
         guard ready.isDetour, let path, path.leadsBack(to: ready), path.interface?.name == ready.interface else {
             return
         }
         ready.isDetour = false
-        forgetWaitingMove(of: &ready, &turn)
+        // What was to show that the first way works would lead this way now. One whose login is under way goes on.
+        if !ready.isLoggingInElsewhere { endMove(of: &ready, .pathMoved, &turn) }
     }
 
     /// What the path to a flow's other end is asked for.

@@ -190,6 +190,15 @@ import Testing
         #expect(Self.trial(harness) == nil)
     }
 
+    @Test func `and what was to show that the first way works is given up`() {
+        var harness = Self.detoured()
+        harness.tell(.flowPathChanged(epoch: 2, .modem))
+        harness.tell(.timerFired(.retry), after: .seconds(45))
+        let actions = harness.tell(.pathChanged(.modem), after: .seconds(1))
+        #expect(actions.contains(.closeSocket(epoch: 3, .pathMoved, .dropped)))
+        #expect((harness.status.epoch, harness.status.avoidedInterface) == (2, nil))
+    }
+
     @Test func `one whose user wants no moves stays`() {
         var policy = ConnectionPolicy.office
         policy.movesToBetterPath = false
