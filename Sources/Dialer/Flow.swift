@@ -45,6 +45,8 @@ final class Flow {
     var heard: Poller.Readiness = []
     var isInLine = false
     private(set) var isConnected = false
+    /// Whether the remote or the line ended it, and not this process.
+    private var isEndedElsewhere = false
     /// The socket's own end, once it is connected.
     private var local: Endpoint?
     /// Whether what arrives is for a client that sleeps.
@@ -226,6 +228,7 @@ final class Flow {
         guard let registration else { return }
         registration.cancel()
         self.registration = nil
+        isEndedElsewhere = true
         owner.flow(self, did: outcome)
     }
 
@@ -240,7 +243,7 @@ final class Flow {
         delivered = nil
         let owed = owesClient
         guard let descriptor = descriptor.take() else { return }
-        if owed { relay?.cut() } else { relay?.close() }
+        if owed || isCutOff { relay?.cut() } else { relay?.close() }
         relay = nil
         let number = descriptor.number
         if let user = descriptor.user {
@@ -438,8 +441,19 @@ final class Flow {
             // The rest in a turn of its own; unless it cannot be read.
             if Self.queued(number) != before { return standInLine() }
         }
-        if relay.hasRoom { relay.close() }
+        if relay.hasRoom {
+            // The server's last word may stand behind what was read.
+            if isEndedElsewhere { security.carry(over: number, reading: true) }
+            if isCutOff { relay.cut() } else { relay.close() }
+        }
         delivered?(relay.hasRoom || relay.isDeserted)
+    }
+
+    /// Whether a stream with TLS has ended without the server's word that it ends there (RFC 8446, section 6.1): then
+    /// something may be missing, and the client reads an error as on a socket that was reset.
+    private var isCutOff: Bool {
+        guard isEndedElsewhere, let security else { return false }
+        return security.state != .closed
     }
 
     /// Whether the socket has something for a session that takes it.

@@ -18,7 +18,8 @@ final class Relay {
     /// One for all relays: what is read is passed on before the next one's turn.
     private static let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 16 * 1024, alignment: 16)
 
-    private let ours: OwnedDescriptor
+    /// This process's end; `nil` once the client's stream was cut off.
+    private var ours: OwnedDescriptor?
     /// Kept, so that what a client left unread is there for the next one. Its number; `nil` once nobody comes for it.
     private var theirs: OwnedDescriptor?
     private var registration: Poller.Registration?
@@ -45,7 +46,7 @@ final class Relay {
         guard socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0 else {
             throw .last("making a pair of sockets")
         }
-        ours = OwnedDescriptor(ends[0], sharedWith: user)
+        let ours = OwnedDescriptor(ends[0], sharedWith: user)
         theirs = OwnedDescriptor(ends[1], sharedWith: user)
         ours.acceptDescriptors(false)
         ours.readUrgentInTurn()
@@ -53,7 +54,8 @@ final class Relay {
             var size = Self.capacity
             setsockopt(end, SOL_SOCKET, SO_SNDBUF, &size, socklen_t(MemoryLayout<CInt>.size))
         }
-        registration = try Poller.shared.register(ours.number, [.readable, .writable, .edgeTriggered]) { _ in
+        self.ours = consume ours
+        registration = try Poller.shared.register(ends[0], [.readable, .writable, .edgeTriggered]) { _ in
             onReady()
         }
     }
@@ -74,17 +76,35 @@ final class Relay {
         }
     }
 
+    /// The number of this process's end, as long as it is open.
+    private var ourNumber: CInt? {
+        switch ours {
+        case .some(let ours): ours.number
+        case .none: nil
+        }
+    }
+
+    /// Takes what the client wrote; 0 where it writes no more, less where there is nothing now.
+    private func receive(into buffer: UnsafeMutableRawBufferPointer) -> Int {
+        switch ours {
+        case .some(let ours): ours.receiveBytes(into: buffer)
+        case .none: -1
+        }
+    }
+
     /// What was delivered and not read.
     var unreadBytes: Int { theirNumber.map(Self.queued) ?? 0 }
 
     /// Whether the client has written what is not encrypted yet.
-    var hasUnsentBytes: Bool { Self.queued(ours.number) > 0 }
+    var hasUnsentBytes: Bool { waitingBytes > 0 }
+
+    private var waitingBytes: Int { ourNumber.map(Self.queued) ?? 0 }
 
     /// What the client has read and written so far.
     var progress: Progress {
         Progress(
             read: delivered &- UInt64(unreadBytes),
-            written: taken &+ UInt64(Self.queued(ours.number)) &+ (hasEnded ? 1 : 0))
+            written: taken &+ UInt64(waitingBytes) &+ (hasEnded ? 1 : 0))
     }
 
     private static func queued(_ number: CInt) -> Int {
@@ -106,7 +126,7 @@ final class Relay {
     private func takeFromClient(_ security: SecuredStream, _ socket: CInt) -> Bool {
         guard !hasEnded, security.takesPlaintext else { return false }
         let buffer = Self.buffer
-        let count = ours.receiveBytes(into: buffer)
+        let count = receive(into: buffer)
         if count == 0 {
             // The client has nothing more to say, and may still read.
             hasEnded = true
@@ -122,10 +142,11 @@ final class Relay {
     func deliver(_ security: SecuredStream) {
         let buffer = Self.buffer
         hasRoom = true
+        guard let number = ourNumber else { return }
         while security.unreadBytes > 0 {
             let count = security.peek(into: buffer)
             guard count > 0 else { return }
-            let sent = send(ours.number, buffer.baseAddress, count, CInt(MSG_DONTWAIT) | CInt(MSG_NOSIGNAL))
+            let sent = send(number, buffer.baseAddress, count, CInt(MSG_DONTWAIT) | CInt(MSG_NOSIGNAL))
             guard sent > 0 else {
                 isDeserted = errno == EPIPE || errno == ECONNRESET
                 return hasRoom = false
@@ -145,7 +166,7 @@ final class Relay {
         // whatever ends this process's part before all is delivered, its own death included, the client reads an error
         // behind what was delivered, and no end of stream. Where this finds no room, there is something already.
         send(theirs, [0], 1, CInt(MSG_DONTWAIT) | CInt(MSG_NOSIGNAL))
-        shutdown(ours.number, CInt(SHUT_RD))
+        ourNumber.map { _ = shutdown($0, CInt(SHUT_RD)) }
     }
 
     /// Nobody comes for the client's end again: once those who have it have closed it, it ``isDeserted``.
@@ -156,15 +177,17 @@ final class Relay {
         registration?.cancel()
         registration = nil
         if isOneWay {
-            while ours.receiveBytes(into: Self.buffer) > 0 {}
+            while receive(into: Self.buffer) > 0 {}
         }
-        shutdown(ours.number, CInt(SHUT_RDWR))
+        ourNumber.map { _ = shutdown($0, CInt(SHUT_RDWR)) }
     }
 
-    /// Ends the client's stream with an error behind what was delivered, as soon as nobody has a reference to this.
+    /// Ends the client's stream with an error behind what was delivered.
     func cut() {
         registration?.cancel()
         registration = nil
         endInput()
+        taken &+= UInt64(waitingBytes)
+        ours = nil
     }
 }

@@ -194,12 +194,16 @@ import Testing
 
     /// A connection to a server that answers the first word with `messages` and ends the stream; with the server, for
     /// whom another flow matters.
-    private func secured(_ messages: [[UInt8]]) async throws -> (connection: ConnectionDriver, server: SecureServer) {
+    ///
+    /// - Parameter cutsOff: whether it ends the stream without TLS's word for it.
+    private func secured(
+        _ messages: [[UInt8]], cutsOff: Bool = false
+    ) async throws -> (connection: ConnectionDriver, server: SecureServer) {
         let server = try SecureServer(
             .init(
                 whenHeard: { session in
                     for message in messages { session.send(message) }
-                    session.close()
+                    if !cutsOff { session.close() }
                 }, hangsUpWhenHeard: true),
             .init())
         let connection = try surroundings.connection(to: server) {
@@ -252,6 +256,22 @@ import Testing
         let (bytes, error) = try await client.readAll(4096)
         #expect(start + bytes == Self.burst.flatMap { $0 })
         #expect(error == 0)
+        withExtendedLifetime(server) { connection.close() }
+    }
+
+    /// `isShort`: all is delivered before the end is known; `sleeps`: it is taken after that.
+    @Test(arguments: [false, true], [false, true])
+    func aStreamThatIsCutOffEndsInAnError(isShort: Bool, sleeps: Bool) async throws {
+        let messages = isShort ? [Array("BYE".utf8)] : Self.burst
+        let (connection, server) = try await secured(messages, cutsOff: true)
+        let taken = try take(connection)
+        #expect(taken.write("GO"))
+        if sleeps { try connection.park(1) }
+        _ = await surroundings.entered(.backingOff)
+        let client = sleeps ? try take(connection) : taken
+        let (bytes, error) = try await client.readAll(4096)
+        #expect(bytes == messages.flatMap { $0 })
+        #expect(error == ECONNRESET)
         withExtendedLifetime(server) { connection.close() }
     }
 
