@@ -226,7 +226,7 @@ public final class ConnectionDriver {
     private var facts: Facts { Facts(flows: flows, observer: observer) }
 
     private func decide(_ input: Input, _ now: Duration, dialsFrom: Duration) -> [ConnectionEffect] {
-        var random = SystemRandomNumberGenerator()
+        var random = Chance()
         return switch input {
         case .line(let input):
             connection.process(input, now: now, dialsFrom: dialsFrom, facts: facts, using: &random)

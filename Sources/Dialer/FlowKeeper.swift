@@ -251,7 +251,7 @@ final class FlowKeeper {
         }
         settle(epoch)
         let silence = kept.flow.silence
-        var random = SystemRandomNumberGenerator()
+        var random = Chance()
         guard let bytes = try? dialogue.ping(isVerification: isVerification, using: &random),
             kept.flow.send(bytes)
         else { return false }
