@@ -14,6 +14,8 @@ struct ConnectionLife: ~Copyable {
     private var sockets: [UInt64: Socket] = [:]
     /// Flows whose own path is watched.
     private var watched: Set<UInt64> = []
+    /// Addresses for which another uplink is looked for.
+    private var detours: [Endpoint] = []
     private var planner = WakePlanner()
     private var random = Draw([])
 
@@ -75,6 +77,7 @@ struct ConnectionLife: ~Copyable {
         switch action {
         case .resolve(let query, let question): queries[query] = question
         case .cancelResolution(let query): queries[query] = nil
+        case .findDetour(let remote, _): detours.append(remote)
         case .openSocket(let request): sockets[request.epoch] = Socket(remote: request.remote)
         case .closeSocket(let epoch, _, _): forget(epoch)
         case .scheduleTimer(let timer, let deadline): timers[timer] = deadline
@@ -114,7 +117,7 @@ extension ConnectionLife {
         return path
     }
 
-    /// A question or a socket has its answer.
+    /// A question, the search for another uplink or a socket has its answer.
     private mutating func answer(_ draw: inout Draw) {
         if let query = queries.keys.min(), let question = queries.removeValue(forKey: query) {
             if draw.chance() {
@@ -123,6 +126,7 @@ extension ConnectionLife {
             }
             return tell(.resolved(query: query, nameAnswer(to: question, &draw)))
         }
+        if let remote = detours.popLast() { return tell(.detourFound(remote, Detour(path(&draw)))) }
         guard let epoch = sockets.filter({ !$0.value.isConnected }).keys.min(), let socket = sockets[epoch] else {
             return
         }
