@@ -411,19 +411,3 @@ final class FlowKeeper {
         self.kept[epoch]?.probe = nil
     }
 }
-
-extension StatusReason {
-    /// Whether it was the server, or somebody in its name, who ended a flow.
-    fileprivate var isServersEnding: Bool {
-        switch self {
-        case .remoteClosed, .flowFailed(.reset): true
-        case .opened, .noPath, .pathAvailable, .pathMoved, .retryDue, .dialledTooOften, .awaitsTurn, .serverAsked,
-            .resolutionFailed, .dialFailed, .connected, .replaced, .detoured, .resumed, .unanswered, .unverified,
-            .verified,
-            .flowFailed,
-            .localAddressRemoved, .adopted, .restarted, .taken, .parked, .arrived, .clientGone, .sessionOpened,
-            .openingFailed, .redialRequested, .policyChanged, .closeRequested, .nameConfigured:
-            false
-        }
-    }
-}

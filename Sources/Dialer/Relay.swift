@@ -187,6 +187,7 @@ final class Relay {
         registration?.cancel()
         registration = nil
         endInput()
+        // Counted on: whether its taker has touched the stream is asked after this, too.
         taken &+= UInt64(waitingBytes)
         ours = nil
     }

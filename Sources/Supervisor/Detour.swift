@@ -2,10 +2,10 @@
 
 public import NetworkPath
 
-// A gateway can answer while nothing gets through behind it. Where the way that the kernel chooses stays silent, a dial
-// tries another uplink beside it; the flow that stands over that goes back when one stands over the first way.
+// A gateway can answer while nothing behind it does. When the server does not answer over the kernel's route, a dial
+// also tries another uplink. Later dials test the kernel's route, and the connection goes back when one succeeds.
 
-/// A way to the server by another interface than the one that the kernel chooses.
+/// A route to the server over another interface than the kernel's.
 public struct Detour: Hashable, Sendable {
     /// The interface's index.
     public let interfaceIndex: Int
@@ -43,18 +43,18 @@ struct SilentWay: Hashable {
 }
 
 extension ConnectionStateMachine {
-    /// How long a flow over another uplink stands until the first way is tried again: a minute, twice as long with each
-    /// time that nothing gets through there, half an hour at most. A trial is a few packets.
+    /// How long a flow uses another uplink before a dial tests the kernel's route: 30 to 60 s, twice as long after each
+    /// failure, half an hour at most. A test is a few packets.
     static let trials = BackoffPolicy(
         base: .seconds(60), multiplier: 2, ceiling: .seconds(1800), jitter: .half)
 
-    /// How long a flow must have stood over a way that was silent until that is a way like any other: twice the longest
-    /// pause between two trials.
+    /// How long a flow must last over a silent way before that way counts as good again: twice the longest pause
+    /// between two tests.
     static let probation = trials.ceiling * 2
 
-    /// How long the way of `path` has for itself in a dial; `nil` where no other uplink is tried.
+    /// How long a dial over `path` waits before it also tries another uplink; `nil` if it tries none.
     func patience(with path: Path) -> Duration? {
-        // A tunnel hides what must not be seen outside of it, and a mark, like an interface or a source, is an order.
+        // A tunnel hides its traffic from other networks, and a mark is the user's order.
         guard policy.triesOtherUplinks, policy.mark == nil, path.status == .satisfied, !path.isLocalAddress,
             let interface = path.interface, interface.kind != .tunnel, interface.kind != .loopback
         else { return nil }
@@ -92,14 +92,13 @@ extension ConnectionStateMachine {
 
     /// The way that the kernel chooses is another one than before, or is there again: it is tried at once.
     mutating func tryFirstWay(_ turn: inout Turn<some RandomNumberGenerator>) {
-        guard case .ready(let ready) = state, !ready.isLoggingInElsewhere else { return }
-        endMove(.pathMoved, &turn)
-        guard case .ready(let ready) = state else { return }
+        guard case .ready(var ready) = state, !ready.isLoggingInElsewhere else { return }
+        endMove(of: &ready, .pathMoved, &turn)
         move(ready, afterFailures: 0, &turn)
     }
 }
 
 extension ConnectionStateMachine.Ready {
-    /// Whether a dial beside it is to show that something gets through on the way that was silent.
+    /// Whether this flow uses another uplink, and dials test the kernel's route.
     var awaitsTrial: Bool { isDetour && !isSilent }
 }

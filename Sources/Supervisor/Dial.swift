@@ -20,8 +20,8 @@ struct Dial {
     /// questions (RFC 8767, section 5: how long a resolver waits before it answers with what it last knew).
     static let knownPatience = Duration.milliseconds(1800)
 
-    /// How long an attempt may stay silent until another uplink is tried beside it: a SYN is repeated after 1 and 3 s
-    /// (RFC 6298, section 2), and two of three lost in a row are rare where anything gets through.
+    /// How long an attempt waits for an answer before the dial also tries another uplink. The kernel repeats a SYN
+    /// after 1 and 3 s (RFC 6298, section 2), and a network that works rarely loses the first two.
     static let silencePatience = Duration.milliseconds(3500)
 
     /// The most hosts of a service that one dial asks for. Two questions each; the race tries eight addresses in all.
@@ -43,7 +43,7 @@ struct Dial {
         let path: Path
         /// Where a server of the name was reached not long ago.
         let known: Endpoint?
-        /// How long an attempt may stay silent until another uplink is tried beside it; `nil` where none is.
+        /// How long an attempt waits for an answer before the dial also tries another uplink; `nil` if it tries none.
         let patience: Duration?
     }
 
@@ -218,7 +218,7 @@ struct Dial {
         while true {
             switch race.step(now: turn.now) {
             case .start(let start):
-                race.began(open(start, &numbers, &turn), now: turn.now)
+                race.began(open(start, &numbers, &turn))
             case .wait(let instant):
                 // With nothing to ask any more there is an attempt, which has a deadline.
                 let next = topics.isEmpty ? instant ?? patience : min(instant ?? patience, patience)
@@ -255,7 +255,7 @@ struct Dial {
                     isBoundToInterface: start.detour != nil, options: options,
                     tls: setting.policy.tlsRequest)))
         return Race.Attempt(
-            epoch: numbers.epoch, remote: start.remote, source: start.source,
+            epoch: numbers.epoch, remote: start.remote, source: start.source, began: turn.now,
             deadline: turn.now + setting.policy.connectTimeout, detour: start.detour)
     }
 }

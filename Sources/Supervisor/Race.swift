@@ -31,12 +31,12 @@ struct Race {
         let remote: Endpoint
         /// The address that the socket was asked to bind to.
         let source: IPAddress?
+        /// When it began.
+        let began: Duration
         /// When it is given up.
         var deadline: Duration
         /// By which other uplink than the one that the kernel chooses; `nil` for that one.
         var detour: Boxed<Detour>?
-        /// When it began.
-        fileprivate(set) var began = Duration.zero
         /// The socket's own end, once it is connected and being secured.
         var local: Endpoint?
     }
@@ -150,11 +150,9 @@ struct Race {
     }
 
     /// An attempt began, by the answer of ``step(now:)``.
-    mutating func began(_ attempt: Attempt, now: Duration) {
-        var attempt = attempt
-        attempt.began = now
+    mutating func began(_ attempt: Attempt) {
         running.append(attempt)
-        lastStart = now
+        lastStart = attempt.began
     }
 
     /// An attempt is connected, and its handshake has until `deadline`.

@@ -10,9 +10,7 @@ extension ConnectionStateMachine {
         guard case .ready(let ready) = state else { return }
         let closing: CloseReason = cause == .remoteClosed ? .remoteClosed : .failed
         guard ready.epoch == epoch else { return nextFlowFailed(epoch, closing, because: cause, &turn) }
-        // A reset is the server's word, too.
-        let isHungUp = cause == .remoteClosed || cause == .flowFailed(.reset)
-        closeFlow(ready, closing, &turn, rest: isHungUp ? ready.custody.rest(after: .remoteClosed) : nil)
+        closeFlow(ready, closing, &turn, rest: cause.isServersEnding ? ready.custody.rest(after: .remoteClosed) : nil)
         if case .opening? = ready.move {
             // A server that has one session for each client ends this one for the flow that logs in beside it.
             _ = promoteMove(of: ready, because: .replaced, &turn)

@@ -37,7 +37,7 @@ extension ConnectionStateMachine {
     }
 
     /// The path over which another flow can be dialled that is better than this one; `nil` for none.
-    func betterWay(for ready: Ready) -> Path? {
+    private func betterWay(for ready: Ready) -> Path? {
         // Any way is better than none.
         if ready.isSilent {
             guard policy.redials, !ready.awaitsWay else { return nil }

@@ -85,6 +85,9 @@ extension StatusReason {
         }
     }
 
+    /// Whether the server, or somebody in its name, ended a flow: a reset is its word, too.
+    public var isServersEnding: Bool { self == .remoteClosed || self == .flowFailed(.reset) }
+
     /// Whether a dial or a flow failed of nothing getting through to the server, or back.
     var isSilence: Bool {
         if case .dialFailed(let failure, _) = self { return failure.isSilence }

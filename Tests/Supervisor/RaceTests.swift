@@ -35,9 +35,8 @@ struct RaceTests {
                     starts.append("\(Int(now / .milliseconds(1))) \(start.remote)")
                     race.began(
                         Race.Attempt(
-                            epoch: newestEpoch, remote: start.remote, source: start.source,
-                            deadline: now + .seconds(10)),
-                        now: now)
+                            epoch: newestEpoch, remote: start.remote, source: start.source, began: now,
+                            deadline: now + .seconds(10)))
                 case .wait(let instant):
                     guard let instant, instant <= end else {
                         now = end
@@ -227,8 +226,9 @@ struct RaceTests {
         #expect(
             step1 == .start(.init(remote: Endpoint(address: reachable, port: 5060), source: IPAddress("192.0.2.1"))))
         race.began(
-            .init(epoch: 1, remote: Endpoint(address: reachable, port: 5060), source: nil, deadline: .seconds(10)),
-            now: .zero)
+            .init(
+                epoch: 1, remote: Endpoint(address: reachable, port: 5060), source: nil, began: .zero,
+                deadline: .seconds(10)))
         #expect(race.step(now: .milliseconds(100)) == .wait(until: .milliseconds(250)))
         #expect(
             race.step(now: .milliseconds(250))
@@ -242,8 +242,9 @@ struct RaceTests {
         #expect(
             race.step(now: .seconds(7)) == .start(.init(remote: Endpoint(address: address, port: 5060), source: nil)))
         race.began(
-            .init(epoch: 1, remote: Endpoint(address: address, port: 5060), source: nil, deadline: .seconds(17)),
-            now: .seconds(7))
+            .init(
+                epoch: 1, remote: Endpoint(address: address, port: 5060), source: nil, began: .seconds(7),
+                deadline: .seconds(17)))
         #expect(race.step(now: .seconds(8)) == .wait(until: .seconds(17)))
     }
 }

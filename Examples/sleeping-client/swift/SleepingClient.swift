@@ -34,8 +34,7 @@ struct SleepingClient {
         }
     }
 
-    /// Serves the connection for as long as the agent runs. One that is started anew may not know of the connection,
-    /// which is opened again then.
+    /// Serves the connection for as long as the agent runs. A new agent may not know the connection: each run opens it.
     func run(_ remote: String) async throws {
         // An earlier run may have opened it.
         try await unless("NameTaken") { _ = try await agent.open(.init(remote: remote, name: name)) }

@@ -82,8 +82,6 @@ final class Deputy {
     /// For which connections a program is being launched.
     private var launching: Set<String> = []
     private var budgets: [String: TokenBucket] = [:]
-    /// Launches that wait for their turn.
-    private var turns: [String: Timers.Timer] = [:]
     private var ends: [Int32: ProgramEnd] = [:]
     private var waiting: [Int32: VarlinkExchange<DeputyAPI.Await>] = [:]
     private var requests = 0
@@ -158,17 +156,12 @@ final class Deputy {
             requests -= 1
             return rest()
         }
-        if means == .exec {
-            if running[name] != nil {
-                return finish(request, .failed("the program that was launched before still runs"))
-            }
-            if launching.contains(name) { return finish(request, .failed("a program is being launched")) }
-            launching.insert(name)
-        }
+        if means == .exec, let refusal = refusal(to: name) { return finish(request, .failed(refusal)) }
         let process = known(request.process, of: name)
         if process == nil, request.process != nil, wake.targets.takesProcess(for: means) {
             return finish(request, .failed("nothing shows that the process took the connection from the agent"))
         }
+        if means == .exec { launching.insert(name) }
         let order = WakeOrder(
             request.attempt, wake.targets, connection: name, owner: owner,
             epoch: request.epoch, socketPath: socketPath)
@@ -189,14 +182,11 @@ final class Deputy {
         guard means == .exec else { return body() }
         let now = BootClock.now()
         var budget = budgets[name] ?? TokenBucket(burst: Self.burst, refill: Self.refill, now: now)
-        let instant = max(budget.earliest, now)
+        let instant = budget.earliest
         budget.spend(now: now)
         budgets[name] = budget
         guard instant > now else { return body() }
-        turns[name] = Timers.shared.schedule(at: instant) { [weak self] in
-            self?.turns[name] = nil
-            body()
-        }
+        _ = Timers.shared.schedule(at: instant, body)
     }
 
     /// The process, if the kernel says that it connected to the agent, or if it is the program that was launched for
@@ -207,6 +197,12 @@ final class Deputy {
         guard let process, process.number > 1 else { return nil }
         let isProgram = running[name]?.process.isSame(as: process) ?? false
         return isProgram || process.hasConnected(to: socketPath) ? process : nil
+    }
+
+    /// Why another program is not launched for a connection.
+    private func refusal(to name: String) -> String? {
+        if running[name] != nil { return "the program that was launched before still runs" }
+        return launching.contains(name) ? "a program is being launched" : nil
     }
 
     private func finish(_ request: Request, _ outcome: Activator.Outcome) {

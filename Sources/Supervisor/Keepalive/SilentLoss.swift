@@ -45,7 +45,8 @@ public struct SilentLoss: Sendable {
     public mutating func heard(_ event: ConnectionEvent, on network: NetworkIdentity?, at now: Duration) -> Beat? {
         guard let (beat, since, isConfirmed) = suspect else { return nil }
         suspect = nil
-        guard now - since <= Self.window, isConfirmed || Self.isSilence(event.reason) else { return nil }
+        guard now - since <= Self.window, isConfirmed || [.unanswered, .flowFailed(.timedOut)].contains(event.reason)
+        else { return nil }
         switch event.status.state {
         case .ready:
             return network == beat.network ? beat : nil
@@ -58,17 +59,5 @@ public struct SilentLoss: Sendable {
             break
         }
         return nil
-    }
-
-    private static func isSilence(_ reason: StatusReason) -> Bool {
-        switch reason {
-        case .unanswered, .flowFailed(.timedOut): true
-        case .opened, .noPath, .pathAvailable, .pathMoved, .retryDue, .dialledTooOften, .awaitsTurn, .serverAsked,
-            .resolutionFailed, .dialFailed, .connected, .replaced, .detoured, .resumed, .unverified, .verified,
-            .remoteClosed, .flowFailed,
-            .localAddressRemoved, .adopted, .restarted, .taken, .parked, .arrived, .clientGone, .sessionOpened,
-            .openingFailed, .redialRequested, .policyChanged, .closeRequested, .nameConfigured:
-            false
-        }
     }
 }
