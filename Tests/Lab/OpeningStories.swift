@@ -42,8 +42,8 @@ struct OpeningStories {
             #expect(events.filter { [.wake, .openingFailed, .arrived].contains($0.kind) } == [])
             // Nobody was ever told that calls can come while they could not.
             #expect(events.allSatisfy { $0.connection.session != .unknown && $0.connection.holder == .daemon })
-            let logins = story.server.log.lines.count { $0.text.contains("as \(Self.client) (") }
-            #expect(logins > 0)
+            // The night ended with a crash of the broker, and this is the log of the one after it.
+            _ = try await story.server.log.line(containing: "as \(Self.client) (")
 
             let queued = (1...20).map { "message \($0)" }
             try await queue(queued, in: story)
