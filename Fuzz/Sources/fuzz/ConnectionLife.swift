@@ -126,7 +126,10 @@ extension ConnectionLife {
             }
             return tell(.resolved(query: query, nameAnswer(to: question, &draw)))
         }
-        if let remote = detours.popLast() { return tell(.detourFound(remote, Detour(path(&draw)))) }
+        // A socket may have its answer before the search has.
+        if !detours.isEmpty, draw.chance() {
+            return tell(.detourFound(detours.removeFirst(), Detour(path(&draw))))
+        }
         guard let epoch = sockets.filter({ !$0.value.isConnected }).keys.min(), let socket = sockets[epoch] else {
             return
         }
