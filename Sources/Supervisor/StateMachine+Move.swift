@@ -11,12 +11,8 @@ extension ConnectionStateMachine {
     ) {
         // One over another uplink goes back by trials of the first.
         guard !ready.isDetour, let path = way(of: ready), path.permitsDialling else { return }
-        if case .opening(let next, _)? = ready.move {
-            // The server has heard of it: it is gone on with, unless its way leads from another address by now.
-            guard path.status == .satisfied, path.destination == next.remote.address, let source = path.source,
-                source != next.local.address
-            else { return }
-        }
+        // The server has heard of a login that is under way.
+        if case .opening(let next, _)? = ready.move, !path.leadsAway(from: next) { return }
         if path.isBetter(for: ready, under: policy) {
             if case .dialling? = ready.move, let old, !path.leadsElsewhere(than: old) { return }
             endMove(.pathMoved, &turn)

@@ -179,4 +179,36 @@ import Testing
         let actions = harness.tell(.pathChanged(.none))
         #expect(Self.closes(actions) == [.closeSocket(epoch: 1, .pathLost, .dropped)])
     }
+
+    // MARK: - A login over another way
+
+    private static let login = Opening([.init(send: [1], answer: ExpectedAnswer(BytePattern([2])))])
+
+    @Test func `when it is back, a login that would lead over it too is ended`() {
+        var policy = ConnectionPolicy.office
+        policy.opening = Self.login
+        var harness = Harness.ready(policy)
+        harness.tell(all: .sessionOpened(epoch: 1), .pathChanged(.none), .pathChanged(.modem))
+        harness.tell(.dialSucceeded(epoch: 2, local: Self.overModem, remote: .office))
+        let back = harness.tell(.pathChanged(.wifi), after: .seconds(1))
+        #expect(Self.closes(back) == [.closeSocket(epoch: 2, .pathMoved, .dropped)])
+        harness.tell(.acknowledged(epoch: 1, begun: harness.now))
+        #expect((harness.status.state, harness.status.epoch) == (.ready, 1))
+    }
+
+    @Test func `also where its own way alone shows that`() {
+        var policy = ConnectionPolicy.named
+        policy.opening = Self.login
+        var harness = Harness(policy)
+        harness.tell(all: .opened, .pathChanged(.wifi))
+        harness.answer([.office])
+        harness.tell(.dialSucceeded(epoch: 1, local: .local, remote: .office))
+        harness.tell(all: .sessionOpened(epoch: 1), .localAddressRemoved(.wifiSource), .pathChanged(.modem))
+        harness.answer([.office])
+        harness.tell(.dialSucceeded(epoch: 2, local: Self.overModem, remote: .office))
+        let unknown = harness.tell(.pathChanged(.unknown), after: .seconds(1))
+        #expect(Self.closes(unknown) == [])
+        let back = harness.tell(.flowPathChanged(epoch: 1, .wifi))
+        #expect(Self.closes(back) == [.closeSocket(epoch: 2, .pathMoved, .dropped)])
+    }
 }
