@@ -67,10 +67,14 @@ extension ConnectionStateMachine {
         advance(&turn) { dial, _, _ in dial.found(detour, to: remote) ? [] : nil }
     }
 
-    /// A flow over another uplink stands, and the way that the kernel chooses was silent.
-    mutating func noteSilence() {
-        guard let path, var way = SilentWay(path) else { return }
-        if let before = silentWay?.value, before.isWay(of: path) { way.times = before.times + 1 }
+    /// A flow over another uplink stands, and the way that the kernel chooses was silent in the dial for it.
+    mutating func noteSilence(in dial: Dial, at now: Duration) {
+        guard let path, var way = SilentWay(path), dial.isSilent(for: Race.attemptDelay, at: now) else { return }
+        if let before = silentWay?.value, before.isWay(of: path) {
+            // One that is slow once more is tried no later for that.
+            let isSilent = hasFallenSilent || dial.isSilent(for: Dial.silencePatience, at: now)
+            way.times = before.times + (isSilent ? 1 : 0)
+        }
         silentWay = .value(way)
     }
 

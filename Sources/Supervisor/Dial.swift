@@ -290,10 +290,10 @@ extension Dial {
     /// Whether an attempt over the way that the kernel chooses has failed of silence.
     var hasSilence: Bool { race?.hasSilence ?? false }
 
-    /// Whether that way is silent, as far as can be told by now.
-    func isSilent(at now: Duration) -> Bool {
+    /// Whether an attempt over that way has failed of silence, or has had no answer for so long.
+    func isSilent(for patience: Duration, at now: Duration) -> Bool {
         hasSilence
-            || attempts.contains { $0.detour == nil && $0.local == nil && now >= $0.began + Race.attemptDelay }
+            || attempts.contains { $0.detour == nil && $0.local == nil && now >= $0.began + patience }
     }
 }
 

@@ -155,7 +155,7 @@ extension ConnectionStateMachine {
         }
         refusedSince = nil
         let detour = won.attempts.first { $0.epoch == epoch }?.detour
-        if detour != nil, won.isSilent(at: turn.now) { noteSilence() }
+        if detour != nil { noteSilence(in: won, at: turn.now) }
         hasFallenSilent = false
         let interface = path?.interface.flatMap { interface in
             interface.addresses.contains { $0.address == local.address } ? interface.name : nil

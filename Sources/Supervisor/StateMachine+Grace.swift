@@ -74,7 +74,7 @@ extension ConnectionStateMachine {
         if ready.awaitsWay { return forgetWaitingMove(&turn) }
         let isOfUse =
             switch ready.move {
-            case .opening: ready.hasLoginElsewhere(openBy: path)
+            case .opening: true
             case .dialling: path?.permitsDialling == true && !isElsewhere
             case .waiting, nil: false
             }
@@ -104,9 +104,8 @@ extension ConnectionStateMachine {
         var ready = silent
         ready.loss?.isBack = true
         state = .ready(ready)
-        // The server has heard of a login that is under way, and may have ended this flow for it. It goes on while
-        // its way is open.
-        if ![path, way(of: ready)].allSatisfy({ ready.hasLoginElsewhere(openBy: $0) }) { endMove(.pathMoved, &turn) }
+        // The server has heard of a login that is under way, and may have ended this flow for it.
+        if !ready.isLoggingInElsewhere { endMove(.pathMoved, &turn) }
         guard case .ready(var back) = state else { return }
         back.liveness.verify(at: turn.now)
         state = .ready(back)
@@ -143,12 +142,6 @@ extension ConnectionStateMachine.Ready {
     /// When it is given up, unless it has proved itself or what it lost is back.
     var proofDeadline: Duration? { isSilent ? loss?.until : liveness.deadline }
 
-    /// Whether the agent logs in on another flow, whose way is open as far as this path says.
-    func hasLoginElsewhere(openBy path: Path?) -> Bool {
-        guard case .opening(let next, _)? = move else { return false }
-        return path?.leadsAway(from: next) != true
-    }
-
     /// Whether it may not reach its server any more.
     var isInDoubt: Bool { isSilent || liveness.isVerifying }
 }
@@ -157,12 +150,5 @@ extension Path {
     /// Whether packets leave from the flow's own address, which is on this machine then.
     func leadsBack(to flow: ConnectionStateMachine.Ready) -> Bool {
         status == .satisfied && source == flow.local.address
-    }
-
-    /// Whether this shows that a flow has no way any more: there is none, or it leads from another address by now.
-    func leadsAway(from flow: ConnectionStateMachine.Ready) -> Bool {
-        guard destination == flow.remote.address else { return false }
-        guard permitsDialling else { return true }
-        return status == .satisfied && source.map { $0 != flow.local.address } ?? false
     }
 }

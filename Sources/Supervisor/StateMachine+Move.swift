@@ -12,7 +12,7 @@ extension ConnectionStateMachine {
         // One over another uplink goes back by trials of the first.
         guard !ready.isDetour, let path = way(of: ready), path.permitsDialling else { return }
         // The server has heard of a login that is under way.
-        if case .opening(let next, _)? = ready.move, !path.leadsAway(from: next) { return }
+        if ready.isLoggingInElsewhere { return }
         if path.isBetter(for: ready, under: policy) {
             if case .dialling? = ready.move, let old, !path.leadsElsewhere(than: old) { return }
             endMove(.pathMoved, &turn)
@@ -23,6 +23,13 @@ extension ConnectionStateMachine {
         } else {
             forgetWaitingMove(&turn)
         }
+    }
+
+    /// Gives up a login on another flow that has no way any more, as a path that the kernel chose shows.
+    mutating func endLogin(ledAwayBy path: Path, _ turn: inout Turn<some RandomNumberGenerator>) {
+        guard case .ready(let ready) = state, case .opening(let next, _)? = ready.move, path.leadsAway(from: next)
+        else { return }
+        endMove(path.permitsDialling ? .pathMoved : .pathLost, &turn)
     }
 
     /// Begins to dial over the better path, where there is one and nothing is on its way.
@@ -174,6 +181,14 @@ extension ConnectionStateMachine {
 }
 
 extension Path {
+    /// Whether this shows that a flow has no way any more: there is none, or it leads from another address by now. Of
+    /// one over another uplink than the kernel's it says nothing.
+    fileprivate func leadsAway(from flow: ConnectionStateMachine.Ready) -> Bool {
+        guard !flow.isDetour, destination == flow.remote.address else { return false }
+        guard permitsDialling else { return true }
+        return status == .satisfied && source.map { $0 != flow.local.address } ?? false
+    }
+
     /// Whether a new flow over it would leave from another address than the one that stands does: the kernel sends the
     /// old one's packets by the new way too, where few routers let them pass.
     fileprivate func isBetter(for flow: ConnectionStateMachine.Ready, under policy: ConnectionPolicy) -> Bool {

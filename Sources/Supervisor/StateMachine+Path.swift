@@ -16,6 +16,7 @@ extension ConnectionStateMachine {
         let isFresh = old.map { new.promisesMore(than: $0) } ?? true
         if isFresh { (pathMovedAt, hasFallenSilent) = (turn.now, false) }
         if isFresh, old != nil, new.permitsDialling { networkChangedAt = turn.now }
+        endLogin(ledAwayBy: new, &turn)
         if case .ready(let ready) = state { return pathChanged(under: ready, from: old, &turn) }
         guard new.permitsDialling else { return pathLost(&turn) }
         switch state {

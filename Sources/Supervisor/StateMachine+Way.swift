@@ -91,10 +91,13 @@ extension ConnectionStateMachine {
     mutating func flowPathChanged(
         of epoch: UInt64, to new: Path, _ turn: inout Turn<some RandomNumberGenerator>
     ) {
-        guard case .ready(var ready) = state, ready.epoch == epoch, case .own(let known) = ready.way else { return }
+        guard case .ready(let told) = state, told.epoch == epoch, case .own(let known) = told.way else { return }
         // The kernel's state is being re-read, and what was known stays the verdict.
         if !new.isCoherent, !new.permitsDialling { return }
         if let known, new.promisesMore(than: known) { (pathMovedAt, networkChangedAt) = (turn.now, turn.now) }
+        // That of a flow over another uplink is not the kernel's choice.
+        if !told.isDetour { endLogin(ledAwayBy: new, &turn) }
+        guard case .ready(var ready) = state else { return }
         ready.way = .own(new)
         state = .ready(ready)
         if ready.isSilent { return pathChanged(whileSilent: ready, from: known, to: new, isDialled: false, &turn) }

@@ -166,6 +166,20 @@ import Testing
         #expect(trial - harness.now == .seconds(90))
     }
 
+    @Test func `one that is only slow when it comes back is tried no later for that`() throws {
+        var harness = Self.detoured()
+        harness.tell(all: .pathChanged(.none), .pathChanged(.modem))
+        let back = harness.tell(.pathChanged(.wifi))
+        #expect(back.contains(.openSocket(.office(epoch: 3))))
+        #expect(Self.looks(back), "the flow's packets leave by the silent way")
+        harness.tell(.detourFound(.office, Self.modem))
+        harness.tell(.timerFired(.dial), after: .milliseconds(250))
+        harness.tell(.dialSucceeded(epoch: 4, local: Self.overModem, remote: .office))
+        let due = Self.trial(harness)
+        let trial = try #require(due)
+        #expect(trial - harness.now == .seconds(45))
+    }
+
     @Test func `what came for the client goes first`() {
         var harness = Self.detoured()
         #expect(harness.tell(.arrived(epoch: 2)).contains(.cancelTimer(.retry)))
