@@ -161,6 +161,10 @@ struct BootStories {
         try office.send("one\n")
         let answer = try await network.run { try office.receive() }
         let program = try #require(answer.wholeMatch(of: /(\d+) one\n/)).1
+        // Until the bus has said that it runs, its launch would fail with the bus.
+        try await eventually("the program to hold the flow") {
+            try await machine.client.connections().first { $0.name == "office" }?.holder == .client
+        }
         try await machine.run("systemctl", "kill", "--signal=KILL", "dbus.service")
         try van.send("two\n")
         expect(try await network.run { try van.receive() }, is: "van two\n")
