@@ -127,6 +127,14 @@ public final class KernelMonitor {
     /// Takes in what the kernel has told, now and not when the queue comes to it.
     public func catchUp() { readNotices() }
 
+    /// Takes in what the kernel has told, for a caller that is in the middle of a verdict. The change is told in a turn
+    /// of its own.
+    ///
+    /// - Returns: whether there was something.
+    public func readAhead() -> Bool {
+        readNotices { [weak self] change in AgentQueue.async { self?.tell(change) } }.count > 0
+    }
+
     /// Counts it as a change of routes when the lifetime of the one ends that `query` goes by, whenever it was made. Of
     /// other routes that is so if they were made under the eyes of this monitor.
     public func followLifetime(of query: RouteQuery) {
@@ -233,9 +241,9 @@ public final class KernelMonitor {
         }
     }
 
-    /// Reads what is queued, applies it and tells of the change.
+    /// Reads what is queued, applies it and tells of the change, by `tell` where that is given.
     @discardableResult
-    private func readNotices() -> Drained {
+    private func readNotices(tellingBy tell: (@AgentQueue (KernelChange) -> Void)? = nil) -> Drained {
         readCount += 1
         var change = KernelChange()
         let end = drain(notices) { message in
@@ -259,12 +267,17 @@ public final class KernelMonitor {
                 change.merge(markIncoherent())
             }
         }
-        // One that went and came back within this turn is there: its flows go on.
+        if !change.isEmpty { (tell ?? self.tell)(change) }
+        return end
+    }
+
+    private func tell(_ told: KernelChange) {
+        var change = told
+        // One that went and came back meanwhile is there: its flows go on.
         if !change.lostAddresses.isEmpty {
             change.lostAddresses = change.lostAddresses.filter { !snapshot.hasUsable($0) }
         }
         if !change.isEmpty { deliver?(change) }
-        return end
     }
 
     private func readNeighbours() {

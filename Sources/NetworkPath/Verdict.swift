@@ -145,6 +145,12 @@ extension NetworkSnapshot {
         }
     }
 
+    /// Whether something stands in the way that the kernel's answer names.
+    public func hasObstacle(on answer: RouteAnswer, to destination: IPAddress) -> Bool {
+        guard case .route(let route) = answer else { return false }
+        return obstacle(on: route, to: destination) != nil
+    }
+
     /// What stands in the way of a packet that the kernel would send by `route`; `nil` when nothing is known to.
     fileprivate func obstacle(on route: Route, to destination: IPAddress) -> Path.Reason? {
         if route.scope == .local {

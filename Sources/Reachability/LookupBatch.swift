@@ -40,6 +40,7 @@ struct LookupBatch {
         // One that comes back after the answer is then told.
         if queries.contains(where: { $0.query.destination.family == .v6 }) { kernel.watchSilentRouters() }
         answers = try kernel.routes(for: queries)
+        try askAgain(kernel)
         for case .route(let route) in answers {
             if let gateway = route.gateway {
                 gateways.insert(.init(interfaceIndex: route.interfaceIndex, address: gateway))
@@ -50,6 +51,21 @@ struct LookupBatch {
         let snapshot = kernel.snapshot
         for slot in slots { slot.inquiry.note(answers[slot.range], in: snapshot) }
     }
+
+    /// The kernel does not send packets where they cannot go. An answer that does so by the snapshot is often newer
+    /// than that: the notice of a link that is up again is still to be read, while its routes are there. With nothing
+    /// left to read, both are of the same moment.
+    private mutating func askAgain(_ kernel: KernelMonitor) throws(SystemError) {
+        for _ in 0..<Self.mostRepeats {
+            let snapshot = kernel.snapshot
+            let isDoubtful = zip(queries, answers).contains { snapshot.hasObstacle(on: $1, to: $0.query.destination) }
+            guard isDoubtful, kernel.readAhead() else { return }
+            answers = try kernel.routes(for: queries)
+        }
+    }
+
+    /// In a storm there is always something left to read, and the next evaluation is due within milliseconds.
+    private static let mostRepeats = 3
 
     /// The path that the answers make for the inquiry in `slot`.
     func path(_ slot: Slot, in snapshot: NetworkSnapshot) -> Path {

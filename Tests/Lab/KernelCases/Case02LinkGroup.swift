@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Dispatch
+import Expectations
+import Glibc
 import LabSupport
 import NetworkPath
+import Platform
+import Reachability
 import Testing
 
 /// Where IPv6 is off, the loss of a carrier and a link taken down are told in the link group and in no other.
@@ -31,6 +36,30 @@ struct Case02LinkGroup {
             let path = try await paths.next("the other uplink") { $0.interface?.name == "wan1" }
             #expect(path.status == .satisfied)
             try await it.expectAgreement(path, on: .server(.v4))
+        }
+    }
+
+    @Test func `case 2: a link is up again before that is read: its route is no missing one`() async throws {
+        try await KernelCase.play { it in
+            try await it.lab.takeDown(.wan0)
+            let paths = try await it.watch()
+            expect(paths.all.map(\.interface?.name), is: ["wan1"])
+            let freed = DispatchSemaphore(value: 0)
+            // The engine's queue stands still until the kernel has made all changes, and evaluates before it reads.
+            await withCheckedContinuation { isHeld in
+                AgentQueue.async {
+                    isHeld.resume()
+                    freed.wait()
+                    it.engine.setCosts(CostPolicy(expensive: ["wan0"]))
+                }
+            }
+            let commands = "ip link set wan0 up && ip route add default via 192.0.2.1 dev wan0 metric 1"
+            let status = try await it.host.run { system(commands) }
+            freed.signal()
+            expect(status, is: 0)
+            try await paths.next("the first uplink") { $0.status == .satisfied && $0.interface?.name == "wan0" }
+            let reasons = paths.all.map(\.reason)
+            #expect(!reasons.contains(.noRoute), "\(reasons)")
         }
     }
 
