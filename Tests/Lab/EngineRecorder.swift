@@ -38,9 +38,10 @@ final class EngineRecorder: Sendable {
     /// Waits for a question's path to be as it should.
     @discardableResult
     func path(to question: Question, _ awaited: String, where matches: (Path) -> Bool) async throws -> Path {
-        try await changes.wait(for: awaited) {
-            guard let path = await log.paths[question], matches(path) else { return nil }
-            return path
+        var last: Path?
+        return try await changes.wait(for: awaited, describe: { "\(last.map { "\($0)" } ?? "no path")" }) {
+            last = await log.paths[question]
+            return last.flatMap { matches($0) ? $0 : nil }
         }
     }
 

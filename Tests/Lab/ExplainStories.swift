@@ -32,7 +32,7 @@ struct ExplainStories {
 
     @Test func `of a dead gateway`() async throws {
         try await LabNetwork.with { lab in
-            try await lab.host.ip("neigh replace 192.0.2.1 dev wan0 nud failed")
+            try await lab.host.ip("neigh replace 192.0.2.1 dev wan0 nud failed \(Namespace.isKept)")
             let answer = try await lab.explain("\(Self.server):1883")
             #expect(answer.exit == .status(1))
             // How long ago is the kernel's to say.

@@ -139,7 +139,7 @@ struct SelectiveEvaluationTests {
             let beyond = Question.address("2001:db8:9900::1")
             try await recorder.watch([beyond])
             try await recorder.path(to: beyond, "the way") { $0.status == .satisfied }
-            try await lab.host.ip("neighbour replace \(gateway) nud failed")
+            try await lab.host.ip("neighbour replace \(gateway) nud failed \(Namespace.isKept)")
             try await recorder.path(to: beyond, "the failure") { $0.reason == .gatewayUnreachable }
             try await lab.host.ip("neighbour flush dev noarp0")
             try await recorder.path(to: beyond, "the way again") { $0.status == .satisfied }
@@ -313,7 +313,7 @@ extension Namespace {
     func failNeighbour(_ neighbour: String) async throws {
         try await ip(batch: [
             "neighbour replace \(neighbour) lladdr 02:00:00:00:00:01 nud reachable",
-            "neighbour replace \(neighbour) nud failed",
+            "neighbour replace \(neighbour) nud failed \(Namespace.isKept)",
         ])
     }
 

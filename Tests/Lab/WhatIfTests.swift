@@ -157,7 +157,7 @@ private struct RandomNetwork {
         for _ in 0..<Int.random(in: 0...4, using: &random) { addRule(networked, isPlain, &random) }
         for (name, family) in networked.flatMap({ name in Family.allCases.map { (name, $0) } }) where random.chance(15)
         {
-            add(family, "neigh replace \(Self.gateway(name, family)) dev \(name) nud failed")
+            add(family, "neigh replace \(Self.gateway(name, family)) dev \(name) nud failed \(Namespace.isKept)")
         }
         cut = uplinks.filter { _ in random.chance(15) }
     }

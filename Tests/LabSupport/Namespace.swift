@@ -93,6 +93,11 @@ extension Namespace {
         return process.text(of: .output)
     }
 
+    /// What an `ip neighbour` command says so that the kernel keeps the entry. It removes those that have failed every
+    /// 15 s while there are more than 128 in all namespaces together (`neigh_periodic_work` in net/core/neighbour.c),
+    /// and each namespace of the Lab has some twenty.
+    public static let isKept = "extern_learn"
+
     /// Runs `ip` with these arguments, separated by blanks as in a shell.
     @discardableResult
     public func ip(_ arguments: String) async throws -> String {

@@ -117,7 +117,7 @@ struct Case10SeveralGateways {
             try await it.die()
             if !isKnown {
                 try await it.host.ip("neighbour delete \(it.entry)")
-                try await it.host.ip("neighbour replace \(it.entry) use")
+                try await it.host.ip("neighbour replace \(it.entry) use \(Namespace.isKept)")
                 try await it.host.neighbour(it.entry, "dead") { $0.contains("FAILED") && !$0.contains("router") }
             }
             let late = try await it.startedNow()
@@ -224,7 +224,7 @@ private struct SeveralGateways {
     /// Has the gateway hang, and the kernel and the engine find out.
     func die() async throws {
         try await lab.drop(.gateway, on: used)
-        try await host.ip("neighbour replace \(entry) lladdr 02:00:00:00:00:01 router nud probe")
+        try await host.ip("neighbour replace \(entry) lladdr 02:00:00:00:00:01 router nud probe \(Namespace.isKept)")
         try await host.neighbour(entry, "dead") { $0.contains("FAILED") }
         let gateway = used.gateway(family)
         try await eventually("the engine to know") {

@@ -149,7 +149,8 @@ extension LabNetwork {
             batch: addresses.flatMap { address in
                 let entry = "neigh replace \(address) dev \(uplink.name)"
                 // The kernel tells of a failure only where there was something to lose.
-                return [entry + " lladdr 02:00:00:00:00:01 nud reachable"] + (answering ? [] : [entry + " nud failed"])
+                let failure = answering ? [] : [entry + " nud failed \(Namespace.isKept)"]
+                return [entry + " lladdr 02:00:00:00:00:01 nud reachable"] + failure
             })
     }
 }
