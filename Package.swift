@@ -41,18 +41,19 @@ let package = Package(
         .library(name: "DialtoneClient", targets: ["DialtoneClient"]),
         .executable(name: "dialtoned", targets: ["dialtoned"]),
         .executable(name: "dialtone", targets: ["dialtone"]),
+        .executable(name: "dialtone-launcher", targets: ["dialtone-launcher"]),
         // For the package of benchmarks.
         .library(name: "LabSupport", targets: ["CLabSupport", "LabSupport", "Platform"]),
         .executable(name: "lab-neighbour", targets: ["lab-neighbour"]),
-        .library(name: "Models", targets: ["Models", "Supervisor", "TestSupport"]),
+        .library(name: "Models", targets: ["Coalescing", "Connection", "Models", "TestSupport"]),
         .library(name: "Presentation", targets: ["Presentation"]),
         // For the package of fuzzers: what reads bytes that come from outside, and what is made of them.
         .library(
             name: "Readers",
             targets: [
-                "Activation", "Daemon", "Dialer", "DialtoneAPI", "DialtoneClient", "Netlink", "NetworkPath",
-                "Platform", "Presentation", "Reachability", "Resolver", "Supervisor", "TLS", "TLSTestSupport", "TOML",
-                "Varlink",
+                "Agent", "Coalescing", "Configuration", "Connection", "ConnectionIO", "DialtoneAPI", "DialtoneClient",
+                "Netlink", "NetworkPath", "Persistence", "Platform", "Presentation", "PrivilegedLauncher", "Processes",
+                "Reachability", "Resolver", "TLS", "TLSTestSupport", "TOML", "Varlink",
             ]),
     ],
     dependencies: [
@@ -79,13 +80,15 @@ let package = Package(
             name: "Reachability", dependencies: ["Netlink", "NetworkPath", "Platform", "Resolver", deque],
             swiftSettings: strict),
 
-        // Connections: the pure state machine and its driver.
-        .target(name: "Supervisor", dependencies: ["NetworkPath"], swiftSettings: optimized),
+        // Connections: pure values that decide, and what does as they say.
+        .target(name: "Coalescing", swiftSettings: optimized),
+        .target(name: "Connection", dependencies: ["Coalescing", "NetworkPath"], swiftSettings: optimized),
         .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
         .target(
-            name: "TLS", dependencies: ["COpenSSL", "NetworkPath", "Platform", "Supervisor"], swiftSettings: strict),
+            name: "TLS", dependencies: ["COpenSSL", "NetworkPath", "Platform", "Connection"], swiftSettings: strict),
         .target(
-            name: "Dialer", dependencies: ["NetworkPath", "Platform", "Reachability", "Resolver", "Supervisor", "TLS"],
+            name: "ConnectionIO",
+            dependencies: ["Coalescing", "Connection", "NetworkPath", "Platform", "Reachability", "Resolver", "TLS"],
             swiftSettings: strict),
 
         // The socket: protocol, typed interface, client; and what its values look like to a person.
@@ -102,19 +105,38 @@ let package = Package(
         // The daemon and the command line.
         .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
         .target(name: "Systemd", dependencies: ["CSystemd", "Platform", logging], swiftSettings: strict),
-        .target(name: "CActivation"),
+        .target(name: "CProcesses"),
         .target(
-            name: "Activation", dependencies: ["CActivation", "Platform", "Supervisor", "Systemd"],
+            name: "Processes", dependencies: ["CProcesses", "Platform", "Connection", "Systemd"],
             swiftSettings: strict),
         .target(name: "TOML", swiftSettings: strict),
         .target(
-            name: "Daemon",
+            name: "Configuration", dependencies: ["Connection", "Platform", "Processes", "TOML"],
+            swiftSettings: strict),
+        .target(
+            name: "Persistence",
             dependencies: [
-                "Activation", "Dialer", "DialtoneAPI", "NetworkPath", "Platform", "Reachability", "Supervisor",
-                "Systemd", "TOML", "Varlink", deque, logging, ordered,
+                "Connection", "ConnectionIO", "DialtoneAPI", "NetworkPath", "Platform", "Systemd", "Varlink", deque,
+                logging, ordered,
             ],
             swiftSettings: strict),
-        .executableTarget(name: "dialtoned", dependencies: ["Daemon", arguments, logging], swiftSettings: strict),
+        .target(
+            name: "PrivilegedLauncher",
+            dependencies: [
+                "Configuration", "Connection", "DialtoneAPI", "Platform", "Processes", "Systemd", "Varlink", logging,
+            ],
+            swiftSettings: strict),
+        .target(
+            name: "Agent",
+            dependencies: [
+                "Configuration", "Connection", "ConnectionIO", "DialtoneAPI", "NetworkPath", "Persistence", "Platform",
+                "PrivilegedLauncher", "Processes", "Reachability", "Systemd", "Varlink", deque, logging, ordered,
+            ],
+            swiftSettings: strict),
+        .executableTarget(name: "dialtoned", dependencies: ["Agent", arguments, logging], swiftSettings: strict),
+        .executableTarget(
+            name: "dialtone-launcher", dependencies: ["DialtoneAPI", "PrivilegedLauncher", arguments, logging],
+            swiftSettings: strict),
         .executableTarget(
             name: "dialtone",
             dependencies: [
@@ -143,7 +165,8 @@ let package = Package(
         .target(name: "Expectations", path: "Tests/Expectations", swiftSettings: strict),
         // Worlds in virtual time that both tests and benchmarks look at.
         .target(
-            name: "Models", dependencies: ["NetworkPath", "Supervisor", "TestSupport"], path: "Tests/Models",
+            name: "Models", dependencies: ["Coalescing", "Connection", "NetworkPath", "TestSupport"],
+            path: "Tests/Models",
             swiftSettings: optimized),
         // Certificates and a server's end of TLS, in memory.
         .target(
@@ -152,34 +175,40 @@ let package = Package(
         tests("NetworkPath", ["NetworkPath", "TestSupport"]),
         tests("Netlink", ["CNetlink", "Netlink", "NetworkPath", "Platform", "TestSupport"]),
         tests("Resolver", ["NetworkPath", "Platform", "Resolver", "TestSupport"]),
-        tests("Supervisor", ["NetworkPath", "Supervisor", "TestSupport"]),
+        tests("Connection", ["Coalescing", "Connection", "NetworkPath", "TestSupport"]),
         tests(
             "Reachability", ["Netlink", "NetworkPath", "Platform", "Reachability", "Resolver", "TestSupport"],
             resources: [.copy("Recordings")]),
-        tests("TLS", ["CPlatform", "NetworkPath", "Platform", "Supervisor", "TLS", "TLSTestSupport", "TestSupport"]),
-        tests("Dialer", ["Dialer", "NetworkPath", "Platform", "Supervisor", "TLS", "TLSTestSupport", "TestSupport"]),
+        tests("TLS", ["CPlatform", "NetworkPath", "Platform", "Connection", "TLS", "TLSTestSupport", "TestSupport"]),
+        tests(
+            "ConnectionIO",
+            [
+                "Coalescing", "Connection", "ConnectionIO", "NetworkPath", "Platform", "TLS", "TLSTestSupport",
+                "TestSupport",
+            ]),
         tests("Varlink", ["Platform", "TestSupport", "Varlink"]),
         tests("DialtoneAPI", ["DialtoneAPI", "Platform", "TestSupport", "Varlink"], resources: [.copy("strict.py")]),
         tests("DialtoneClient", ["DialtoneAPI", "DialtoneClient", "Platform", "TestSupport", "Varlink"]),
         tests("Presentation", ["DialtoneAPI", "Presentation"]),
         tests("Systemd", ["Platform", "Systemd", "TestSupport", logging]),
-        tests("Activation", ["Activation", "CPlatform", "Platform", "Supervisor", "TestSupport"]),
+        tests("Processes", ["Processes", "CPlatform", "Platform", "Connection", "TestSupport"]),
         tests("TOML", ["TOML"]),
         tests(
-            "Daemon",
+            "Agent",
             [
-                "Activation", "CLabSupport", "Daemon", "Dialer", "DialtoneAPI", "NetworkPath", "Platform",
-                "Reachability", "Supervisor", "TestSupport", "Varlink", logging, ordered,
+                "Agent", "CLabSupport", "Coalescing", "Configuration", "Connection", "ConnectionIO", "DialtoneAPI",
+                "NetworkPath", "Persistence", "Platform", "PrivilegedLauncher", "Processes", "Reachability",
+                "TestSupport", "Varlink", logging, ordered,
             ]),
         // The state machine in virtual time; the whole on a real kernel; the house rules.
-        tests("Simulation", ["Models", "NetworkPath", "Supervisor", "TestSupport"], settings: optimized),
+        tests("Simulation", ["Coalescing", "Connection", "Models", "NetworkPath", "TestSupport"], settings: optimized),
         tests(
             "Lab",
             [
-                "Activation", "CNetlink", "CPlatform", "Dialer", "DialtoneAPI", "DialtoneClient", "LabSupport",
-                "Netlink", "NetworkPath", "Platform", "Reachability", "Resolver", "Supervisor", "Systemd",
-                "TLSTestSupport", "TestSupport", "Varlink", "dialtone", "dialtoned", "lab-fuzzer", "lab-launch",
-                "lab-logind", "lab-neighbour", "lab-network-manager", "lab-systemd",
+                "Processes", "CNetlink", "CPlatform", "ConnectionIO", "DialtoneAPI", "DialtoneClient", "LabSupport",
+                "Netlink", "NetworkPath", "Platform", "Reachability", "Resolver", "Connection", "Systemd",
+                "TLSTestSupport", "TestSupport", "Varlink", "dialtone", "dialtone-launcher", "dialtoned", "lab-fuzzer",
+                "lab-launch", "lab-logind", "lab-neighbour", "lab-network-manager", "lab-systemd",
             ],
             resources: [.copy("agent.py"), .copy("mqtt_sleeper.py")]),
         tests(

@@ -22,10 +22,10 @@ public struct NetworkSnapshot: Hashable, Sendable {
     public var generation: UInt64
     /// The interfaces by index.
     public var interfaces: [Int: Interface] {
-        didSet { knownFooting = nil }
+        didSet { knownLinkSummary = nil }
     }
     /// What they offer together, where it was found out since the last of them changed.
-    var knownFooting: Footing?
+    var knownLinkSummary: LinkSummary?
     /// Neighbours that do not answer (from `NUD_FAILED`).
     public var failedNeighbours: Set<Neighbour>
     /// Neighbours that the kernel asks for now, of which nothing newer is known than that (from `NUD_INCOMPLETE`).

@@ -139,9 +139,9 @@ extension NetworkSnapshot {
         case .blackhole: return .blackhole
         case .familyUnsupported: return .noAddress
         case .noRoute, .other:
-            let footing = footing
-            guard footing.contains(.link) else { return .noCarrier }
-            return footing.contains(.address(destination.family)) ? .noRoute : .noAddress
+            let linkSummary = linkSummary
+            guard linkSummary.contains(.link) else { return .noCarrier }
+            return linkSummary.contains(.address(destination.family)) ? .noRoute : .noAddress
         }
     }
 

@@ -15,7 +15,7 @@
 ///   for: of several default routes one whose gateway is dead may be passed over, and is taken again once it answers
 ///   (RFC 4191, section 3.2; `fib_select_default` in net/ipv4/fib_semantics.c).
 /// - An address concerns those who use it as their source, and those whose source is not their own link's to choose.
-/// - Where no route was found, all links together make the reason (``Footing``).
+/// - Where no route was found, all links together make the reason (``LinkSummary``).
 public struct VerdictBasis: Hashable, Sendable {
     /// One lookup and what came of it.
     fileprivate struct Leg: Hashable, Sendable {
@@ -30,7 +30,7 @@ public struct VerdictBasis: Hashable, Sendable {
         /// Whether the kernel may choose the source from the addresses of any link.
         var hasOpenSource = false
         /// For a destination without a route: what the links offered.
-        var footing: Footing?
+        var linkSummary: LinkSummary?
     }
 
     private var legs: [Leg] = []
@@ -50,7 +50,7 @@ public struct VerdictBasis: Hashable, Sendable {
             leg.source = route.source
             leg.hasOpenSource = query.source == nil && !snapshot.ownsSource(of: route, to: query.destination)
         case .refused(.noRoute), .refused(.other):
-            leg.footing = snapshot.footing
+            leg.linkSummary = snapshot.linkSummary
         case .refused(.unreachable), .refused(.prohibited), .refused(.blackhole), .refused(.familyUnsupported):
             break
         }
@@ -76,7 +76,7 @@ public struct ChangeScope: Sendable {
     /// The change itself.
     public let change: KernelChange
     /// `nil` where no link changed.
-    fileprivate let footing: Footing?
+    fileprivate let linkSummary: LinkSummary?
     fileprivate let rerouted: [LinkReach]
     /// The destinations of routes as a list, which is quicker to go through than a set; empty where they are all.
     fileprivate let prefixes: [IPPrefix]
@@ -84,7 +84,7 @@ public struct ChangeScope: Sendable {
     /// The scope of `change`, after which the network is `snapshot`.
     public init(_ change: KernelChange, in snapshot: NetworkSnapshot) {
         self.change = change
-        footing = change.links.isEmpty ? nil : snapshot.footing
+        linkSummary = change.links.isEmpty ? nil : snapshot.linkSummary
         rerouted = Array(change.rerouted.values)
         prefixes = if case .inside(let prefixes) = change.routes { Array(prefixes) } else { [] }
     }
@@ -101,12 +101,12 @@ extension VerdictBasis.Leg {
             return true
         }
         if scope.rerouted.contains(where: { $0.mayInclude(destination) }) { return true }
-        guard let present = scope.footing else { return false }
+        guard let present = scope.linkSummary else { return false }
         if let link, change.links.contains(link) { return true }
         if let askedLink, change.links.contains(askedLink) { return true }
         if let source, change.addresses.contains(source) { return true }
         if hasOpenSource, change.addresses.contains(where: { $0.family == destination.family }) { return true }
-        return footing?.looks(unlike: present, from: destination.family) ?? false
+        return linkSummary?.looks(unlike: present, from: destination.family) ?? false
     }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import COpenSSL
-internal import Supervisor
+internal import Connection
 
 /// What a server can have this process compute before it is known to be anybody: the handshake runs on the agent's
 /// queue, and OpenSSL's own bounds let a single message cost a second.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import COpenSSL
+internal import Connection
 internal import Glibc
 internal import Platform
-internal import Supervisor
 
 /// A file that a connection's settings name, read whole, and wiped from memory when it is let go of.
 struct SettingsFile: ~Copyable {

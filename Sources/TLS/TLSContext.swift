@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import COpenSSL
+public import Connection
 internal import Glibc
-public import Supervisor
 
 /// What sessions of equal files share: the trusted authorities, the client certificate, the versions. Some 30 KB, and
 /// as much again for each authority that a server's certificate led to; shared, since a gateway has thousands of

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+public import Connection
 public import Platform
-public import Supervisor
 
 /// The contexts that are in use, so that connections of equal files share one.
 @AgentQueue

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import COpenSSL
-internal import Supervisor
+internal import Connection
 
 /// The sessions that one connection may take up again with its next flow: tickets of TLS 1.3, sessions of 1.2.
 ///

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Agent
 public import ArgumentParser
-internal import Daemon
 public import Logging
 
 @main
@@ -17,7 +17,7 @@ struct DialtonedCommand: ParsableCommand {
             system \
             refuses, 73 the socket cannot be made, 78 the configuration is wrong.
             """,
-        version: Launcher.version)
+        version: DaemonProcess.version)
 
     @Option(
         name: .long,
@@ -49,22 +49,10 @@ struct DialtonedCommand: ParsableCommand {
         help: .init("The least that is logged: trace, debug, info, notice, warning, error.", valueName: "level"))
     var logLevel: Logger.Level = .notice
 
-    @Flag(name: .long, help: .hidden)
-    var launcher = false
-
-    /// What the launcher has systemd begin a program with, which is to begin soon: no command line of ours is parsed
-    /// then.
-    static func main() {
-        let arguments = CommandLine.arguments
-        if arguments.dropFirst().first == "--pass-socket" { Launcher.passSocket(to: Array(arguments.dropFirst(2))) }
-        main(nil)
-    }
-
     func run() throws {
-        let options = LaunchOptions(configuration: config, socket: socket, recording: record, logLevel: logLevel)
-        if checkConfig { throw ExitCode(Launcher.checkConfiguration(options)) }
-        if launcher { DeputyProcess.run(options) }
-        Launcher.run(options)
+        let options = DaemonOptions(configuration: config, socket: socket, recording: record, logLevel: logLevel)
+        if checkConfig { throw ExitCode(DaemonProcess.checkConfiguration(options)) }
+        DaemonProcess.run(options)
     }
 }
 

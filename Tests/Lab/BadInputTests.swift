@@ -11,16 +11,16 @@ import Testing
 @Suite("Bad input on the socket", .lab)
 struct BadInputTests {
     /// A daemon, and a subscriber that must go on getting its events.
-    private struct Bench {
+    private struct Fixture {
         let machine: Namespace
         let home: DaemonHome
         let daemon: LabProcess
         let bystander: EventRecorder
 
-        static func start() async throws -> Bench {
+        static func start() async throws -> Fixture {
             let (machine, home) = (try await Namespace.island(), try DaemonHome())
             let daemon = try await home.start(on: machine)
-            return Bench(machine: machine, home: home, daemon: daemon, bystander: try await home.recorder())
+            return Fixture(machine: machine, home: home, daemon: daemon, bystander: try await home.recorder())
         }
 
         /// The daemon lives, answers new clients, and the subscriber hears of what they do.
@@ -41,36 +41,36 @@ struct BadInputTests {
         (#"{"method":"org.varlink.service.GetInfo""#, "is not JSON"),
     ])
     func `a message that is not Varlink ends its connection`(message: String, reason: String) async throws {
-        let bench = try await Bench.start()
-        let path = bench.home.socket
-        let rest = try await bench.machine.run {
+        let fixture = try await Fixture.start()
+        let path = fixture.home.socket
+        let rest = try await fixture.machine.run {
             let client = try UnixClient.connected(to: path)
             try client.send(message + "\0")
             return try client.receiveAll()
         }
         #expect(rest.isEmpty, "who spoke another language is not answered")
-        let line = try await bench.daemon.line(containing: "a client was turned away")
+        let line = try await fixture.daemon.line(containing: "a client was turned away")
         #expect(line.text.contains(reason), "\(line.text)")
-        try await bench.expectNobodyElseNoticed()
+        try await fixture.expectNobodyElseNoticed()
     }
 
     @Test func `a message that is not text ends its connection`() async throws {
-        let bench = try await Bench.start()
-        let path = bench.home.socket
-        let rest = try await bench.machine.run {
+        let fixture = try await Fixture.start()
+        let path = fixture.home.socket
+        let rest = try await fixture.machine.run {
             let client = try UnixClient.connected(to: path)
             try client.send([0xFF, 0xFE, 0])
             return try client.receiveAll()
         }
         #expect(rest.isEmpty)
-        _ = try await bench.daemon.line(containing: "is not UTF-8")
-        try await bench.expectNobodyElseNoticed()
+        _ = try await fixture.daemon.line(containing: "is not UTF-8")
+        try await fixture.expectNobodyElseNoticed()
     }
 
     @Test func `a message without end is cut off at the limit`() async throws {
-        let bench = try await Bench.start()
-        let path = bench.home.socket
-        try await bench.machine.run {
+        let fixture = try await Fixture.start()
+        let path = fixture.home.socket
+        try await fixture.machine.run {
             let client = try UnixClient.connected(to: path)
             let piece = [UInt8](repeating: UInt8(ascii: " "), count: 4096)
             // The daemon must hang up long before this has gone through.
@@ -78,9 +78,9 @@ struct BadInputTests {
                 for _ in 0..<10_000 { try client.send(piece) }
             }
         }
-        let line = try await bench.daemon.line(containing: "a client was turned away")
+        let line = try await fixture.daemon.line(containing: "a client was turned away")
         #expect(line.text.contains("longer than 65536 bytes"), "\(line.text)")
-        try await bench.expectNobodyElseNoticed()
+        try await fixture.expectNobodyElseNoticed()
     }
 
     @Test(arguments: [
@@ -90,14 +90,14 @@ struct BadInputTests {
         "",
     ])
     func `a client that vanishes in the middle leaves nothing behind`(message: String) async throws {
-        let bench = try await Bench.start()
-        let descriptors = "/proc/\(bench.daemon.processID)/fd"
+        let fixture = try await Fixture.start()
+        let descriptors = "/proc/\(fixture.daemon.processID)/fd"
         let before = try FileManager.default.contentsOfDirectory(atPath: descriptors).count
-        let path = bench.home.socket
+        let path = fixture.home.socket
         for _ in 1...20 {
-            try await bench.machine.run { try UnixClient.connected(to: path).send(message) }
+            try await fixture.machine.run { try UnixClient.connected(to: path).send(message) }
         }
-        try await bench.expectNobodyElseNoticed()
+        try await fixture.expectNobodyElseNoticed()
         // Looking up a name may hold a socket of the resolver's for a while.
         let after = try FileManager.default.contentsOfDirectory(atPath: descriptors).count
         #expect(after < before + 10)
@@ -108,11 +108,11 @@ struct BadInputTests {
         ("tcp://127.0.0.1", "the port is missing"),
     ])
     func `a port out of range is told with the range`(remote: String, reason: String) async throws {
-        let bench = try await Bench.start()
-        let refused = try await bench.home.dialtone("open", remote, on: bench.machine)
+        let fixture = try await Fixture.start()
+        let refused = try await fixture.home.dialtone("open", remote, on: fixture.machine)
         #expect(refused.exit == .status(1))
         #expect(refused.error.contains(reason), "\(refused)")
-        expect(try await bench.home.client.connections()) { $0.isEmpty }
+        expect(try await fixture.home.client.connections()) { $0.isEmpty }
     }
 
     @Test func `a name that nobody can resolve is a path without an address, and a connection that waits`() async throws

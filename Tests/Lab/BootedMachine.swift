@@ -177,7 +177,8 @@ final class BootedMachine: Sendable {
             .deletingLastPathComponent().appending(path: "systemd")
         for name in ["dialtoned", "dialtone-launcher"] {
             let service = try String(contentsOf: source.appending(path: "\(name).service.in"), encoding: .utf8)
-            try write(service.replacingOccurrences(of: "@BINDIR@", with: "/opt/dialtone"), "\(units)/\(name).service")
+            let installed = service.replacing(/@(BINDIR|LIBEXECDIR)@/, with: "/opt/dialtone")
+            try write(installed, "\(units)/\(name).service")
             try files.createSymbolicLink(
                 atPath: "\(units)/sockets.target.wants/\(name).socket", withDestinationPath: "../\(name).socket")
         }
@@ -190,7 +191,9 @@ final class BootedMachine: Sendable {
             let name = URL(filePath: file).lastPathComponent
             try files.copyItem(atPath: source.appending(path: name).path, toPath: "\(directory)/\(file)")
         }
-        try files.copyItem(atPath: LabAgent.program("dialtoned"), toPath: "\(directory)/bin/dialtoned")
+        for program in ["dialtoned", "dialtone-launcher"] {
+            try files.copyItem(atPath: LabAgent.program(program), toPath: "\(directory)/bin/\(program)")
+        }
         try write(settings, "\(units)/dialtoned.service.d/test.conf")
         // The user and the directories are made by what a machine makes them with at each boot.
         try write(

@@ -32,7 +32,7 @@ struct DiallingStories {
     func `the first host of an SRV record is dead, and the second is taken`(
         dead: IPAddress?, port: UInt16, turn: ConnectionsAPI.Event.Kind
     ) async throws {
-        let stub = try await DiallingBench.run { question in
+        let stub = try await DiallingFixture.run { question in
             switch (question.name, question.type) {
             case ("_sip._tcp.lab.example", 33):
                 .records([.service(20, 0, 5060, "second.lab.example"), .service(10, 0, port, "first.lab.example")])
@@ -40,12 +40,12 @@ struct DiallingStories {
             case ("second.lab.example", 1): .addresses([Self.alive].compactMap(\.self), ttl: 60)
             default: .empty
             }
-        } body: { bench in
-            try await bench.open("sip://\(Self.domain)")
-            let ready = try await bench.isReady()
+        } body: { fixture in
+            try await fixture.open("sip://\(Self.domain)")
+            let ready = try await fixture.isReady()
             #expect(ready.connection.epoch == 2)
             // One that refuses makes room at once; beside one that is silent the next is tried.
-            let attempts = bench.events.events.filter { $0.connection.state == .connecting }
+            let attempts = fixture.events.events.filter { $0.connection.state == .connecting }
             #expect(attempts.map(\.connection.epoch) == [1, 2])
             #expect(attempts.first?.connection.remoteAddress == "\(dead.map(\.description) ?? ""):\(port)")
             // Where the refusal is faster than the second host's address, that is asked for in between.
@@ -56,7 +56,7 @@ struct DiallingStories {
     }
 
     @Test func `a NAPTR record leads to another service name, and that to the server`() async throws {
-        let stub = try await DiallingBench.run { question in
+        let stub = try await DiallingFixture.run { question in
             switch (question.name, question.type) {
             case ("lab.example", 35):
                 .records([
@@ -69,23 +69,23 @@ struct DiallingStories {
             case ("exchange.lab.example", 1): .addresses([Self.alive].compactMap(\.self), ttl: 60)
             default: .empty
             }
-        } body: { bench in
-            try await bench.open("sip://\(Self.domain)")
-            try await bench.isReady()
+        } body: { fixture in
+            try await fixture.open("sip://\(Self.domain)")
+            try await fixture.isReady()
         }
         #expect(stub.questions.contains { $0.description == "_sip._tcp.phones.lab.example SRV" })
     }
 
     @Test func `IPv6 is a black hole: IPv4 is tried beside it, and is what stands`() async throws {
-        try await DiallingBench.run { question in
+        try await DiallingFixture.run { question in
             guard question.name == "exchange.lab.example" else { return .empty }
             let address = question.isForV4 ? Self.alive : IPAddress(LabNetwork.serverAddress(.v6))
             return .addresses([address].compactMap(\.self), ttl: 60)
-        } body: { bench in
-            try await bench.lab.router.nft(["add rule inet lab forward meta nfproto ipv6 drop"])
-            try await bench.open("sip://exchange.lab.example:5060")
-            let ready = try await bench.isReady()
-            let attempts = bench.events.events.filter { $0.connection.state == .connecting }
+        } body: { fixture in
+            try await fixture.lab.router.nft(["add rule inet lab forward meta nfproto ipv6 drop"])
+            try await fixture.open("sip://exchange.lab.example:5060")
+            let ready = try await fixture.isReady()
+            let attempts = fixture.events.events.filter { $0.connection.state == .connecting }
             #expect(attempts.map(\.connection.epoch) == [1, 2])
             #expect(attempts.first?.connection.remoteAddress == "[\(LabNetwork.serverAddress(.v6))]:5060")
             #expect(attempts.last?.kind == .attemptBegan)
@@ -98,16 +98,16 @@ struct DiallingStories {
         failure: NameServerStub.Reply
     ) async throws {
         let works = Mutex(true)
-        try await DiallingBench.run(answering: Self.exchange { works.withLock { $0 } ? nil : failure }) { bench in
-            try await bench.open("sip://exchange.lab.example:5060")
-            let first = try await bench.isReady()
+        try await DiallingFixture.run(answering: Self.exchange { works.withLock { $0 } ? nil : failure }) { fixture in
+            try await fixture.open("sip://exchange.lab.example:5060")
+            let first = try await fixture.isReady()
             works.withLock { $0 = false }
-            let before = bench.events.events.count
-            try await bench.server.restart()
-            let second = try await bench.events.state(.ready, of: "office", after: before)
+            let before = fixture.events.events.count
+            try await fixture.server.restart()
+            let second = try await fixture.events.state(.ready, of: "office", after: before)
             #expect(second.connection.remoteAddress == first.connection.remoteAddress)
             // The name was asked for, and nobody answered.
-            #expect(bench.events.events.dropFirst(before).contains { $0.connection.state == .resolving })
+            #expect(fixture.events.events.dropFirst(before).contains { $0.connection.state == .resolving })
         }
     }
 
@@ -118,21 +118,21 @@ struct DiallingStories {
         async throws
     {
         let works = Mutex(false)
-        try await DiallingBench.run(answering: Self.exchange { works.withLock { $0 } ? nil : failure }) { bench in
-            try await bench.open("sip://exchange.lab.example:5060")
+        try await DiallingFixture.run(answering: Self.exchange { works.withLock { $0 } ? nil : failure }) { fixture in
+            try await fixture.open("sip://exchange.lab.example:5060")
             // After seven seconds of silence nobody dials any more: the way to an answer is what is waited for.
-            let failed = try await bench.events.event("“\(word)”") { $0.reason == word }
+            let failed = try await fixture.events.event("“\(word)”") { $0.reason == word }
             #expect(failed.connection.epoch == 0)
             works.withLock { $0 = true }
-            try await bench.isReady()
+            try await fixture.isReady()
             // No dial in between has had an address.
-            #expect(bench.events.events.filter { $0.connection.state == .connecting }.count == 1)
+            #expect(fixture.events.events.filter { $0.connection.state == .connecting }.count == 1)
         }
     }
 }
 
 /// A host whose names come from a name server on the Lab's server, where kamailio is too.
-private struct DiallingBench {
+private struct DiallingFixture {
     let lab: LabNetwork
     let server: LabServer
     let agent: LabAgent
@@ -142,7 +142,7 @@ private struct DiallingBench {
     @discardableResult
     static func run(
         answering reply: @escaping @Sendable (NameServerStub.Question) -> NameServerStub.Reply,
-        body: (DiallingBench) async throws -> Void
+        body: (DiallingFixture) async throws -> Void
     ) async throws -> NameServerStub {
         try await LabNetwork.with { lab in
             let stub = try await lab.server.run {
@@ -156,7 +156,7 @@ private struct DiallingBench {
             try await lab.host.command(["mount", "--bind", file.path, "/etc/resolv.conf"])
             let agent = try await LabAgent.start(on: lab.host)
             let events = try await EventRecorder.start(on: agent)
-            try await body(DiallingBench(lab: lab, server: server, agent: agent, events: events))
+            try await body(DiallingFixture(lab: lab, server: server, agent: agent, events: events))
             #expect(events.disorder == nil)
             stub.stop()
             return stub

@@ -32,18 +32,18 @@ struct HostileNeighbourStories {
     }
 
     /// An agent on a machine of its own, and what it has taken.
-    private struct Bench {
+    private struct Fixture {
         let machine: Namespace
         let home: DaemonHome
         let daemon: LabProcess
 
-        static func start(_ configuration: String = "") async throws -> Bench {
+        static func start(_ configuration: String = "") async throws -> Fixture {
             let (machine, home) = (try await Namespace.island(), try DaemonHome(configuration))
             // Not at the level of the other stories: a log of every step is no user's doing.
             let daemon = try await home.launch(
                 on: machine, arguments: ["--socket", home.socket, "--config", home.file, "--log-level", "info"])
             _ = try await daemon.line(containing: "listening")
-            return Bench(machine: machine, home: home, daemon: daemon)
+            return Fixture(machine: machine, home: home, daemon: daemon)
         }
 
         /// The memory that is the daemon's alone, in MiB.
@@ -82,52 +82,52 @@ struct HostileNeighbourStories {
 
     @Test(arguments: ["explain", "deep", "keys", "list"])
     func `a thousand connections of one user keep no other waiting, nor take the memory`(attack: String) async throws {
-        let bench = try await Bench.start()
-        let stay = try await bench.attack(attack, connections: 1000, calls: 200)
+        let fixture = try await Fixture.start()
+        let stay = try await fixture.attack(attack, connections: 1000, calls: 200)
         #expect(stay.calls > 0 && stay.served == stay.calls, "\(stay)")
         // Turns that go round by connection give each of the thousand one before the other user has another.
         #expect(stay.between < 250, "\(stay)")
-        let memory = try bench.memory()
+        let memory = try fixture.memory()
         #expect(isBelow(memory, Self.mostMemory), "\(stay)")
     }
 
     @Test func `what one user opens and closes neither fills the log nor takes another's history`()
         async throws
     {
-        let bench = try await Bench.start()
-        _ = try await bench.home.client.open(.init(remote: "tcp://127.0.0.1:1", name: "door"))
-        _ = try await bench.home.client.close("door")
-        let stay = try await bench.attack("churn", connections: 100, calls: 200)
+        let fixture = try await Fixture.start()
+        _ = try await fixture.home.client.open(.init(remote: "tcp://127.0.0.1:1", name: "door"))
+        _ = try await fixture.home.client.close("door")
+        let stay = try await fixture.attack("churn", connections: 100, calls: 200)
         #expect(stay.calls > 0 && stay.served == stay.calls, "\(stay)")
-        let history = try await bench.home.dialtone("history", "door", on: bench.machine)
+        let history = try await fixture.home.dialtone("history", "door", on: fixture.machine)
         #expect(history.output.contains("door"), "\(history)")
-        print("neighbour churn: the log has \(bench.daemon.lines.count) lines")
-        #expect(bench.daemon.lines.count < 5_000)
+        print("neighbour churn: the log has \(fixture.daemon.lines.count) lines")
+        #expect(fixture.daemon.lines.count < 5_000)
     }
 
     @Test func `connections that only messages hold are let go, and lock nobody out`() async throws {
-        let bench = try await Bench.start()
-        let before = try bench.descriptors()
+        let fixture = try await Fixture.start()
+        let before = try fixture.descriptors()
         for _ in 1...2 {
-            let neighbour = try await bench.neighbour("garbage", "1000")
+            let neighbour = try await fixture.neighbour("garbage", "1000")
             expect(try await neighbour.exit(), is: .status(0), "\(neighbour.text(of: .error))")
-            print("neighbour garbage: \(neighbour.text(of: .output)), \(try bench.descriptors()) descriptors")
+            print("neighbour garbage: \(neighbour.text(of: .output)), \(try fixture.descriptors()) descriptors")
         }
-        _ = try await bench.home.client.connections()
-        let stay = try await bench.attack("none", connections: 0, calls: 50)
+        _ = try await fixture.home.client.connections()
+        let stay = try await fixture.attack("none", connections: 0, calls: 50)
         #expect(stay.served == stay.calls, "\(stay)")
         try await eventually("the connections without a process are closed") {
-            (try? bench.descriptors()).map { $0 <= before + 8 } ?? false
+            (try? fixture.descriptors()).map { $0 <= before + 8 } ?? false
         }
     }
 
     @Test func `one user cannot take the places of all`() async throws {
-        let bench = try await Bench.start()
-        let neighbour = try await bench.neighbour("hold", "6000")
+        let fixture = try await Fixture.start()
+        let neighbour = try await fixture.neighbour("hold", "6000")
         print("neighbour hold: \(try await neighbour.line(containing: "held=").text)")
-        let stay = try await bench.attack("none", connections: 0, calls: 50)
+        let stay = try await fixture.attack("none", connections: 0, calls: 50)
         #expect(stay.served == stay.calls, "\(stay)")
-        _ = try await bench.home.client.connections()
+        _ = try await fixture.home.client.connections()
         neighbour.closeInput()
         _ = try await neighbour.exit()
     }
@@ -137,24 +137,24 @@ struct HostileNeighbourStories {
             if: LabSandbox.isInside && access("/dev/fuse", R_OK | W_OK) == 0,
             "no file system in user space can be mounted here"))
     func `a socket that its client keeps locked holds up nobody but its user`() async throws {
-        let bench = try await Bench.start()
-        let directory = "\(bench.home.file).files"
+        let fixture = try await Fixture.start()
+        let directory = "\(fixture.home.file).files"
         try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: false)
-        let neighbour = try await bench.neighbour("lock", directory)
+        let neighbour = try await fixture.neighbour("lock", directory)
         _ = try await neighbour.line(containing: "locked")
-        let stay = try await bench.attack("none", connections: 0, calls: 50)
+        let stay = try await fixture.attack("none", connections: 0, calls: 50)
         #expect(stay.calls > 0 && stay.served == stay.calls, "\(stay)")
         _ = try await neighbour.line(containing: "closed")
-        expect(try await bench.home.client.connections()) { $0.isEmpty }
+        expect(try await fixture.home.client.connections()) { $0.isEmpty }
         neighbour.closeInput()
         expect(try await neighbour.exit(), is: .status(0), "\(neighbour.text(of: .error))")
     }
 
     @Test func `what takes long to close holds up nobody but its user`() async throws {
-        let bench = try await Bench.start()
-        let neighbour = try await bench.neighbour("linger")
+        let fixture = try await Fixture.start()
+        let neighbour = try await fixture.neighbour("linger")
         _ = try await neighbour.line(containing: "sent")
-        let stay = try await bench.attack("none", connections: 0, calls: 50)
+        let stay = try await fixture.attack("none", connections: 0, calls: 50)
         #expect(stay.calls > 0 && stay.served == stay.calls, "\(stay)")
         #expect(neighbour.isRunning)
         neighbour.closeInput()
@@ -162,9 +162,9 @@ struct HostileNeighbourStories {
     }
 
     @Test func `a name says nothing of what others call theirs`() async throws {
-        let bench = try await Bench.start()
-        let taken = try await bench.home.client.open(.init(remote: "tcp://127.0.0.1:1", name: "bank"))
-        let words = try await bench.machine.run { [socket = bench.home.socket] in
+        let fixture = try await Fixture.start()
+        let taken = try await fixture.home.client.open(.init(remote: "tcp://127.0.0.1:1", name: "bank"))
+        let words = try await fixture.machine.run { [socket = fixture.home.socket] in
             try ["bank", "free"].map { name in
                 let client = try UnixClient.connected(to: socket, as: AnotherUser.number)
                 try client.send(
@@ -177,6 +177,6 @@ struct HostileNeighbourStories {
             }
         }
         #expect(words[0] == words[1])
-        expect(try await bench.home.client.connections().map(\.name), is: [taken])
+        expect(try await fixture.home.client.connections().map(\.name), is: [taken])
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Dialer
+import ConnectionIO
 import Expectations
 import LabSupport
 import Netlink
@@ -10,7 +10,7 @@ import Reachability
 import TestSupport
 import Testing
 
-@testable import Supervisor
+@testable import Connection
 
 /// Keepalives to real servers, and silence on the way to them. The connection is in this process, on a host of the Lab,
 /// and has figures shorter than a user may choose.
@@ -29,17 +29,17 @@ struct KeepaliveStories {
         async throws
     {
         let heartbeat = Heartbeat(.crlf, interval: .milliseconds(200))
-        try await KeepaliveBench.run(.kamailio(), "sip://\(Self.address)", heartbeat) { bench in
-            let ready = try await bench.isReady()
+        try await KeepaliveFixture.run(.kamailio(), "sip://\(Self.address)", heartbeat) { fixture in
+            let ready = try await fixture.isReady()
             // By what the server's kernel counts: two bytes out for each four in. Of the last the answer may be on its
             // way.
-            try await eventually("the answers to four keepalives") { try await bench.serverCounts().sent >= 8 }
+            try await eventually("the answers to four keepalives") { try await fixture.serverCounts().sent >= 8 }
             try await eventually("an answer to each") {
-                let counts = try await bench.serverCounts()
+                let counts = try await fixture.serverCounts()
                 return counts.received == 2 * counts.sent
             }
-            expect(await bench.unreadBytes, is: 0)
-            expect(await bench.events.last, is: ready)
+            expect(await fixture.unreadBytes, is: 0)
+            expect(await fixture.events.last, is: ready)
         }
     }
 
@@ -47,15 +47,18 @@ struct KeepaliveStories {
         let server = LabCertificate()
         let recipe = LabServer.Recipe.kamailio(port: 5061, tls: server.files)
         let heartbeat = Heartbeat(.crlf, interval: .milliseconds(200))
-        try await KeepaliveBench.run(recipe, "sips://\(Self.address)", heartbeat, trusting: server.authority) { bench in
-            let ready = try await bench.isReady()
-            let before = try await bench.serverCounts()
+        try await KeepaliveFixture.run(recipe, "sips://\(Self.address)", heartbeat, trusting: server.authority) {
+            fixture in
+            let ready = try await fixture.isReady()
+            let before = try await fixture.serverCounts()
             // One that is not answered is not followed by another for ten seconds. Four bytes are a record of 25 or
             // more.
-            try await eventually("five keepalives") { try await bench.serverCounts().received >= before.received + 125 }
-            try await eventually("the answers to four") { try await bench.serverCounts().sent >= before.sent + 92 }
-            expect(await bench.unreadBytes, is: 0)
-            expect(await bench.events.last, is: ready)
+            try await eventually("five keepalives") {
+                try await fixture.serverCounts().received >= before.received + 125
+            }
+            try await eventually("the answers to four") { try await fixture.serverCounts().sent >= before.sent + 92 }
+            expect(await fixture.unreadBytes, is: 0)
+            expect(await fixture.events.last, is: ready)
         }
     }
 
@@ -63,42 +66,44 @@ struct KeepaliveStories {
     func `the line goes silent in the middle: the next keepalive finds out, and a new flow stands`(drop: Drop)
         async throws
     {
-        try await KeepaliveBench.run(.kamailio(), "sip://\(Self.address)", Self.brisk) { bench in
-            try await bench.isReady()
-            try await eventually("an answer") { try await bench.serverCounts().sent >= 2 }
-            let before = await bench.events.count
-            try await bench.lab.drop(drop, on: .wan0)
-            let lost = try await bench.event("the silence to be noticed", after: before) { $0.previousState == .ready }
+        try await KeepaliveFixture.run(.kamailio(), "sip://\(Self.address)", Self.brisk) { fixture in
+            try await fixture.isReady()
+            try await eventually("an answer") { try await fixture.serverCounts().sent >= 2 }
+            let before = await fixture.events.count
+            try await fixture.lab.drop(drop, on: .wan0)
+            let lost = try await fixture.event("the silence to be noticed", after: before) {
+                $0.previousState == .ready
+            }
             // By the answer's deadline; the kernel's own, which also waits for the next keepalive, comes later.
             #expect(lost.reason == .unanswered)
-            try await bench.lab.restore(.wan0)
-            try await bench.isReady(after: before)
+            try await fixture.lab.restore(.wan0)
+            try await fixture.isReady(after: before)
         }
     }
 
     @Test(.server("prosody")) func `after a resume the kernel's probe shows that the server is there`() async throws {
-        try await KeepaliveBench.run(.prosody(), "xmpp://\(Self.address)") { bench in
-            try await bench.isReady()
-            let before = await bench.events.count
-            await bench.resume()
-            let verified = try await bench.event("the proof", after: before) { $0.status.state == .ready }
+        try await KeepaliveFixture.run(.prosody(), "xmpp://\(Self.address)") { fixture in
+            try await fixture.isReady()
+            let before = await fixture.events.count
+            await fixture.resume()
+            let verified = try await fixture.event("the proof", after: before) { $0.status.state == .ready }
             #expect(verified.previousState == .verifying)
             #expect(verified.reason == .verified)
             // The probe was no byte of the stream.
-            expect(try await bench.serverCounts().received, is: 0)
-            try await bench.isReady(after: before)
+            expect(try await fixture.serverCounts().received, is: 0)
+            try await fixture.isReady(after: before)
         }
     }
 
     @Test(.server("prosody")) func `after a resume a line that is dead is given up, and dialled anew`() async throws {
-        try await KeepaliveBench.run(.prosody(), "xmpp://\(Self.address)") { bench in
-            try await bench.isReady()
-            let before = await bench.events.count
-            try await bench.lab.drop(.established, on: .wan0)
-            await bench.resume()
+        try await KeepaliveFixture.run(.prosody(), "xmpp://\(Self.address)") { fixture in
+            try await fixture.isReady()
+            let before = await fixture.events.count
+            try await fixture.lab.drop(.established, on: .wan0)
+            await fixture.resume()
             let states = [ConnectionStatus.State.verifying, .connecting, .ready]
-            let ready = try await bench.isReady(after: before)
-            let told = await bench.events.dropFirst(before)
+            let ready = try await fixture.isReady(after: before)
+            let told = await fixture.events.dropFirst(before)
             #expect(told.map(\.status.state) == states)
             #expect(told.map(\.reason) == [.resumed, .unverified, .connected])
             #expect(ready.status.epoch == 2)
@@ -108,16 +113,16 @@ struct KeepaliveStories {
     @Test(.server("kamailio")) func `the default route moves on the same source: the flow proves itself and stays`()
         async throws
     {
-        try await KeepaliveBench.run(.kamailio(), "sip://\(Self.address)") { bench in
-            try await bench.isReady()
-            let before = await bench.events.count
+        try await KeepaliveFixture.run(.kamailio(), "sip://\(Self.address)") { fixture in
+            try await fixture.isReady()
+            let before = await fixture.events.count
             // Another gateway of the same network, which is the same router.
-            try await bench.lab.router.ip("address add 192.0.2.254/24 dev wan0")
-            try await bench.lab.host.ip("route replace default via 192.0.2.254 dev wan0 metric 50 src 192.0.2.2")
-            let verified = try await bench.event("the proof", after: before) { $0.reason == .verified }
+            try await fixture.lab.router.ip("address add 192.0.2.254/24 dev wan0")
+            try await fixture.lab.host.ip("route replace default via 192.0.2.254 dev wan0 metric 50 src 192.0.2.2")
+            let verified = try await fixture.event("the proof", after: before) { $0.reason == .verified }
             #expect(verified.previousState == .verifying)
             #expect(verified.status.epoch == 1)
-            try await bench.isReady(after: before)
+            try await fixture.isReady(after: before)
         }
     }
 }

@@ -68,7 +68,7 @@ final class LauncherMachine: Sendable {
         let launcher = try await network.spawn(
             withRun + [
                 LabAgent.program("lab-launch"), "--listen", "/run/dialtone/launcher.sock", "launcher",
-                LabAgent.program("dialtoned"), "--launcher", "--config", "/run/dialtone/dialtone.toml", "--socket",
+                LabAgent.program("dialtone-launcher"), "--config", "/run/dialtone/dialtone.toml", "--socket",
                 home.socket, "--log-level", "debug",
             ], environment: bus.environment)
         let socket = "\(run)/dialtone/launcher.sock"

@@ -41,7 +41,7 @@ struct LauncherStories {
         let command = try #require(properties.first { $0.hasPrefix("ExecStart=") })
         #expect(
             command.hasPrefix("ExecStart=/bin/sh [/bin/sh] [-c] [") == ofStreams
-                && command.contains("/dialtoned] [--pass-socket] [/bin/sh] [-c] [") != ofStreams, "\(command)")
+                && command.contains("/dialtone-launcher] [--pass-socket] [/bin/sh] [-c] [") != ofStreams, "\(command)")
         let user = try #require(getpwnam(LauncherMachine.owner)).pointee
         let variables = properties.filter { $0.hasPrefix("Environment=") }
         #expect(variables.isSuperset(of: ["Environment=DIALTONE_NAME=office", "Environment=DIALTONE_REASON=data"]))

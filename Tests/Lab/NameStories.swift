@@ -26,32 +26,32 @@ struct NameStories {
     }
 
     @Test func `the hosts file, and then the name servers again, say where a name is`() async throws {
-        try await NameBench.run(answering: Self.usual) { bench in
-            let paths = bench.watch(Self.name)
+        try await NameFixture.run(answering: Self.usual) { fixture in
+            let paths = fixture.watch(Self.name)
             let first = try await paths.next("the server's address") { $0.destination == Self.serverV6 }
-            try bench.write("192.0.2.1 \(Self.name)\n", to: "hosts")
+            try fixture.write("192.0.2.1 \(Self.name)\n", to: "hosts")
             let path = try await paths.next("the pinned address") { $0.destination?.family == .v4 }
             #expect(path.destination?.description == "192.0.2.1" && path.generation > first.generation)
-            try bench.write("", to: "hosts")
+            try fixture.write("", to: "hosts")
             _ = try await paths.next("the server's address again") { $0.destination == Self.serverV6 }
         }
     }
 
     @Test func `other name servers are told as a change of dns, and asked for the name`() async throws {
-        try await NameBench.run(answering: Self.usual) { bench in
-            let paths = bench.watch(Self.name)
+        try await NameFixture.run(answering: Self.usual) { fixture in
+            let paths = fixture.watch(Self.name)
             let first = try await paths.next("the server's address") { $0.destination == Self.serverV6 }
-            #expect(bench.stub.asked.count == 2)
+            #expect(fixture.stub.asked.count == 2)
             // Another one beside it, which nobody can tell from the first by a verdict.
-            try bench.write("nameserver \(LabNetwork.serverAddress(.v4))\nnameserver 192.0.2.1\n", to: "resolv.conf")
+            try fixture.write("nameserver \(LabNetwork.serverAddress(.v4))\nnameserver 192.0.2.1\n", to: "resolv.conf")
             let report = try await paths.nextReport("the second server")
             #expect(report.changes == [.dns])
             #expect(report.path.supportsDNS && report.path.nameServers.count == 2)
             // The kernel said nothing; it is a change all the same.
             #expect(report.path.generation > first.generation)
-            try await bench.asked(4)
+            try await fixture.asked(4)
 
-            try bench.write("", to: "resolv.conf")
+            try fixture.write("", to: "resolv.conf")
             let end = try await paths.nextReport("no server")
             #expect(end.changes == [.dns])
             #expect(!end.path.supportsDNS && end.path.generation > report.path.generation)
@@ -62,49 +62,49 @@ struct NameStories {
     @Test func `a name is waited for where its server can be asked, though nothing leads to the Internet`()
         async throws
     {
-        try await NameBench.run(answering: { question in
+        try await NameFixture.run(answering: { question in
             question.name == Self.name ? Self.usual(question) : .code(3)
-        }) { bench in
-            for uplink in Uplink.allCases { try await bench.lab.removeDefaultRoute(via: uplink) }
+        }) { fixture in
+            for uplink in Uplink.allCases { try await fixture.lab.removeDefaultRoute(via: uplink) }
             for family in Family.allCases {
                 let network = "\(LabNetwork.serverAddress(family))/\(family == .v4 ? 32 : 128)"
-                try await bench.lab.host.ip("route add \(network) via \(Uplink.wan0.gateway(family))")
+                try await fixture.lab.host.ip("route add \(network) via \(Uplink.wan0.gateway(family))")
             }
-            let network = bench.watchNetwork()
+            let network = fixture.watchNetwork()
             _ = try await network.next("no way to the Internet") { $0.reason == .noRoute }
-            let paths = bench.watch(Self.name)
+            let paths = fixture.watch(Self.name)
             let path = try await paths.nextReport("the first path").path
             #expect(path.status == .satisfied && path.destination == Self.serverV6, "\(path)")
             // Another network would not help this one.
-            let gone = try await bench.watch("gone.lab.example").nextReport("the first path").path
+            let gone = try await fixture.watch("gone.lab.example").nextReport("the first path").path
             #expect(gone.reason == .nameUnresolved, "\(gone)")
         }
     }
 
     @Test func `a name that nobody can be asked for is not waited for`() async throws {
-        try await NameBench.run(answering: { _ in .silence }) { bench in
-            for uplink in Uplink.allCases { try await bench.lab.removeDefaultRoute(via: uplink) }
-            let network = bench.watchNetwork()
+        try await NameFixture.run(answering: { _ in .silence }) { fixture in
+            for uplink in Uplink.allCases { try await fixture.lab.removeDefaultRoute(via: uplink) }
+            let network = fixture.watchNetwork()
             _ = try await network.next("no way to the Internet") { $0.reason == .noRoute }
-            let path = try await bench.watch(Self.name).nextReport("the first path").path
-            #expect(path.reason == .noRoute && bench.stub.questions.isEmpty, "\(path)")
+            let path = try await fixture.watch(Self.name).nextReport("the first path").path
+            #expect(path.reason == .noRoute && fixture.stub.questions.isEmpty, "\(path)")
         }
     }
 
     @Test func `a resolver that is routed but dead is found out by the first question, and its return by the next`()
         async throws
     {
-        try await NameBench.run(answering: Self.usual) { bench in
-            let paths = bench.watchNetwork()
+        try await NameFixture.run(answering: Self.usual) { fixture in
+            let paths = fixture.watchNetwork()
             let first = try await paths.next("the present path") { $0.supportsDNS }
-            bench.stub.stop()
-            await bench.resolve("other.lab.example")
+            fixture.stub.stop()
+            await fixture.resolve("other.lab.example")
             let path = try await paths.next("the dead server") { !$0.supportsDNS }
             #expect(path.changes(from: first) == [.dns])
 
             // Nobody asks now; the engine asks again by itself.
-            let port = bench.stub.port
-            let again = try await bench.lab.server.run {
+            let port = fixture.stub.port
+            let again = try await fixture.lab.server.run {
                 NameServerStub(LabNetwork.serverAddress(.v4), port: port, reply: Self.usual)
             }
             _ = try await paths.next("the server's return") { $0.supportsDNS }
@@ -113,12 +113,12 @@ struct NameStories {
     }
 
     @Test func `a resolver that is silent is presumed alive again over another way`() async throws {
-        try await NameBench.run(answering: { _ in .silence }) { bench in
-            let paths = bench.watchNetwork()
+        try await NameFixture.run(answering: { _ in .silence }) { fixture in
+            let paths = fixture.watchNetwork()
             _ = try await paths.next("the present path") { $0.supportsDNS }
-            await bench.resolve("other.lab.example")
+            await fixture.resolve("other.lab.example")
             _ = try await paths.next("the silent server") { !$0.supportsDNS }
-            try await bench.lab.preferDefaultRoute(via: .wan1)
+            try await fixture.lab.preferDefaultRoute(via: .wan1)
             let path = try await paths.next("another way") { $0.supportsDNS }
             #expect(path.interface?.name == "wan1")
         }
@@ -127,30 +127,30 @@ struct NameStories {
     @Test func `kernel.md 21: a resume has everything asked for anew, and a step of the wall clock nothing`()
         async throws
     {
-        try await NameBench.run(answering: Self.usual) { bench in
-            let paths = bench.watch(Self.name)
+        try await NameFixture.run(answering: Self.usual) { fixture in
+            let paths = fixture.watch(Self.name)
             _ = try await paths.next("the server's address") { $0.destination == Self.serverV6 }
             let told = Mutex<[Duration]>([])
-            let engine = bench.engine
+            let engine = fixture.engine
             await engine.onResume { slept in told.withLock { $0.append(slept) } }
-            try await bench.asked(2)
+            try await fixture.asked(2)
             let count = paths.count
 
             // What a step of the wall clock leads to: a look at the clocks, which agree.
-            await bench.pass(.seconds(3600), asleep: .zero)
-            await bench.pass(.seconds(3600), asleep: .seconds(3000))
+            await fixture.pass(.seconds(3600), asleep: .zero)
+            await fixture.pass(.seconds(3600), asleep: .seconds(3000))
             // Two questions more, not four: the step brought none.
-            try await bench.asked(4)
+            try await fixture.asked(4)
             #expect(told.withLock { $0 } == [.seconds(3000)])
-            _ = await bench.resolve("other.lab.example")
-            #expect(bench.stub.questions.count == 6)
+            _ = await fixture.resolve("other.lab.example")
+            #expect(fixture.stub.questions.count == 6)
             #expect(paths.count == count)
         }
     }
 }
 
 /// A host whose names come from a name server on the Lab's server, and the library's engine on it.
-private final class NameBench: Sendable {
+private final class NameFixture: Sendable {
     let lab: LabNetwork
     let stub: NameServerStub
     let engine: NetworkState
@@ -167,13 +167,13 @@ private final class NameBench: Sendable {
 
     static func run(
         answering reply: @escaping @Sendable (NameServerStub.Question) -> NameServerStub.Reply,
-        _ body: (NameBench) async throws -> Void
+        _ body: (NameFixture) async throws -> Void
     ) async throws {
         try await LabNetwork.withThisProcessAsHost { lab in
-            let bench = try await NameBench(lab, reply)
-            try await body(bench)
-            bench.stub.stop()
-            try? FileManager.default.removeItem(atPath: bench.directory)
+            let fixture = try await NameFixture(lab, reply)
+            try await body(fixture)
+            fixture.stub.stop()
+            try? FileManager.default.removeItem(atPath: fixture.directory)
         }
     }
 

@@ -8,7 +8,7 @@ import Platform
 import TestSupport
 import Testing
 
-@testable import Supervisor
+@testable import Connection
 
 /// Sessions on which a client logged in, and which the agent keeps alive while the client sleeps, with the keepalives
 /// that their servers want to hear.
@@ -52,13 +52,13 @@ struct ParkedStories {
     {
         let recipe = LabServer.Recipe.prosody(user: "juliet", password: "secret", patience: 2)
         let heartbeat = Heartbeat(kind, interval: .milliseconds(250))
-        try await KeepaliveBench.run(recipe, "xmpp://\(Self.address)", heartbeat) { bench in
-            try await bench.isReady()
-            let socket = try await bench.take()
+        try await KeepaliveFixture.run(recipe, "xmpp://\(Self.address)", heartbeat) { fixture in
+            try await fixture.isReady()
+            let socket = try await fixture.take()
             #expect(XMPP.logIn(socket, "juliet", "secret"))
-            try await bench.isKeptAlive(by: kind == .whitespace ? 1 : 40, times: 16)
+            try await fixture.isKeptAlive(by: kind == .whitespace ? 1 : 40, times: 16)
             // It goes on where the client left it.
-            let again = try await bench.take()
+            let again = try await fixture.take()
             again.send("<iq type='get' id='end'><ping xmlns='urn:xmpp:ping'/></iq>")
             #expect(again.text(untilIncluding: ">").contains("id='end'"))
         }
@@ -68,16 +68,16 @@ struct ParkedStories {
     {
         let recipe = LabServer.Recipe.mosquittoOverWebSocket(port: 9001)
         let heartbeat = Heartbeat(.websocket, interval: .milliseconds(200))
-        try await KeepaliveBench.run(recipe, "ws://\(Self.address):9001/mqtt", heartbeat) { bench in
-            try await bench.isReady()
-            let socket = try await bench.take()
+        try await KeepaliveFixture.run(recipe, "ws://\(Self.address):9001/mqtt", heartbeat) { fixture in
+            try await fixture.isReady()
+            let socket = try await fixture.take()
             socket.send(WebSocket.upgrade)
             #expect(socket.text(untilIncluding: "\r\n\r\n").contains(WebSocket.acceptance))
             socket.send(WebSocket.frame(MQTT.connect("door")))
             #expect(socket.bytes(6)?.starts(with: [0x82, 4, 0x20]) == true)
             // Frames of two bytes and four of the mask, and of two.
-            try await bench.isKeptAlive(by: 6, answeredBy: 2, times: 6)
-            let again = try await bench.take()
+            try await fixture.isKeptAlive(by: 6, answeredBy: 2, times: 6)
+            let again = try await fixture.take()
             again.send(WebSocket.frame([0xC0, 0]))
             // An answer that was on its way when the client took it is the client's.
             var frame = try #require(again.frame())
@@ -87,7 +87,7 @@ struct ParkedStories {
     }
 }
 
-extension KeepaliveBench {
+extension KeepaliveFixture {
     /// Parks the flow, and waits until the server has got so many keepalives, of so many bytes at least; holds that
     /// nobody is told of them or of their answers.
     fileprivate func isKeptAlive(by size: Int, answeredBy answer: Int = 0, times: Int) async throws {
@@ -103,6 +103,6 @@ extension KeepaliveBench {
         // But for one that has come in this very moment.
         try await eventually("the answers to be taken") { await unreadBytes == 0 }
         expect(await events.dropFirst(parked).map(\.kind), is: [])
-        expect(await status.custody, is: .parked)
+        expect(await status.ownership, is: .parked)
     }
 }

@@ -148,7 +148,7 @@ struct SleepingSubscriber {
     }
 }
 
-/// An agent of another user's, and `dialtoned --launcher`, root's, which it asks to launch programs.
+/// An agent of another user's, and `dialtone-launcher`, root's, which it asks to launch programs.
 ///
 /// Both read a file that nobody but root can have put where it is; `/run` is the sandbox's own.
 final class Launcher: Sendable {
@@ -175,8 +175,8 @@ final class Launcher: Sendable {
     /// What the service manager does for the first wake: starts the launcher on its socket, which is the agent's alone.
     func start(on machine: Namespace) async throws {
         _ = try await machine.spawn([
-            LabAgent.program("lab-launch"), "--listen", Self.socket, "launcher", LabAgent.program("dialtoned"),
-            "--launcher", "--config", Self.file, "--log-level", "debug",
+            LabAgent.program("lab-launch"), "--listen", Self.socket, "launcher", LabAgent.program("dialtone-launcher"),
+            "--config", Self.file, "--log-level", "debug",
         ])
         try await eventually("the launcher's socket") { access(Self.socket, F_OK) == 0 }
         chown(Self.socket, AnotherUser.number, AnotherUser.number)

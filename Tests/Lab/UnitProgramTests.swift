@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Activation
+import Connection
 import Glibc
 import LabSupport
 import Platform
-import Supervisor
+import Processes
 import TestSupport
 import Testing
 
@@ -16,22 +16,22 @@ struct UnitProgramTests {
         ("kill -TERM $$", .killed(signal: SIGTERM)),
     ])
     func `how a program ended is told`(script: String, end: ProgramEnd) async throws {
-        let bench = try await UnitProgramBench()
-        _ = try await bench.run(script)
-        try await eventually("its end is told") { bench.ends == [end] }
+        let fixture = try await UnitProgramFixture()
+        _ = try await fixture.run(script)
+        try await eventually("its end is told") { fixture.ends == [end] }
     }
 
     @Test func `a program whose bus went is one that runs until its process has ended`() async throws {
-        let bench = try await UnitProgramBench()
-        let process = try await bench.run("exec sleep 1000")
+        let fixture = try await UnitProgramFixture()
+        let process = try await fixture.run("exec sleep 1000")
         #expect(process.isAlive)
-        _ = try await bench.bus.killNow()
+        _ = try await fixture.bus.killNow()
         // It is told after what the bus's end brought with it.
-        await #expect(throws: NotRun.self) { _ = try await bench.run("exit 0") }
-        #expect(bench.ends == [])
+        await #expect(throws: NotRun.self) { _ = try await fixture.run("exit 0") }
+        #expect(fixture.ends == [])
         #expect(process.isAlive)
         try process.signal(SIGKILL)
-        try await eventually("its end is told") { bench.ends == [.unseen] }
+        try await eventually("its end is told") { fixture.ends == [.unseen] }
     }
 }
 
@@ -42,7 +42,7 @@ private struct NotRun: Error {
 
 /// A launcher's activator, and the bus that it asks.
 @AgentQueue
-private final class UnitProgramBench {
+private final class UnitProgramFixture {
     let bus: LabProcess
     private let machine: Namespace
     private let place: Bus
@@ -58,7 +58,7 @@ private final class UnitProgramBench {
         _ = try await place.systemd(on: machine, group: try groups.make("units"))
         activator = Activator(
             bus: place.environment["DBUS_SYSTEM_BUS_ADDRESS"],
-            programsAsUnitsBy: LabAgent.program("dialtoned"))
+            programsAsUnitsBy: LabAgent.program("dialtone-launcher"))
     }
 
     /// The process of a shell's script.

@@ -11,68 +11,68 @@ import Testing
 @Suite("Starting units", .lab, .enabled(if: Bus.isThere, "there is no dbus-daemon here"))
 struct UnitTests {
     @Test func `a unit is started, and its job is waited for`() async throws {
-        let bench = try await UnitBench()
-        expect(await bench.start("good.service"), is: "done")
-        _ = try await bench.systemd.line(containing: "start good.service replace")
-        expect(await bench.start("good.service"), is: "done", "a second time over the same connection")
-        expect(await bench.start("eager.service"), is: "done", "also where the job is over before it has a name")
+        let fixture = try await UnitFixture()
+        expect(await fixture.start("good.service"), is: "done")
+        _ = try await fixture.systemd.line(containing: "start good.service replace")
+        expect(await fixture.start("good.service"), is: "done", "a second time over the same connection")
+        expect(await fixture.start("eager.service"), is: "done", "also where the job is over before it has a name")
     }
 
     @Test func `what keeps a unit from being started is told in the manager's words`() async throws {
-        let bench = try await UnitBench()
-        expect(await bench.start("broken.service"), is: "the unit's start ended as \"failed\"")
-        expect(await bench.start("missing.service"), is: "Unit missing.service not found.")
-        expect(await bench.thaw("missing.service"), is: "Unit missing.service not loaded.")
+        let fixture = try await UnitFixture()
+        expect(await fixture.start("broken.service"), is: "the unit's start ended as \"failed\"")
+        expect(await fixture.start("missing.service"), is: "Unit missing.service not found.")
+        expect(await fixture.thaw("missing.service"), is: "Unit missing.service not loaded.")
     }
 
     @Test func `a slow unit holds up nobody else`() async throws {
-        let bench = try await UnitBench()
-        async let slow = bench.start("slow.service")
-        _ = try await bench.systemd.line(containing: "start slow.service")
-        expect(await bench.thaw("frozen.service"), is: "done")
-        try await bench.systemd.send("finish\n")
+        let fixture = try await UnitFixture()
+        async let slow = fixture.start("slow.service")
+        _ = try await fixture.systemd.line(containing: "start slow.service")
+        expect(await fixture.thaw("frozen.service"), is: "done")
+        try await fixture.systemd.send("finish\n")
         expect(await slow, is: "done")
     }
 
     @Test func `a bus that goes in the middle is an answer, and one that returns is used again`() async throws {
-        let bench = try await UnitBench()
-        async let slow = bench.start("slow.service")
-        async let mute = bench.start("mute.service")
-        _ = try await bench.systemd.line(containing: "start slow.service")
-        _ = try await bench.systemd.line(containing: "start mute.service")
-        _ = try await bench.daemon.killNow()
+        let fixture = try await UnitFixture()
+        async let slow = fixture.start("slow.service")
+        async let mute = fixture.start("mute.service")
+        _ = try await fixture.systemd.line(containing: "start slow.service")
+        _ = try await fixture.systemd.line(containing: "start mute.service")
+        _ = try await fixture.daemon.killNow()
         let (job, answer) = await (slow, mute)
         #expect(job == "the bus is gone", "what waits for a job")
         #expect(answer == "the bus is gone", "what waits for the answer to its call")
-        try await bench.restart()
-        expect(await bench.start("good.service"), is: "done")
+        try await fixture.restart()
+        expect(await fixture.start("good.service"), is: "done")
     }
 
     @Test func `a manager that comes anew on the same bus is heard of its jobs`() async throws {
-        let bench = try await UnitBench()
-        async let slow = bench.start("slow.service")
-        _ = try await bench.systemd.line(containing: "start slow.service")
-        _ = try await bench.systemd.killNow()
-        try await bench.restartSystemd()
-        expect(await bench.start("good.service"), is: "done")
+        let fixture = try await UnitFixture()
+        async let slow = fixture.start("slow.service")
+        _ = try await fixture.systemd.line(containing: "start slow.service")
+        _ = try await fixture.systemd.killNow()
+        try await fixture.restartSystemd()
+        expect(await fixture.start("good.service"), is: "done")
         // Its first job, as the other's was.
-        try await bench.systemd.send("finish\n")
+        try await fixture.systemd.send("finish\n")
         expect(await slow, is: "done")
     }
 
     @Test func `what may have begun when the bus went is stopped before the next begins`() async throws {
-        let bench = try await UnitBench()
-        try await bench.systemd.send("ignore\n")
-        _ = try await bench.systemd.line(containing: "ignore")
-        async let first = bench.run("first")
-        _ = try await bench.systemd.line(containing: "transient first.service fail")
-        _ = try await bench.daemon.killNow()
+        let fixture = try await UnitFixture()
+        try await fixture.systemd.send("ignore\n")
+        _ = try await fixture.systemd.line(containing: "ignore")
+        async let first = fixture.run("first")
+        _ = try await fixture.systemd.line(containing: "transient first.service fail")
+        _ = try await fixture.daemon.killNow()
         expect(await first, is: "the bus is gone")
         // Of this one nothing was asked.
-        expect(await bench.run("never")) { $0.contains("there is no bus") }
-        try await bench.restart()
-        expect(await bench.run("second"), is: "began")
-        let systemd = await bench.systemd
+        expect(await fixture.run("never")) { $0.contains("there is no bus") }
+        try await fixture.restart()
+        expect(await fixture.run("second"), is: "began")
+        let systemd = await fixture.systemd
         let stop = try await systemd.line(containing: "stop first.service replace")
         _ = try await systemd.line(after: stop, containing: "transient second.service fail")
         #expect(!systemd.lines.contains { $0.text.contains("never") })
@@ -81,7 +81,7 @@ struct UnitTests {
 
 /// A bus, what stands for systemd on it, and the manager that asks.
 @AgentQueue
-private final class UnitBench {
+private final class UnitFixture {
     private let machine: Namespace
     private let bus: Bus
     private(set) var daemon: LabProcess

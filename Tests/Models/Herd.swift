@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import Supervisor
+public import Connection
 internal import TestSupport
 
 /// Many agents whose one server goes away: who dials when, by the back-off policy alone.

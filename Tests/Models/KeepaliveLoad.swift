@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import Supervisor
+public import Coalescing
+internal import Connection
 
 /// Keepalives that run side by side: what a planner makes of them, and what no planner can do with less.
 public struct KeepaliveLoad: Sendable {
@@ -41,12 +42,12 @@ public struct KeepaliveLoad: Sendable {
         public let description: String
     }
 
-    /// How often ``WakePlanner`` wakes the process up to the horizon, and how many keepalives it sends.
+    /// How often ``TimerCoalescer`` wakes the process up to the horizon, and how many keepalives it sends.
     ///
     /// - Throws: where a keepalive comes late or before its window.
     public func planned(until horizon: Duration) throws(BrokenPromise) -> (wakes: Int, keepalives: Int) {
-        var planner = WakePlanner()
-        var last: [WakePlanner.Token: Item] = [:]
+        var planner = TimerCoalescer()
+        var last: [TimerCoalescer.Token: Item] = [:]
         for item in items { last[planner.add(item.cadence, after: item.last)] = item }
         var (wakes, keepalives, now) = (0, 0, Duration.zero)
         while let next = planner.nextWake, max(next, now) <= horizon {

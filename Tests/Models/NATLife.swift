@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import Supervisor
+public import Connection
 internal import TestSupport
 
 /// Connections behind a translator of addresses that forgets idle flows after a time nobody tells, and what the

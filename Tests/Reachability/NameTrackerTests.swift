@@ -20,7 +20,7 @@ struct NameTrackerTests {
 
     /// A tracker of one name, and the states that it told of.
     @AgentQueue
-    private final class Bench {
+    private final class Fixture {
         let resolver: Resolver
         private let directory = NSTemporaryDirectory() + "names.\(UUID().uuidString)"
         private(set) var tracker: NameTracker?
@@ -81,14 +81,14 @@ struct NameTrackerTests {
     @Test func thatNobodyCouldAskIsNoAnswerForSomebodyWhoCan() async throws {
         let (server, v4) = (NameServerStub { [v4] _ in .addresses([v4], ttl: 60) }, v4)
         let budget = Budget()
-        let bench = try Bench(server, mayAsk: { budget.isLeft })
-        #expect(bench.tracker?.state == .unresolved(isFinal: false))
-        bench.tracker?.askIfHeldBack()
-        #expect(bench.tracker?.state == .unresolved(isFinal: false))
+        let fixture = try Fixture(server, mayAsk: { budget.isLeft })
+        #expect(fixture.tracker?.state == .unresolved(isFinal: false))
+        fixture.tracker?.askIfHeldBack()
+        #expect(fixture.tracker?.state == .unresolved(isFinal: false))
         budget.isLeft = true
-        bench.tracker?.askIfHeldBack()
-        #expect(bench.tracker?.state == .pending)
-        while let addresses = await bench.next(), addresses != [v4] {}
+        fixture.tracker?.askIfHeldBack()
+        #expect(fixture.tracker?.state == .pending)
+        while let addresses = await fixture.next(), addresses != [v4] {}
         #expect(server.asked.count == 2)
     }
 
@@ -96,20 +96,20 @@ struct NameTrackerTests {
         let server = NameServerStub { [v4, v6] in
             $0.isForV4 ? .addresses([v4], ttl: 60) : .held(.addresses([v6], ttl: 60))
         }
-        let bench = try Bench(server, patience: .seconds(30))
-        while bench.tracker?.state == .pending { await turn() }
+        let fixture = try Fixture(server, patience: .seconds(30))
+        while fixture.tracker?.state == .pending { await turn() }
         server.releaseHeld()
-        expect(await bench.next(), is: [v6, v4])
+        expect(await fixture.next(), is: [v6, v4])
     }
 
     @Test func oneFamilyThatIsLateIsNotWaitedForAndIsAddedLater() async throws {
         let server = NameServerStub { [v4, v6] in
             $0.isForV4 ? .addresses([v4], ttl: 60) : .held(.addresses([v6], ttl: 60))
         }
-        let bench = try Bench(server)
-        expect(await bench.next(), is: [v4])
+        let fixture = try Fixture(server)
+        expect(await fixture.next(), is: [v4])
         server.releaseHeld()
-        expect(await bench.next(), is: [v6, v4])
+        expect(await fixture.next(), is: [v6, v4])
     }
 
     @Test func addressesThatExpireAreAskedForAgain() async throws {
@@ -122,19 +122,19 @@ struct NameTrackerTests {
             }
             return .addresses([IPAddress(v4: 0xC633_6400 + round)], ttl: 0)
         }
-        let bench = try Bench(server, record: NameRecord(shortest: .milliseconds(10)))
+        let fixture = try Fixture(server, record: NameRecord(shortest: .milliseconds(10)))
         for round in 1...3 as ClosedRange<UInt32> {
-            expect(await bench.next(), is: [IPAddress(v4: 0xC633_6400 + round)])
+            expect(await fixture.next(), is: [IPAddress(v4: 0xC633_6400 + round)])
         }
     }
 
     @Test func aNameThatNobodyWatchesIsNotAskedForAgain() async throws {
         let server = NameServerStub { [v4] in $0.isForV4 ? .addresses([v4], ttl: 0) : .empty }
-        let bench = try Bench(server, record: NameRecord(shortest: .milliseconds(1)))
-        _ = await bench.next()
-        bench.tracker?.stop()
+        let fixture = try Fixture(server, record: NameRecord(shortest: .milliseconds(1)))
+        _ = await fixture.next()
+        fixture.tracker?.stop()
         // Another's timer of the same length, set later, has fired by the time that it asks the second time.
-        let witness = try Bench(server, named: "other.example.com", record: NameRecord(shortest: .milliseconds(1)))
+        let witness = try Fixture(server, named: "other.example.com", record: NameRecord(shortest: .milliseconds(1)))
         _ = await witness.next()
         // What was asked before the stop comes to the server before what this one asks.
         let others = { server.asked.drop { $0.name != "other.example.com" }.map(\.name) }
@@ -147,25 +147,25 @@ struct NameTrackerTests {
         let server = NameServerStub { question in
             question.isForV4 ? .addresses(answers.withLock { $0 }, ttl: 600) : .empty
         }
-        let bench = try Bench(server)
-        expect(await bench.next(), is: [v4])
+        let fixture = try Fixture(server)
+        expect(await fixture.next(), is: [v4])
         let moved = IPAddress(v4: 0xC633_6408)
         answers.withLock { $0 = [moved] }
-        expect(await bench.resolver.resolve("sip.example.com"), is: [moved])
-        expect(await bench.next(), is: [moved])
+        expect(await fixture.resolver.resolve("sip.example.com"), is: [moved])
+        expect(await fixture.next(), is: [moved])
     }
 
     @Test func theHostsFileConcernsTheNamesInIt() async throws {
         let server = NameServerStub { [v4] in $0.isForV4 ? .addresses([v4], ttl: 600) : .empty }
-        let bench = try Bench(server)
-        expect(await bench.next(), is: [v4])
+        let fixture = try Fixture(server)
+        expect(await fixture.next(), is: [v4])
         let count = server.asked.count
-        try bench.writeHosts("192.0.2.9 other.example.com\n")
-        try bench.writeHosts("192.0.2.9 sip.example.com\n")
-        expect(await bench.next(), is: [IPAddress(v4: 0xC000_0209)])
+        try fixture.writeHosts("192.0.2.9 other.example.com\n")
+        try fixture.writeHosts("192.0.2.9 sip.example.com\n")
+        expect(await fixture.next(), is: [IPAddress(v4: 0xC000_0209)])
         #expect(server.asked.count == count)
-        try bench.writeHosts("")
-        expect(await bench.next(), is: [v4])
+        try fixture.writeHosts("")
+        expect(await fixture.next(), is: [v4])
     }
 
     @Test func aNameThatCeasesToExistHasNoAddressAnyMore() async throws {
@@ -174,11 +174,11 @@ struct NameTrackerTests {
             guard exists.withLock({ $0 }) else { return .code(3) }
             return question.isForV4 ? .addresses([v4], ttl: 600) : .empty
         }
-        let bench = try Bench(server)
-        expect(await bench.next(), is: [v4])
+        let fixture = try Fixture(server)
+        expect(await fixture.next(), is: [v4])
         exists.withLock { $0 = false }
-        bench.tracker?.networkChanged()
-        expect(await bench.next(), is: [])
+        fixture.tracker?.networkChanged()
+        expect(await fixture.next(), is: [])
     }
 }
 

@@ -13,7 +13,7 @@ import Testing
 struct NameConfigurationWatchTests {
     /// A directory of the test's own, and what the watch of the files in it tells.
     @AgentQueue
-    private final class Bench {
+    private final class Fixture {
         typealias Change = NameConfigurationWatch.Change
 
         let directory = NSTemporaryDirectory() + "names.\(UUID().uuidString)"
@@ -71,133 +71,133 @@ struct NameConfigurationWatchTests {
 
     /// Returns when what happened to any file before the call was heard: a change made after it was.
     private func settle() async throws {
-        let witness = try Bench()
+        let witness = try Fixture()
         witness.start()
         try witness.write("192.0.2.99")
         _ = await witness.next()
     }
 
     @Test(arguments: [true, false]) func aFileReplacedOrWrittenInPlaceIsReadAgain(atomically: Bool) async throws {
-        let bench = try Bench()
-        try bench.write("192.0.2.1")
-        bench.start()
-        #expect(bench.now == ["192.0.2.1"])
-        try bench.write("192.0.2.2", atomically: atomically)
-        expect(await bench.next(), is: ["192.0.2.2"])
-        #expect(bench.now == ["192.0.2.2"])
+        let fixture = try Fixture()
+        try fixture.write("192.0.2.1")
+        fixture.start()
+        #expect(fixture.now == ["192.0.2.1"])
+        try fixture.write("192.0.2.2", atomically: atomically)
+        expect(await fixture.next(), is: ["192.0.2.2"])
+        #expect(fixture.now == ["192.0.2.2"])
     }
 
     @Test func aFileThatIsCreatedLaterIsReadOnceItIsWritten() async throws {
-        let bench = try Bench()
-        bench.start()
-        #expect(bench.now == [])
-        try bench.write("192.0.2.1", atomically: false)
-        expect(await bench.next(), is: ["192.0.2.1"])
+        let fixture = try Fixture()
+        fixture.start()
+        #expect(fixture.now == [])
+        try fixture.write("192.0.2.1", atomically: false)
+        expect(await fixture.next(), is: ["192.0.2.1"])
     }
 
     @Test func aFileThatGoesLeavesNoServers() async throws {
-        let bench = try Bench()
-        try bench.write("192.0.2.1")
-        bench.start()
-        unlink("\(bench.directory)/resolv.conf")
-        expect(await bench.next(), is: [])
+        let fixture = try Fixture()
+        try fixture.write("192.0.2.1")
+        fixture.start()
+        unlink("\(fixture.directory)/resolv.conf")
+        expect(await fixture.next(), is: [])
     }
 
     @Test func aChangeThatLeavesTheMeaningAsItIsIsNotTold() async throws {
-        let bench = try Bench()
-        try bench.write("192.0.2.1")
-        bench.start()
-        try bench.write("192.0.2.1\n# search example.com\n\n; options ndots:2")
+        let fixture = try Fixture()
+        try fixture.write("192.0.2.1")
+        fixture.start()
+        try fixture.write("192.0.2.1\n# search example.com\n\n; options ndots:2")
         try await settle()
-        try bench.write("192.0.2.1", to: "other.conf")
+        try fixture.write("192.0.2.1", to: "other.conf")
         try await settle()
-        try bench.write("192.0.2.2")
-        expect(await bench.next(), is: ["192.0.2.2"])
+        try fixture.write("192.0.2.2")
+        expect(await fixture.next(), is: ["192.0.2.2"])
     }
 
     @Test func whatElseChangesTheAnswersIsToldApart() async throws {
-        let bench = try Bench()
-        try bench.write("192.0.2.1")
-        bench.start()
-        try bench.write("192.0.2.1\nsearch example.com")
-        expect(try #require(await bench.nextChange())) { $0 == (.search, ["192.0.2.1"]) }
-        try bench.write("192.0.2.2\nsearch example.com\noptions ndots:2")
-        expect(try #require(await bench.nextChange())) { $0 == ([.search, .servers], ["192.0.2.2"]) }
-        try bench.write(text: "192.0.2.9 pbx", to: "hosts")
-        expect(try #require(await bench.nextChange())) { $0 == (.hosts, ["192.0.2.2"]) }
-        try bench.write(text: "hosts: dns files", to: "nsswitch.conf")
-        expect(try #require(await bench.nextChange())) { $0 == (.search, ["192.0.2.2"]) }
-        try bench.write(text: "hosts: dns files\npasswd: files", to: "nsswitch.conf", atomically: false)
+        let fixture = try Fixture()
+        try fixture.write("192.0.2.1")
+        fixture.start()
+        try fixture.write("192.0.2.1\nsearch example.com")
+        expect(try #require(await fixture.nextChange())) { $0 == (.search, ["192.0.2.1"]) }
+        try fixture.write("192.0.2.2\nsearch example.com\noptions ndots:2")
+        expect(try #require(await fixture.nextChange())) { $0 == ([.search, .servers], ["192.0.2.2"]) }
+        try fixture.write(text: "192.0.2.9 pbx", to: "hosts")
+        expect(try #require(await fixture.nextChange())) { $0 == (.hosts, ["192.0.2.2"]) }
+        try fixture.write(text: "hosts: dns files", to: "nsswitch.conf")
+        expect(try #require(await fixture.nextChange())) { $0 == (.search, ["192.0.2.2"]) }
+        try fixture.write(text: "hosts: dns files\npasswd: files", to: "nsswitch.conf", atomically: false)
         try await settle()
-        unlink("\(bench.directory)/hosts")
-        expect(try #require(await bench.nextChange())) { $0 == (.hosts, ["192.0.2.2"]) }
+        unlink("\(fixture.directory)/hosts")
+        expect(try #require(await fixture.nextChange())) { $0 == (.hosts, ["192.0.2.2"]) }
     }
 
     @Test func aRefreshTellsWhatDiffersAndNothingElse() async throws {
-        let bench = try Bench()
-        try bench.write("192.0.2.1")
-        bench.start()
-        bench.watch?.refresh()
-        try bench.write("192.0.2.2")
+        let fixture = try Fixture()
+        try fixture.write("192.0.2.1")
+        fixture.start()
+        fixture.watch?.refresh()
+        try fixture.write("192.0.2.2")
         // Before inotify's event had its turn, and that one finds nothing new.
-        bench.watch?.refresh()
-        #expect(bench.now == ["192.0.2.2"])
-        expect(await bench.next(), is: ["192.0.2.2"])
+        fixture.watch?.refresh()
+        #expect(fixture.now == ["192.0.2.2"])
+        expect(await fixture.next(), is: ["192.0.2.2"])
         try await settle()
-        try bench.write("192.0.2.3")
-        expect(await bench.next(), is: ["192.0.2.3"])
+        try fixture.write("192.0.2.3")
+        expect(await fixture.next(), is: ["192.0.2.3"])
     }
 
     @Test func aLinkIsFollowedToItsTargetAndToItsNext() async throws {
-        let bench = try Bench()
+        let fixture = try Fixture()
         for manager in ["one", "two"] {
             try FileManager.default.createDirectory(
-                atPath: "\(bench.directory)/\(manager)", withIntermediateDirectories: true)
+                atPath: "\(fixture.directory)/\(manager)", withIntermediateDirectories: true)
         }
-        try bench.write("192.0.2.1", to: "one/stub.conf")
-        try bench.write("192.0.2.2", to: "two/stub.conf")
-        bench.link("resolv.conf", to: "one/stub.conf")
-        bench.start()
-        #expect(bench.now == ["192.0.2.1"])
-        try bench.write("192.0.2.11", to: "one/stub.conf")
-        expect(await bench.next(), is: ["192.0.2.11"])
+        try fixture.write("192.0.2.1", to: "one/stub.conf")
+        try fixture.write("192.0.2.2", to: "two/stub.conf")
+        fixture.link("resolv.conf", to: "one/stub.conf")
+        fixture.start()
+        #expect(fixture.now == ["192.0.2.1"])
+        try fixture.write("192.0.2.11", to: "one/stub.conf")
+        expect(await fixture.next(), is: ["192.0.2.11"])
         // Moved in one step, as a manager does it.
-        bench.link("new", to: "\(bench.directory)/two/stub.conf")
-        rename("\(bench.directory)/new", "\(bench.directory)/resolv.conf")
-        expect(await bench.next(), is: ["192.0.2.2"])
-        try bench.write("192.0.2.22", to: "two/stub.conf")
-        expect(await bench.next(), is: ["192.0.2.22"])
-        try bench.write("192.0.2.12", to: "one/stub.conf")
-        try bench.write("192.0.2.23", to: "two/stub.conf")
-        expect(await bench.next(), is: ["192.0.2.23"])
+        fixture.link("new", to: "\(fixture.directory)/two/stub.conf")
+        rename("\(fixture.directory)/new", "\(fixture.directory)/resolv.conf")
+        expect(await fixture.next(), is: ["192.0.2.2"])
+        try fixture.write("192.0.2.22", to: "two/stub.conf")
+        expect(await fixture.next(), is: ["192.0.2.22"])
+        try fixture.write("192.0.2.12", to: "one/stub.conf")
+        try fixture.write("192.0.2.23", to: "two/stub.conf")
+        expect(await fixture.next(), is: ["192.0.2.23"])
     }
 
     @Test func aTargetWhoseDirectoryDoesNotExistYetIsFoundWhenItComes() async throws {
-        let bench = try Bench()
-        bench.link("resolv.conf", to: "run/manager/stub.conf")
-        bench.start()
-        #expect(bench.now == [])
+        let fixture = try Fixture()
+        fixture.link("resolv.conf", to: "run/manager/stub.conf")
+        fixture.start()
+        #expect(fixture.now == [])
         try FileManager.default.createDirectory(
-            atPath: "\(bench.directory)/run/manager", withIntermediateDirectories: true)
-        try bench.write("192.0.2.1", to: "run/manager/stub.conf")
-        expect(await bench.next(), is: ["192.0.2.1"])
+            atPath: "\(fixture.directory)/run/manager", withIntermediateDirectories: true)
+        try fixture.write("192.0.2.1", to: "run/manager/stub.conf")
+        expect(await fixture.next(), is: ["192.0.2.1"])
     }
 
     @Test func aLoopOfLinksHasNoServers() throws {
-        let bench = try Bench()
-        bench.link("resolv.conf", to: "other.conf")
-        bench.link("other.conf", to: "resolv.conf")
-        bench.start()
-        #expect(bench.now == [])
+        let fixture = try Fixture()
+        fixture.link("resolv.conf", to: "other.conf")
+        fixture.link("other.conf", to: "resolv.conf")
+        fixture.start()
+        #expect(fixture.now == [])
     }
 
     @Test func afterCancelNothingIsTold() async throws {
-        let bench = try Bench()
-        try bench.write("192.0.2.1")
-        bench.start()
-        bench.watch?.cancel()
-        try bench.write("192.0.2.2")
+        let fixture = try Fixture()
+        try fixture.write("192.0.2.1")
+        fixture.start()
+        fixture.watch?.cancel()
+        try fixture.write("192.0.2.2")
         try await settle()
-        #expect(bench.now == ["192.0.2.1"])
+        #expect(fixture.now == ["192.0.2.1"])
     }
 }

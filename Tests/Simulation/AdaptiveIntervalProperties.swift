@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Connection
 import Models
 import NetworkPath
-import Supervisor
 import TestSupport
 import Testing
 

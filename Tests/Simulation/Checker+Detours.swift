@@ -2,7 +2,7 @@
 
 import NetworkPath
 
-@testable import Supervisor
+@testable import Connection
 
 // Other uplinks than the one that the kernel chooses: when one is looked for, and which flow goes by one.
 
@@ -57,7 +57,7 @@ extension Checker.Knowledge {
 
     /// Whether a flow over another uplink may go back to the first.
     var mayGoBack: Bool {
-        guard policy.movesToBetterPath, !custody.hasArrivals, custody.session != .opening, let path,
+        guard policy.movesToBetterPath, !ownership.hasArrivals, ownership.session != .opening, let path,
             path.status == .satisfied
         else { return false }
         return path.interface?.index != standing.flatMap { sockets[$0] }?.request.interfaceIndex

@@ -2,7 +2,7 @@
 
 import NetworkPath
 
-@testable import Supervisor
+@testable import Connection
 
 // What is known of the world by what the machine is told.
 
@@ -51,7 +51,7 @@ extension Checker {
             noteProof()
         case .arrived(let epoch), .taken(let epoch), .parked(let epoch), .returned(let epoch),
             .abandoned(let epoch, _, _):
-            if epoch == known.standing, known.custody.session != .opening { noteHands(input, now) }
+            if epoch == known.standing, known.ownership.session != .opening { noteHands(input, now) }
         case .openingLeft, .openingAnswered, .sessionOpened, .openingFailed: noteOpening(input, now)
         case .flowFailed(_, let failure): noteSilence(failure)
         case .opened, .adopted, .reopened, .remoteClosed, .closeRequested, .probeSent, .answered, .answerHidden,
@@ -120,21 +120,21 @@ extension Checker {
     func heartbeatChanged(_ now: Duration) { heartbeatChangedAt = now }
 
     func noteHands(_ input: ConnectionInput, _ now: Duration) {
-        let isHeld = known.custody.holder == .client
+        let isHeld = known.ownership.holder == .client
         switch input {
         case .arrived where !isHeld:
-            known.custody.hasArrivals = true
+            known.ownership.hasArrivals = true
             return
         case .taken where !isHeld:
-            known.custody = Custody(holder: .client, session: known.custody.session == .open ? .open : .unknown)
+            known.ownership = FlowOwnership(holder: .client, session: known.ownership.session == .open ? .open : .unknown)
             known.life.probes = []
         case .parked where isHeld:
-            known.custody = .parked
+            known.ownership = .parked
         case .returned where isHeld:
-            known.custody = Custody(holder: .daemon, session: known.custody.session)
+            known.ownership = FlowOwnership(holder: .daemon, session: known.ownership.session)
         case .abandoned(_, let isUntouched, let isAlone)
         where isHeld && (isUntouched && isAlone || known.policy.keepsAbandonedFlow):
-            known.custody = Custody(holder: .daemon, session: isUntouched && isAlone ? known.custody.session : .unknown)
+            known.ownership = FlowOwnership(holder: .daemon, session: isUntouched && isAlone ? known.ownership.session : .unknown)
         default:
             return
         }
@@ -153,9 +153,9 @@ extension Checker {
                 .dropped
             } else if case .abandoned(_, let isUntouched, _) = input {
                 isUntouched ? .kept : .delivered
-            } else if before.custody.holder == .client {
+            } else if before.ownership.holder == .client {
                 reason == .replaced ? .lingering : .delivered
-            } else if [.open, .unknown].contains(before.custody.session) {
+            } else if [.open, .unknown].contains(before.ownership.session) {
                 .kept
             } else {
                 switch input {

@@ -2,7 +2,7 @@
 
 import NetworkPath
 
-@testable import Supervisor
+@testable import Connection
 
 // What is known of openings, and what is checked of them.
 
@@ -28,7 +28,7 @@ extension Checker {
             known.nextLife.begin(known.policy, now)
         } else {
             known.life.begin(known.policy, now)
-            known.custody = known.play == nil ? .new : .opening
+            known.ownership = known.play == nil ? .new : .opening
         }
     }
 
@@ -51,14 +51,14 @@ extension Checker {
             // That of the next flow counts from the moment in which the old one is closed.
             if epoch == known.next { break }
             known.play = nil
-            known.custody = .parked
+            known.ownership = .parked
             heartbeatChanged(now)
         case .openingFailed(let epoch, let failure) where epoch == known.play?.epoch:
             noteRefusal(failure, of: known.play?.opening, isOfMove: epoch == known.next, now)
             guard epoch != known.next else { break }
             silentOpenings = 0
             known.play = nil
-            known.custody = .new
+            known.ownership = .new
         default:
             break
         }
@@ -111,14 +111,14 @@ extension Checker {
     ) throws {
         guard let refusal = before.refusal, before.opening != known.opening, before.hasPath else { return }
         let waited = stateBefore?.reason == .openingFailed(refusal.failure) && before.timers[.retry] != nil
-        guard before.standing == nil ? waited : before.custody == .new else { return }
+        guard before.standing == nil ? waited : before.ownership == .new else { return }
         (failures, refusedSince) = (0, nil)
         try checkDialsNow(status, now)
     }
 
     /// Whether another opening took the place of one that was refused, on a flow that nobody has come for.
     func isRefusedLoginChanged(_ before: Knowledge) -> Bool {
-        before.refusal != nil && before.opening != known.opening && before.custody == .new
+        before.refusal != nil && before.opening != known.opening && before.ownership == .new
     }
 
     /// The flow that stood is closed, and the next one takes its place, logged in on or not.
@@ -128,10 +128,10 @@ extension Checker {
         known.life = known.nextLife
         known.loss = nil
         if hasAnswered { known.life.hasAnswered = true }
-        known.custody = .opening
+        known.ownership = .opening
         if known.sockets[next]?.settledAt != nil {
             known.play = nil
-            known.custody = .parked
+            known.ownership = .parked
         }
         known.next = nil
     }
@@ -185,7 +185,7 @@ extension Checker {
             isOpened = epoch == before.play?.epoch && epoch == before.standing
             if epoch == before.play?.epoch {
                 try require(before.play?.missing == 0, .sessionsTrue, "opened before all was answered")
-                try require(known.standing == epoch && known.custody == .parked, .sessionsTrue, "\(known.custody)")
+                try require(known.standing == epoch && known.ownership == .parked, .sessionsTrue, "\(known.ownership)")
             } else {
                 try require(actions.isEmpty, .silentWithoutNews, "\(actions)")
             }

@@ -2,7 +2,7 @@
 
 import NetworkPath
 
-@testable import Supervisor
+@testable import Connection
 
 // Where servers of the name were reached, and what a dial makes of that.
 

@@ -2,7 +2,7 @@
 
 import NetworkPath
 
-@testable import Supervisor
+@testable import Connection
 
 // What is checked once all actions of an answer are known.
 
@@ -45,7 +45,7 @@ extension Checker {
         if status.state.hasFlow { try checkProofs(status, now) }
         let avoided = known.isDetour ? known.path?.interface?.name : nil
         try require(status.avoidedInterface == avoided, .detoursInNeed, "avoids \(status.avoidedInterface ?? "none")")
-        try require(status.custody == (status.state.hasFlow ? known.custody : nil), .oneReader, "\(known.custody)")
+        try require(status.ownership == (status.state.hasFlow ? known.ownership : nil), .oneReader, "\(known.ownership)")
         guard let told = lastEvent?.status else { return }
         let isTold =
             told.state == status.state && told.epoch == status.epoch && told.since == status.since
@@ -63,7 +63,7 @@ extension Checker {
         guard let proof = life.lastProof, let heartbeat = known.policy.heartbeat, life.figures.isAnswerMandatory,
             heartbeat.kind.figures.answer == .message, status.state == .ready, known.heartbeat != nil,
             // Behind bytes that nobody read no answer is seen; the kernel's keepalive stands in.
-            !known.custody.hasArrivals
+            !known.ownership.hasArrivals
         else { return }
         // What a machine that sleeps cannot keep, it makes up for when it wakes; figures that change count from then.
         let promised = heartbeat.cadence.interval + life.figures.answerDeadline
@@ -154,8 +154,8 @@ extension Checker {
             (failures, refusedSince) = (0, nil)
             return before.hasPath ? try checkDialsNow(status, now) : ()
         }
-        if before.custody.session == .opening { return try require(actions.isEmpty, .oneReader, "\(actions)") }
-        let isNews = before.custody != known.custody
+        if before.ownership.session == .opening { return try require(actions.isEmpty, .oneReader, "\(actions)") }
+        let isNews = before.ownership != known.ownership
         try require(isNews == !actions.isEmpty, .oneReader, "\(actions)")
     }
 

@@ -2,7 +2,7 @@
 
 import NetworkPath
 
-@testable import Supervisor
+@testable import Connection
 
 /// What came about at least once.
 struct Coverage: Sendable {
@@ -46,7 +46,7 @@ final class Checker {
         var timers: [ConnectionTimer: Duration] = [:]
         var life = FlowLife()
         /// Who has the flow that stands.
-        var custody = Custody.new
+        var ownership = FlowOwnership.new
         /// What the flow that stands has lost, until it has proved itself again.
         var loss: Loss?
         /// A flow that is connected and takes no other's place before its opening has succeeded.
@@ -74,12 +74,12 @@ final class Checker {
         /// What is to be said on a new flow.
         var opening: Opening? { (left ?? policy.opening).flatMap { $0.steps.isEmpty ? nil : $0 } }
         /// Whether a client, or the server, counts on the flow that stands.
-        var hasSession: Bool { custody.session == .open || custody.session == .unknown }
+        var hasSession: Bool { ownership.session == .open || ownership.session == .unknown }
         /// Whether the path leads from another address than the flow that stands.
         var hasBetterPath: Bool {
             if isSilent { return hasPath && !awaitsWay }
             if isDetour { return mayGoBack }
-            guard loss != nil || (policy.movesToBetterPath && !custody.hasArrivals), hasPath, let way,
+            guard loss != nil || (policy.movesToBetterPath && !ownership.hasArrivals), hasPath, let way,
                 way.status == .satisfied,
                 let source = way.source,
                 let flow = standing.flatMap({ sockets[$0] }), let local = flow.local?.address,
@@ -117,7 +117,7 @@ final class Checker {
         }
 
         /// What is to be sent on the flow that stands.
-        var heartbeat: Heartbeat? { policy.heartbeat.flatMap { custody.permits($0.kind) ? $0 : nil } }
+        var heartbeat: Heartbeat? { policy.heartbeat.flatMap { ownership.permits($0.kind) ? $0 : nil } }
     }
 
     /// The loss of a flow's address or way, for which it is kept.
@@ -470,7 +470,7 @@ final class Checker {
                 ? reason == before.loss?.closing && before.loss.map { $0.until <= now } ?? false
                 : reason == .unanswered && before.life.isLost(at: now)
         case .abandoned(let ended, let isUntouched, let isAlone):
-            ended == epoch && reason == .abandoned && before.custody.holder == .client
+            ended == epoch && reason == .abandoned && before.ownership.holder == .client
                 && !(isUntouched && isAlone) && !before.policy.keepsAbandonedFlow
         case .opened, .adopted, .reopened, .resolved, .resolutionFailed, .detourFound, .handshakeBegan, .dialFailed,
             .timerFired, .probeSent, .answered, .answerHidden, .acknowledged, .arrived, .taken, .parked, .returned,

@@ -3,7 +3,7 @@
 import NetworkPath
 import TestSupport
 
-@testable import Supervisor
+@testable import Connection
 
 /// What can go wrong, and what users do meanwhile.
 enum Fault: CaseIterable {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Connection
 import Models
-import Supervisor
 import TestSupport
 import Testing
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Coalescing
 import TestSupport
 
-@testable import Supervisor
+@testable import Connection
 
 /// What is under way on a flow, as far as its driver knows.
 struct Line {
@@ -101,9 +102,9 @@ extension Simulation {
 
     /// Bytes for the client come, before the answer to a keepalive if one is under way.
     mutating func receive(on epoch: UInt64) throws {
-        let custody = checker.known.custody
+        let ownership = checker.known.ownership
         let isLookedFor = lines[epoch].map { $0.awaited > 0 && !$0.isUnread } ?? false
-        if custody.holder == .daemon, custody.session != .opening { lines[epoch, default: Line()].isUnread = true }
+        if ownership.holder == .daemon, ownership.session != .opening { lines[epoch, default: Line()].isUnread = true }
         if isLookedFor {
             lines[epoch]?.awaited = 0
             try tell(.answerHidden(epoch: epoch))

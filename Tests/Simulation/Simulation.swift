@@ -3,7 +3,7 @@
 import NetworkPath
 import TestSupport
 
-@testable import Supervisor
+@testable import Connection
 
 /// One agent's connection in a world that misbehaves, in virtual time: the clock jumps to whatever comes next.
 ///
@@ -239,7 +239,7 @@ struct Simulation: ~Copyable {
             // Half of the words that are under way come all the same, late.
             if random.chance(50) { pending.removeAll { $0.concerns(epoch: epoch) } }
         case .emit(let event):
-            if isAttended, event.kind == .stateChanged, event.status.custody == .new {
+            if isAttended, event.kind == .stateChanged, event.status.ownership == .new {
                 backlog += [.taken(epoch: event.status.epoch), .parked(epoch: event.status.epoch)]
             }
         case .playOpening(let epoch, let opening):

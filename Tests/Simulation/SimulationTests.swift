@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Connection
 import Foundation
-import Supervisor
 import Testing
 
 /// Many short lives in bad networks. `SIM_SEED=n` replays one with its trace; `SIM_SEQUENCES=n` says how many are run,

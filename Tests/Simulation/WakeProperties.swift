@@ -3,7 +3,7 @@
 import TestSupport
 import Testing
 
-@testable import Supervisor
+@testable import Connection
 
 /// Wakes under inputs drawn from a seed: clients that come and go, attempts that fail, hang or are answered late,
 /// programs that die, policies that change.

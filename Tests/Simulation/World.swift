@@ -2,7 +2,7 @@
 
 import NetworkPath
 
-@testable import Supervisor
+@testable import Connection
 
 /// The network around one agent: two uplinks, four hosts that answer to a name, and a name server.
 struct World {

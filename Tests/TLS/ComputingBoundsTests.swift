@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Supervisor
+import Connection
 import TLSTestSupport
 import Testing
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Connection
 import Platform
-import Supervisor
 import TLSTestSupport
 import Testing
 

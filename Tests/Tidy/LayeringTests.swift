@@ -2,56 +2,22 @@
 
 import Testing
 
-/// Who may import whom. `docs/architecture.md` has the picture; this is the list that holds.
+/// Who may import whom beyond what `Package.swift` says, which builds check
+/// (`--explicit-target-dependency-import-check`).
 @Suite("Layers")
 struct LayeringTests {
-    /// What every target but the pure ones may import of the system.
-    private static let system: Set = ["CPlatform", "Dispatch", "Glibc", "Synchronization"]
-
-    /// What the targets may import beyond ``system``; the pure ones, beyond nothing.
-    private static let allowed: [String: Set<String>] = [
-        "NetworkPath": [],
-        "Supervisor": ["NetworkPath"],
-
-        "Platform": ["CBlackBox", "DequeModule", "HeapModule", "NetworkPath"],
-        "Netlink": ["CNetlink", "NetworkPath", "Platform"],
-        "Resolver": ["CAres", "NetworkPath", "Platform"],
-        "Reachability": ["DequeModule", "Netlink", "NetworkPath", "Platform", "Resolver"],
-        "TLS": ["COpenSSL", "NetworkPath", "Platform", "Supervisor"],
-        "Dialer": ["Logging", "NetworkPath", "Platform", "Reachability", "Resolver", "Supervisor", "TLS"],
-        "Varlink": ["DequeModule", "FoundationEssentials", "HeapModule", "Platform"],
-        "DialtoneAPI": ["FoundationEssentials", "NetworkPath", "Varlink"],
-        "DialtoneClient": ["DialtoneAPI", "Platform", "Varlink"],
-        "Presentation": ["DialtoneAPI", "NetworkPath"],
-        "Systemd": ["CSystemd", "Logging", "Platform"],
-        "Activation": ["CActivation", "Platform", "Supervisor", "Systemd"],
-        "TOML": [],
-        "Daemon": [
-            "Activation", "DequeModule", "Dialer", "DialtoneAPI", "FoundationEssentials", "Logging", "NetworkPath",
-            "OrderedCollections", "Platform", "Reachability", "Supervisor", "Systemd", "TOML", "Varlink",
-        ],
-        "dialtoned": ["ArgumentParser", "Daemon", "Logging", "Platform"],
-        "dialtone": [
-            "ArgumentParser", "DialtoneAPI", "DialtoneClient", "FoundationEssentials", "NetworkPath", "Platform",
-            "Presentation", "Reachability", "Varlink",
-        ],
+    /// Targets that decide and do nothing (no clock, no socket, no queue), and all that each may import.
+    private static let pure: [String: Set<String>] = [
+        "Coalescing": [], "Connection": ["Coalescing", "NetworkPath"], "NetworkPath": [],
     ]
 
-    /// Targets that decide and do nothing: no clock, no socket, no queue.
-    private static let pure: Set = ["NetworkPath", "Supervisor"]
-
-    @Test func `a target imports what its layer may know, and nothing else`() throws {
+    @Test func `a target that decides imports nothing that does`() throws {
         for file in try Repository.sources.get() {
-            let target = file.target
-            guard let allowed = Self.allowed[target] else {
-                Issue.record("\(file.path): the target \(target) has no layer; give it a line in \(#fileID)")
-                continue
-            }
-            let permitted = Self.pure.contains(target) ? allowed : allowed.union(Self.system)
-            for (index, module) in file.imports where !permitted.contains(module) {
+            guard let allowed = Self.pure[file.target] else { continue }
+            for (index, module) in file.imports where !allowed.contains(module) {
                 Issue.record(
                     """
-                    \(file.place(index)): \(target) may not import \(module); move the code to a target that may, \
+                    \(file.place(index)): \(file.target) may not import \(module); move the code to a target that may, \
                     or, if the design changed, change docs/architecture.md and \(#fileID)
                     """)
             }

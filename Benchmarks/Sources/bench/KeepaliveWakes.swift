@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Coalescing
+internal import Connection
 internal import Models
-internal import Supervisor
 internal import TestSupport
 
 /// How often the keepalives of a thousand connections wake the process, in virtual time: as the daemon plans it, and as

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Coalescing
+internal import Connection
 internal import Models
 internal import NetworkPath
-internal import Supervisor
 internal import TestSupport
 
 /// Wakes an hour of loads of keepalives, beside what no plan can undercut.

@@ -2,8 +2,9 @@
 
 internal import NetworkPath
 
-@testable internal import Daemon
-@testable internal import Supervisor
+@testable internal import Agent
+@testable internal import Coalescing
+@testable internal import Connection
 
 /// One connection's state machine with a driver that keeps the rules of its run loop, and a world that keeps none.
 struct ConnectionLife: ~Copyable {
@@ -16,13 +17,13 @@ struct ConnectionLife: ~Copyable {
     private var watched: Set<UInt64> = []
     /// Addresses for which another uplink is looked for.
     private var detours: [Endpoint] = []
-    private var planner = WakePlanner()
+    private var planner = TimerCoalescer()
     private var random = Draw([])
 
     private struct Socket {
         let remote: Endpoint
         var isConnected = false
-        var heartbeat: (Heartbeat, WakePlanner.Token)?
+        var heartbeat: (Heartbeat, TimerCoalescer.Token)?
         var steps = 0
     }
 
@@ -38,7 +39,7 @@ struct ConnectionLife: ~Copyable {
             let remote = Endpoint(address: IPAddress(v4: 0xC000_0201), port: 5060)
             let adoption = Adoption(
                 epoch: epoch, local: Self.local, remote: remote,
-                custody: Custody(
+                ownership: FlowOwnership(
                     holder: draw.pick([.daemon, .client]), session: draw.pick([.none, .opening, .open, .unknown])),
                 lastProof: draw.maybe { .nanoseconds(Int64($0.number())) },
                 past: draw.maybe {
@@ -63,7 +64,7 @@ struct ConnectionLife: ~Copyable {
         case 1, 2: answer(&draw)
         case 3: advance(&draw)
         case 4: liveness(&draw)
-        case 5: custody(&draw)
+        case 5: ownership(&draw)
         case 6: server(&draw)
         default: request(&draw)
         }
@@ -218,7 +219,7 @@ extension ConnectionLife {
         }
     }
 
-    private mutating func custody(_ draw: inout Draw) {
+    private mutating func ownership(_ draw: inout Draw) {
         guard let epoch = standing(&draw) else { return }
         switch draw.below(5) {
         case 0: tell(.arrived(epoch: epoch))

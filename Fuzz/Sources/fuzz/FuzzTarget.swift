@@ -11,7 +11,7 @@ struct FuzzTarget: Sendable {
     /// All that there are.
     static var all: [FuzzTarget] {
         [
-            .answers, .certificates, .configuration, .crashes, .deputy, .explanations, .history, .intervals, .machine,
+            .answers, .certificates, .configuration, .crashes, .launcher, .explanations, .history, .intervals, .machine,
             .names, .netlink, .openings, .policies, .processes, .recordings, .replies, .resolver, .services, .state,
             .texts, .tls, .varlink, .wakes,
         ]

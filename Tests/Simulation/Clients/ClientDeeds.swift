@@ -2,7 +2,7 @@
 
 import TestSupport
 
-@testable import Supervisor
+@testable import Connection
 
 /// What clients, programs, servers and networks do, and that the agent is killed.
 enum ClientDeed: CaseIterable {
@@ -86,7 +86,7 @@ extension ClientSimulation {
     // MARK: - Bytes
 
     private mutating func send(_ count: Int) throws {
-        guard let standing = connection.line.standing, standing.custody.session != .opening else { return }
+        guard let standing = connection.line.standing, standing.ownership.session != .opening else { return }
         world.sockets[standing.epoch]?.received += count
         guard let socket = world.sockets[standing.epoch] else { return }
         if socket.isWatched { try tell(.arrived(epoch: standing.epoch)) }
@@ -159,7 +159,7 @@ extension ClientSimulation {
         connection = Connection(
             policy: policy, wakes: connection.wakes.settings, lastWake: UInt64(now / .milliseconds(1)), now: now)
         var restart = Restart.withoutFlow
-        if let cut = adoption, cut.custody.session == .opening {
+        if let cut = adoption, cut.ownership.session == .opening {
             world.sockets[cut.epoch] = nil
             (adoption, restart) = (nil, .openingCut)
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-@testable import Supervisor
+@testable import Connection
 
 // What must hold of clients and programs after every step.
 
@@ -10,7 +10,7 @@ extension ClientSimulation {
         let ownership = connection.ownership
         let standing = connection.line.standing
         try require(
-            (ownership.reader != nil) == (standing?.custody.holder == .client), .oneReader,
+            (ownership.reader != nil) == (standing?.ownership.holder == .client), .oneReader,
             "\(String(describing: ownership.reader)) has \(String(describing: standing))")
         try require(
             Set(ownership.endedEpochs).count == ownership.endedEpochs.count
@@ -34,7 +34,7 @@ extension ClientSimulation {
         let wakes = connection.wakes
         guard wakes.settings.isTended || wakes.hasHadClient, !isClosed else { return }
         let standing = connection.line.standing
-        let isHeld = standing.map { $0.custody.holder == .daemon && $0.custody.session != .opening } ?? false
+        let isHeld = standing.map { $0.ownership.holder == .daemon && $0.ownership.session != .opening } ?? false
         // Where the server refused an opening the client is called for that, and what it said is not looked for.
         let socket = standing.flatMap { world.sockets[$0.epoch] }
         let waits = isHeld && socket.map { $0.isWatched && $0.unread > 0 } ?? false

@@ -3,7 +3,7 @@
 import NetworkPath
 import TestSupport
 
-@testable import Supervisor
+@testable import Connection
 
 /// A connection with clients that come, read, park and die, programs that are launched and end, and an agent that is
 /// killed in between, while its network is as bad as chance has it. In virtual time, by a seed.

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Activation
 internal import FoundationEssentials
+internal import Processes
 
-@testable internal import Daemon
-@testable internal import Supervisor
+@testable internal import Agent
+@testable internal import Configuration
+@testable internal import Connection
+@testable internal import Persistence
 @testable internal import TOML
 
 extension FuzzTarget {
@@ -36,14 +38,14 @@ extension FuzzTarget {
             _ = AgentState.record(state.events.map { .event($0) } + state.connections.values.map { .connection($0) })
             for numbered in state.events { _ = numbered.event.wire(sequence: numbered.sequence) }
         case 2:
-            guard let kept = try? KeptConnection(FieldReader(bytes.dropFirst())) else { return }
+            guard let kept = try? SavedConnection(FieldReader(bytes.dropFirst())) else { return }
             var fields = FieldWriter()
             kept.write(&fields)
-            let again = try? KeptConnection(FieldReader(fields.bytes[...]))
+            let again = try? SavedConnection(FieldReader(fields.bytes[...]))
             precondition(again != nil, "what was written cannot be read")
             _ = ConnectionRegistry.policy(of: kept, nil)
             _ = LeftOpening(given: kept.opening)
-        default: _ = try? KeptEvent(bytes: Array(bytes.dropFirst())).wire(sequence: .max)
+        default: _ = try? SavedEvent(bytes: Array(bytes.dropFirst())).wire(sequence: .max)
         }
     }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-@testable internal import Daemon
+@testable internal import Agent
+@testable internal import Coalescing
+@testable internal import Connection
 @testable internal import DialtoneAPI
-@testable internal import Supervisor
 
 extension FuzzTarget {
     /// What a client may ask for, and a connection that lives with it: the settings, the state machine in virtual time
@@ -20,7 +21,7 @@ extension FuzzTarget {
         guard let policy = try? ConnectionPolicy(draw.settings(), user: draw.chance() ? 0 : 1000) else { return }
         _ = policy.socketOptions
         guard let heartbeat = policy.heartbeat?.keeping(policy.opening) else { return }
-        var planner = WakePlanner()
+        var planner = TimerCoalescer()
         let token = planner.add(heartbeat.cadence, after: .seconds(1))
         for interval in [heartbeat.bounds?.lowerBound, heartbeat.bounds?.upperBound].compactMap(\.self) {
             planner.change(token, to: heartbeat.cadence(each: interval), after: .seconds(2))

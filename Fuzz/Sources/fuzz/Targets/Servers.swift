@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-@testable internal import Daemon
-@testable internal import Supervisor
+@testable internal import Agent
+@testable internal import Connection
 
 extension FuzzTarget {
     /// What a server sends where the answer to a keepalive is awaited. Nothing of it is lost, and nothing made up.

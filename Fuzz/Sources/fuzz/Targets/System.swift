@@ -2,9 +2,10 @@
 
 internal import Glibc
 
-@testable internal import Activation
-@testable internal import Daemon
+@testable internal import Agent
+@testable internal import Persistence
 @testable internal import Platform
+@testable internal import Processes
 
 extension FuzzTarget {
     /// What /proc, /sys and /etc/subuid say: of processes, control groups and mounts, whose names others choose, and of

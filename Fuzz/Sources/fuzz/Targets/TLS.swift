@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Connection
 internal import NetworkPath
-internal import Supervisor
 internal import TLSTestSupport
 
 @testable internal import TLS

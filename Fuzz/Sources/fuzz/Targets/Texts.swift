@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-@testable internal import Daemon
+@testable internal import Agent
+@testable internal import Configuration
+@testable internal import Connection
 @testable internal import DialtoneAPI
 @testable internal import NetworkPath
+@testable internal import Persistence
 @testable internal import Presentation
-@testable internal import Supervisor
 
 extension FuzzTarget {
     static func readText(_ text: String, as kind: Int) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-@testable internal import Daemon
+@testable internal import Agent
+@testable internal import Connection
 @testable internal import DialtoneAPI
-@testable internal import Supervisor
+@testable internal import PrivilegedLauncher
 @testable internal import Varlink
 
 extension FuzzTarget {
@@ -23,10 +24,10 @@ extension FuzzTarget {
     }
 
     /// The same for what the launcher is asked.
-    static let deputy = FuzzTarget(name: "deputy") { bytes in
+    static let launcher = FuzzTarget(name: "launcher") { bytes in
         guard let call = try? VarlinkCall(bytes) else { return }
-        _ = try? call.parameters(as: DeputyAPI.Wake.Parameters.self)
-        _ = try? call.parameters(as: DeputyAPI.Await.Parameters.self)
+        _ = try? call.parameters(as: LauncherAPI.Wake.Parameters.self)
+        _ = try? call.parameters(as: LauncherAPI.Await.Parameters.self)
     }
 
     private static func read(_ message: [UInt8]) {

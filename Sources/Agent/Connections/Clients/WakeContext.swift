@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import CPlatform
+internal import Configuration
+internal import Connection
+internal import Glibc
+internal import Platform
+internal import PrivilegedLauncher
+internal import Processes
+
+/// What it takes to wake clients, shared by all connections.
+@AgentQueue
+final class WakeContext {
+    private let activator: Activator
+    private let launcher: LauncherClient?
+    /// How long a client that was woken may have the flow.
+    var budget = ClientHandler.budget
+    /// Where the agent serves, for programs that are launched.
+    var socketPath = ""
+    /// Whether somebody watches a connection who may be its client, which is this process where it is known.
+    var isWatched: @AgentQueue (RegisteredConnection, ProcessHandle?) -> Bool = { _, _ in false }
+
+    /// - Parameter launcher: who wakes clients where this process may not; `nil` for root, who may.
+    init(_ activator: Activator = Activator(), launcher: LauncherClient? = geteuid() == 0 ? nil : LauncherClient()) {
+        self.activator = activator
+        self.launcher = launcher
+    }
+
+    /// By what the clients of `owner` are woken where no file says it: by an event, and one that is stopped is
+    /// continued where this process may do that without anybody's help.
+    func settings(for owner: UInt32) -> WakeSettings {
+        var settings = WakeSettings()
+        if geteuid() == 0 || geteuid() == owner { settings.signal = SIGCONT }
+        return settings
+    }
+
+    /// Attempts to wake a client, as ``Activator`` does: by the launcher where there is one and it takes its rights. Of
+    /// a program that the launcher launches, there is no process to be known before it runs.
+    func perform(
+        _ order: WakeOrder, process: ProcessHandle?, socket: CInt?,
+        began: @escaping @AgentQueue (ProcessHandle) -> Void = { _ in },
+        ended: @escaping @AgentQueue (ProgramEnd) -> Void,
+        _ completion: @escaping @AgentQueue (Activator.Outcome) -> Void
+    ) {
+        if activator.lacksRights(for: order), let launcher, launcher.isThere {
+            launcher.perform(order, process: process, socket: socket, ended: ended, completion)
+        } else {
+            activator.perform(order, process: process, socket: socket, began: began, ended: ended, completion)
+        }
+    }
+
+    /// Tells of the end of a program that an earlier process of the agent launched: how it ended where the launcher did
+    /// that for it, whose child it is.
+    func follow(_ process: ProcessHandle, ended: @escaping @AgentQueue (ProgramEnd) -> Void) {
+        if let launcher, launcher.isThere {
+            launcher.follow(process, ended: ended)
+        } else {
+            try? process.onEnd { ended(.unseen) }
+        }
+    }
+
+    /// The agent serves on this socket, which somebody else made.
+    func serves(on socket: borrowing OwnedDescriptor) {
+        var address = sockaddr_un()
+        var length = socklen_t(MemoryLayout.size(ofValue: address))
+        let number = socket.number
+        let result = withUnsafeMutablePointer(to: &address) { address in
+            address.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(number, $0, &length) }
+        }
+        guard result == 0 else { return }
+        socketPath = withUnsafeBytes(of: address.sun_path) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+    }
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Connection
+internal import DialtoneAPI
+internal import Logging
+internal import NetworkPath
+internal import Persistence
+internal import Platform
+internal import Reachability
+
+/// Writes down what the network did and what the agent decided, with the reasons.
+@AgentQueue
+final class DecisionLog {
+    private let logger: Logger
+    private let limits: LimitedLog
+    private var network: PathObservation?
+
+    init(_ engine: NetworkState, _ registry: ConnectionRegistry, _ logger: Logger) {
+        self.logger = logger
+        limits = LimitedLog(logger)
+        network = engine.observe(.network(.any), isPassive: true) { [weak self] path, changes in
+            self?.log(path, changes)
+        }
+        registry.onEvent { [weak self] in self?.log($0) }
+    }
+
+    private func log(_ path: Path, _ changes: [PathChange]) {
+        guard limits.admits(.info, .network, of: nil) else { return }
+        var metadata: Logger.Metadata = [
+            "status": "\(path.status.rawValue)",
+            "changes": "\(changes.map(\.rawValue).joined(separator: ","))",
+            "generation": "\(path.generation)",
+        ]
+        metadata["reason"] = path.reason.map { "\($0.rawValue)" }
+        metadata["interface"] = path.interface.map { "\($0.name)" }
+        metadata["gateway"] = path.gateway.map { "\($0)" }
+        metadata["source"] = path.source.map { "\($0)" }
+        logger.info(changes.isEmpty ? "the network's path" : "the network's path changed", metadata: metadata)
+    }
+
+    private func log(_ recorded: RecordedEvent) {
+        if let report = recorded.wake?.report { return log(report, of: recorded) }
+        let event = recorded.event
+        let level = Self.level(of: event)
+        // A thousand connections make four events each in one turn; what nobody reads is not put into words.
+        guard limits.admits(level, .event(event.kind, event.status.state), of: recorded.owner) else { return }
+        var metadata: Logger.Metadata = [
+            "connection": "\(recorded.name)",
+            "owner": "\(recorded.owner)",
+            "remote": "\(recorded.remoteWithoutQuery)",
+            "from": "\(event.previousState.rawValue)",
+            "to": "\(event.status.state.rawValue)",
+            "epoch": "\(event.status.epoch)",
+            "attempt": "\(event.status.attempt)",
+        ]
+        metadata["interface"] = event.status.interface.map { "\($0)" }
+        logger.log(level: level, "\(event.reason)", metadata: metadata)
+        // What only a person can mend is said in full, once, when it is found.
+        if event.status.state == .failed, event.kind == .stateChanged, let advice = event.reason.advice,
+            limits.admits(.warning, .advice, of: recorded.owner)
+        {
+            logger.warning("\(advice)", metadata: ["connection": "\(recorded.name)", "owner": "\(recorded.owner)"])
+        }
+    }
+
+    private func log(_ report: WakeReport, of recorded: RecordedEvent) {
+        let level = Self.level(of: report)
+        guard limits.admits(level, .wake(level), of: recorded.owner) else { return }
+        let wake = ConnectionsAPI.Wake(report)
+        var metadata: Logger.Metadata = [
+            "connection": "\(recorded.name)",
+            "owner": "\(recorded.owner)",
+            "wake": "\(wake.number)",
+            "stage": "\(wake.stage.rawValue)",
+            "reasons": "\(wake.reasons.joined(separator: ","))",
+            "attempts": "\(wake.attempts)",
+        ]
+        metadata["means"] = wake.means.map { "\($0)" }
+        metadata["detail"] = wake.detail.map { "\($0)" }
+        metadata["milliseconds"] = wake.afterMilliseconds.map { "\($0)" }
+        logger.log(level: level, "a wake of the client", metadata: metadata)
+    }
+
+    /// What an operator has to look into: a client that could not be woken, though there was a way to, or does not
+    /// park.
+    private static func level(of report: WakeReport) -> Logger.Level {
+        switch report.kind {
+        case .began, .joined, .attempted, .acknowledged: .info
+        case .attemptFailed, .overran: .warning
+        case .failed: report.wake.attempts > 0 ? .warning : .info
+        case .programEnded(let end): end.isFailure ? .notice : .info
+        }
+    }
+
+    /// What an operator wants to see without asking for more: a connection that came up, went down, or failed. The
+    /// steps in between are for who looks closer.
+    private static func level(of event: ConnectionEvent) -> Logger.Level {
+        switch event.status.state {
+        case .failed: .warning
+        case .ready where event.previousState == .verifying: event.reason == .replaced ? .notice : .info
+        case .ready, .waiting, .closed: event.kind == .stateChanged ? .notice : .info
+        case .verifying: .info
+        case .resolving, .connecting, .securing, .backingOff: event.previousState.hasFlow ? .notice : .info
+        }
+    }
+}

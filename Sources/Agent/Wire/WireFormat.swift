@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Connection
+internal import DialtoneAPI
+internal import NetworkPath
+internal import Persistence
+internal import Platform
+
+// What the socket carries, made of what the daemon knows, and the targets that it brings.
+
+extension Target {
+    /// The target that a client asks about, for packets of that client's user.
+    init(_ wire: NetworkAPI.Target, user: UInt32) throws(TargetError) {
+        guard !wire.host.isEmpty else { throw TargetError("the host is empty: give a name or an address") }
+        let host = Host(wire.host)
+        guard host.isWellFormed else { throw TargetError("“\(wire.host)” is neither a name nor an address") }
+        if wire.interface == "" { throw TargetError("the interface's name is empty: leave it out, or name one") }
+        var port: UInt16?
+        if let number = wire.port {
+            guard let valid = UInt16(exactly: number), valid > 0 else {
+                throw TargetError("port \(number) is out of range: ports are 1 to 65535")
+            }
+            port = valid
+        }
+        var mark: UInt32?
+        if let number = wire.mark {
+            guard let valid = UInt32(exactly: number) else {
+                throw TargetError("mark \(number) is out of range: marks are 0 to 4294967295")
+            }
+            mark = valid
+        }
+        var source: IPAddress?
+        if let text = wire.source {
+            guard let valid = IPAddress(text) else { throw TargetError("source \(text) is not an IP address") }
+            source = valid
+        }
+        self.init(
+            host, port: port, transport: wire.protocol.map { $0 == .tcp ? .tcp : .udp }, mark: mark,
+            user: user, interface: wire.interface, source: source)
+    }
+}
+
+/// Why a client's target makes no sense.
+struct TargetError: Error {
+    let reason: String
+
+    init(_ reason: String) { self.reason = reason }
+}
+
+extension ConnectionsAPI.Connection {
+    init(
+        _ name: String, owner: UInt32, remote: String, _ status: ConnectionStatus, unreadBytes: Int?,
+        wake: StandingWake?,
+        endsWithAgent: Bool, at clocks: ClockReading
+    ) {
+        self.init(
+            name: name, owner: Int(owner), remote: remote, epoch: Int(clamping: status.epoch),
+            state: State(status.state), reason: status.reason.description,
+            holder: status.ownership.map { .init($0.holder) } ?? .daemon,
+            session: status.ownership.map { .init($0.session) } ?? .none, since: clocks.wall(at: status.since),
+            localAddress: status.localAddress?.description, remoteAddress: status.remoteAddress?.description,
+            interface: status.interface, avoidedInterface: status.avoidedInterface,
+            security: status.security.map { .init($0) }, attempt: status.attempt,
+            nextAttemptAt: status.nextAttempt.map(clocks.wall),
+            lastProof: status.lastProof.map(clocks.wall), lastFailure: status.lastFailure?.description,
+            unreadBytes: unreadBytes,
+            wake: wake.map { Int(clamping: $0.number) }, wakeFailed: wake?.hasFailed == true ? true : nil,
+            endsWithAgent: endsWithAgent ? true : nil)
+    }
+}
+
+extension ConnectionsAPI.Event {
+    /// An event as the journal keeps it.
+    init(_ recorded: RecordedEvent, sequence: UInt64) {
+        let event = recorded.event
+        self.init(
+            sequence: Int(clamping: sequence), time: recorded.clocks.wall, kind: event.wireKind,
+            connection: .init(
+                recorded.name, owner: recorded.owner, remote: recorded.remote, event.status, unreadBytes: nil,
+                wake: recorded.wake?.standing,
+                endsWithAgent: recorded.endsWithAgent, at: recorded.clocks),
+            reason: event.reason.description, previousState: .init(event.previousState),
+            previousDurationMilliseconds: Int(clamping: event.previousDuration.milliseconds),
+            wake: recorded.wake?.report.map { .init($0) })
+    }
+}
+
+extension ConnectionsAPI.Connection.Holder {
+    init(_ holder: FlowOwnership.Holder) {
+        self =
+            switch holder {
+            case .daemon: .daemon
+            case .client: .client
+            }
+    }
+}
+
+extension ConnectionsAPI.Connection.Session {
+    init(_ session: FlowOwnership.Session) {
+        self =
+            switch session {
+            case .none: .none
+            case .opening: .opening
+            case .open: .open
+            case .unknown: .unknown
+            }
+    }
+}
+
+extension ConnectionsAPI.Connection.State {
+    init(_ state: ConnectionStatus.State) {
+        self =
+            switch state {
+            case .waiting: .waiting
+            case .resolving: .resolving
+            case .connecting: .connecting
+            case .securing: .securing
+            case .ready: .ready
+            case .verifying: .verifying
+            case .backingOff: .backingOff
+            case .failed: .failed
+            case .closed: .closed
+            }
+    }
+}
+
+extension ConnectionEvent {
+    /// The event's kind in the vocabulary of `org.dialtone.Connections`.
+    var wireKind: ConnectionsAPI.Event.Kind {
+        switch kind {
+        case .opened: .opened
+        case .continued: .continued
+        case .stateChanged: status.state == .closed ? .closed : .state
+        case .addressFailed: .addressFailed
+        case .attemptBegan: .attemptBegan
+        case .moveFailed: .moveFailed
+        case .pathChanged: .pathChanged
+        case .policyChanged: .reconfigured
+        case .taken: .taken
+        case .parked: .parked
+        case .abandoned: .abandoned
+        case .arrived: .arrived
+        case .sessionOpened: .sessionOpened
+        case .openingFailed: .openingFailed
+        case .wake: .wake
+        }
+    }
+}

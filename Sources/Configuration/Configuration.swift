@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import Connection
+public import Processes
+
+/// What an administrator or user told the daemon. Plain values: two loads of the same text are equal, wherever in the
+/// files it stands, so a reload finds the connections that did not change by comparing.
+public struct Configuration: Hashable, Sendable {
+    /// The connections to supervise from the start, in the order of the files.
+    public var connections: [ConnectionSettings] = []
+    /// What is said of the host's interfaces.
+    public var network = NetworkSettings()
+    /// Who is served.
+    public var clients = ClientSettings()
+    /// What a user of the socket may take up.
+    public var limits = LimitSettings()
+
+    /// The embedded default, for a machine without any file: no connection, the default limits.
+    public init() {}
+}
+
+/// One `[[connection]]`. An absent setting is not filled in here: its default belongs to the part that obeys it.
+public struct ConnectionSettings: Hashable, Sendable {
+    /// What it is called; unique over all files. See ``nameProblem(_:)``.
+    public var name: String
+    /// Where it goes, as it is written: `tcp://sip.example.com:5060`.
+    public var remote: String
+    /// The user it belongs to, by number; without one, the user that the daemon runs as (and root, always).
+    public var owner: UInt32?
+    /// How it is kept alive.
+    public var keepalive = KeepaliveSettings()
+    /// How a sleeping client is got to run, beyond the event that every subscriber gets.
+    public var wake: WakeSettings?
+    /// What is said on each new flow to log in for its client.
+    public var opening: Opening?
+    /// How long to wait between attempts.
+    public var backoff = BackoffSettings()
+    /// Whether a flow is kept whose client is gone without having parked it.
+    public var keepsAbandonedFlow: Bool?
+    /// Whether a flow over a better path takes the place of one that still stands.
+    public var makesBeforeBreak: Bool?
+    /// Whether another uplink is tried where nothing gets through over the one that the kernel chooses.
+    public var triesOtherUplinks: Bool?
+    /// How it is secured.
+    public var tls = TLSPolicy()
+    /// How its packets are marked for the network.
+    public var trafficClass: TrafficClass?
+    /// In which order they leave this machine (`SO_PRIORITY`).
+    public var priority: Int?
+    /// The firewall mark of its packets (`SO_MARK`).
+    public var mark: UInt32?
+    /// How long an attempt to connect may take.
+    public var connectTimeout: Duration?
+    /// How long a flow is kept whose local address or whose way is gone.
+    public var grace: Duration?
+    /// How long sent data may stay unacknowledged before the kernel gives the flow up (`TCP_USER_TIMEOUT`).
+    public var userTimeout: Duration?
+
+    /// A connection with nothing set but what it must have.
+    public init(name: String, remote: String) {
+        self.name = name
+        self.remote = remote
+    }
+
+    /// The longest name: one that fits a terminal's table beside the rest.
+    public static let longestName = 64
+
+    /// What is wrong with a connection's name, for the end of a sentence; `nil` if nothing is. Letters, digits and
+    /// `. _ - @ :`, so that a name can stand in a shell command, a file name and a log field as it is.
+    public static func nameProblem(_ name: String) -> String? {
+        if name.isEmpty { return "is empty" }
+        if name.utf8.count > longestName { return "is longer than \(longestName) bytes" }
+        let isPlain = name.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "._-@:".contains($0)) }
+        if !isPlain || name.hasPrefix("-") || name.hasPrefix(".") {
+            return "may hold letters, digits and . _ - @ : only, and begin with neither . nor -"
+        }
+        return nil
+    }
+}
+
+/// `keepalive = { … }`
+public struct KeepaliveSettings: Hashable, Sendable {
+    /// What is sent, and what counts as the answer.
+    public enum Method: String, Hashable, Sendable, CaseIterable {
+        /// The kernel's own, `SO_KEEPALIVE`; the process does not wake for it.
+        case tcp
+        /// SIP's double CRLF, answered with one (RFC 5626, section 3.5.1).
+        case crlf
+        /// A space between XMPP stanzas, answered by TCP alone (RFC 6120, section 4.6.1).
+        case whitespace
+        /// An XMPP ping (XEP-0199).
+        case xmppPing = "xmpp-ping"
+        /// PINGREQ (MQTT 3.1.1, section 3.12).
+        case mqtt
+        /// A ping frame (RFC 6455, section 5.5.2).
+        case websocket
+        /// What the user says: ``KeepaliveSettings/send``, answered with ``KeepaliveSettings/expect``.
+        case custom
+        /// Whatever the client's handler does when it is called.
+        case client
+        /// Nothing at all.
+        case none
+    }
+
+    /// The method; without one, what fits the remote.
+    public var method: Method?
+    /// The longest time between two.
+    public var interval: Duration?
+    /// How much earlier than ``interval`` one may go out, to share a wake with others.
+    public var tolerance: Duration?
+    /// Whether the interval follows what is learned of the network; without it, where no interval is given.
+    public var isAdaptive: Bool?
+    /// What a custom one sends.
+    public var send: [UInt8] = []
+    /// What answers a custom one; empty where nothing does.
+    public var expect: [UInt8] = []
+    /// Whether a machine that sleeps is woken for it.
+    public var wakesMachine = false
+
+    /// Nothing set.
+    public init() {}
+}
+
+/// `backoff = { … }`
+public struct BackoffSettings: Hashable, Sendable {
+    /// The wait before the second attempt.
+    public var initial: Duration?
+    /// What each wait is multiplied by for the next.
+    public var factor: Double?
+    /// The longest wait.
+    public var maximum: Duration?
+    /// How long a connection must have been up for the next wait to be the first again.
+    public var stableAfter: Duration?
+
+    /// Nothing set.
+    public init() {}
+}
+
+/// `wake = { … }`: the ways to get a client to run; several are steps of an escalation.
+public struct WakeSettings: Hashable, Sendable {
+    /// A unit of the service manager to start.
+    public var unit: String?
+    /// A program to launch, by its absolute path, with its arguments.
+    public var command: [String]?
+    /// Whether the program finds the socket as its standard input and output.
+    public var usesStandardStreams: Bool?
+    /// Whose the program is to be.
+    public var identity: ProgramIdentity?
+    /// The number of a signal for the process that parked the connection.
+    public var signal: Int32?
+    /// What is thawed.
+    public var thaw: WakeTargets.Thaw?
+    /// When the client is launched.
+    public var launch: WakePolicy.Launch?
+    /// Whether a program that failed is launched again.
+    public var relaunches: Bool?
+    /// What the client is woken for.
+    public var reasons: Set<WakeReason>?
+    /// How long a client that runs has to acknowledge.
+    public var answerTime: Duration?
+    /// How long a client that is started has.
+    public var startTime: Duration?
+    /// How often each means is tried.
+    public var rounds: Int?
+    /// The wait before the second round, and before a program that failed is launched again.
+    public var pause: Duration?
+    /// The longest such wait.
+    public var longestPause: Duration?
+
+    /// Nothing beside the event.
+    public init() {}
+}
+
+/// `[network]`
+public struct NetworkSettings: Hashable, Sendable {
+    /// Interfaces whose use costs money, by name.
+    public var expensive: Set<String> = []
+    /// Interfaces whose use does not, whatever their kind or the network manager say, by name.
+    public var inexpensive: Set<String> = []
+    /// Interfaces on which the user wants little traffic, by name.
+    public var constrained: Set<String> = []
+
+    /// Nothing said.
+    public init() {}
+}
+
+/// `[clients]`
+public struct ClientSettings: Hashable, Sendable {
+    /// The users whose programs get connections also from another network namespace than the daemon's, by number.
+    public var otherNamespaces: Set<UInt32> = []
+
+    /// Nothing said: none.
+    public init() {}
+}
+
+/// `[limits]`: what one user may take up of the daemon. Root has no limit.
+public struct LimitSettings: Hashable, Sendable {
+    /// Connections, opened over the socket or named in the files. A thousand is the number that the daemon's memory
+    /// and wake-ups are measured with.
+    public var connectionsPerUser = 1024
+    /// Monitors of the network and of connections. A desktop has a handful of them; each costs a queue.
+    public var subscriptionsPerUser = 64
+    /// Bytes that wait to be read by the user's clients. Four mebibytes are some ten thousand events.
+    public var queuedBytesPerUser = 4 << 20
+
+    /// The defaults.
+    public init() {}
+}

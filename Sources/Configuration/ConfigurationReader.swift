@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Connection
+internal import Glibc
+public import Processes
+internal import TOML
+
+/// What a load cannot know by itself.
+public struct ConfigurationChecks: Sendable {
+    /// What is wrong with a remote, for the end of a sentence; `nil` if nothing is.
+    public var remoteProblem: @Sendable (String) -> String?
+    /// What is wrong with a connection whose settings are fine one by one: the key, and the problem; `nil` if nothing
+    /// is.
+    public var policyProblem: @Sendable (ConnectionSettings) -> (key: String, problem: String)?
+    /// A user's number by name; `nil` if there is no such user.
+    public var userNumber: @Sendable (String) -> UInt32?
+    /// What belongs to a user whose program is launched; `nil` if there is no such user.
+    public var identity: @Sendable (UInt32) -> ProgramIdentity?
+    /// The user that the daemon runs as.
+    public var daemonUser: UInt32
+    /// Whether the daemon is the machine's own service, of a user that is not root. A program of that user's would run
+    /// in the service's sandbox and end with it, and could do what the daemon can; those of others the launcher
+    /// launches.
+    public var isMachineService = false
+
+    /// The checks of a load. Users are looked up with getpwnam(3) unless told otherwise, which may ask the network:
+    /// load off the agent's queue.
+    public init(
+        remoteProblem: @escaping @Sendable (String) -> String?,
+        policyProblem: @escaping @Sendable (ConnectionSettings) -> (key: String, problem: String)? = { _ in nil },
+        userNumber: @escaping @Sendable (String) -> UInt32? = systemUserNumber,
+        identity: @escaping @Sendable (UInt32) -> ProgramIdentity? = { ProgramIdentity.lookUp($0) },
+        daemonUser: UInt32? = nil
+    ) {
+        self.remoteProblem = remoteProblem
+        self.policyProblem = policyProblem
+        self.userNumber = userNumber
+        self.identity = identity
+        self.daemonUser = daemonUser ?? geteuid()
+    }
+}
+
+/// The schema: from the tables of the files to a ``Configuration``. The limits of what the supervisor computes with are
+/// its own, all others stand here.
+struct ConfigurationReader {
+    let checks: ConfigurationChecks
+    let report: ConfigurationReport
+    private(set) var configuration = Configuration()
+    /// Where each name was used first.
+    private var names: [String: ConfigurationIssue] = [:]
+
+    init(_ checks: ConfigurationChecks, _ report: ConfigurationReport) {
+        self.checks = checks
+        self.report = report
+    }
+
+    /// Reads one parsed file: connections, and in the main file the rest.
+    mutating func read(_ entries: [TOMLEntry], of file: String, isMain: Bool) {
+        var root = TableReader(entries, of: file, at: TOMLPosition(line: 1, column: 1), path: "", report)
+        for table in root.tables("connection") { readConnection(table) }
+        if isMain {
+            if let table = root.table("network") { configuration.network = readNetwork(table) }
+            if let table = root.table("clients") { configuration.clients = readClients(table) }
+            if let table = root.table("limits") { configuration.limits = readLimits(table) }
+        } else {
+            for key in ["network", "clients", "limits"] {
+                guard let node = root.any(key) else { continue }
+                root.error(key, node.position, "belongs in the main file; here only [[connection]] counts")
+            }
+        }
+        root.finish()
+    }
+
+    private mutating func readConnection(_ table: TableReader) {
+        var table = table
+        let name = table.required("name")
+        let remote = table.required("remote")
+        var settings = ConnectionSettings(name: name?.value ?? "", remote: remote?.value ?? "")
+        if let name { checkName(name, in: table) }
+        if let remote { checkRemote(remote, in: table) }
+        settings.owner = readOwner(&table)
+        settings.opening = readOpening(&table)
+        if let keepalive = table.table("keepalive") {
+            let scheme = (try? Remote(settings.remote))?.scheme
+            settings.keepalive = readKeepalive(keepalive, for: scheme, under: settings.opening)
+        }
+        if let backoff = table.table("backoff") { settings.backoff = readBackoff(backoff) }
+        if let wake = table.table("wake") { settings.wake = readWake(wake, owner: settings.owner) }
+        if let tls = table.table("tls") { settings.tls = readTLS(tls) }
+        settings.keepsAbandonedFlow = table.boolean("keep_abandoned")
+        settings.makesBeforeBreak = table.boolean("make_before_break")
+        settings.triesOtherUplinks = table.boolean("other_uplinks")
+        settings.trafficClass = readTrafficClass(&table)
+        settings.priority = table.integer("priority", ConnectionPolicy.priorities)
+        settings.mark = table.integer("mark", 1...UInt32.max)
+        settings.connectTimeout = table.duration("connect_timeout", ConnectionPolicy.connectTimeouts)?.value
+        settings.grace = table.duration("grace", ConnectionPolicy.graces)?.value
+        settings.userTimeout = table.duration("user_timeout", ConnectionPolicy.userTimeouts)?.value
+        if let (key, problem) = checks.policyProblem(settings) { table.error(key, table.position, problem) }
+        table.finish()
+        configuration.connections.append(settings)
+    }
+
+    private mutating func checkName(_ name: Located<String>, in table: TableReader) {
+        if let problem = ConnectionSettings.nameProblem(name.value) {
+            table.error("name", name.position, "\"\(name.value)\" \(problem)")
+        } else if let first = names[name.value] {
+            table.error("name", name.position, "\"\(name.value)\" is taken, at \(first.place)")
+        } else {
+            names[name.value] = ConfigurationIssue(table.file, name.position, nil, "")
+        }
+    }
+
+    private func checkRemote(_ remote: Located<String>, in table: TableReader) {
+        guard let problem = remote.value.isEmpty ? "is empty" : checks.remoteProblem(remote.value) else { return }
+        table.error("remote", remote.position, "\"\(remote.value)\" \(problem)")
+    }
+
+    private func readOwner(_ table: inout TableReader) -> UInt32? {
+        guard let node = table.any("owner") else { return nil }
+        if case .integer = node.value {
+            // The last number means "no user" to the kernel (setuid(2)).
+            return table.integer("owner", 0...(UInt32.max - 1))
+        }
+        guard let name = table.string("owner", expected: "a user's name or number") else { return nil }
+        if let number = checks.userNumber(name.value) { return number }
+        table.error("owner", name.position, "there is no user \"\(name.value)\"")
+        return nil
+    }
+
+    private func readTrafficClass(_ table: inout TableReader) -> TrafficClass? {
+        guard let node = table.any("traffic_class") else { return nil }
+        if case .integer = node.value {
+            return table.integer("traffic_class", 0...63).flatMap { TrafficClass(codePoint: $0) }
+        }
+        guard let name = table.string("traffic_class", expected: "a name or a number") else { return nil }
+        if let value = TrafficClass(name.value) { return value }
+        table.error("traffic_class", name.position, "\"\(name.value)\" is none; there are \(TrafficClass.wording)")
+        return nil
+    }
+
+    private func readBackoff(_ table: TableReader) -> BackoffSettings {
+        var table = table
+        var settings = BackoffSettings()
+        settings.initial = table.duration("initial", BackoffPolicy.waits)?.value
+        settings.factor = table.number("factor", BackoffPolicy.multipliers)
+        let maximum = table.duration("maximum", BackoffPolicy.waits)
+        settings.maximum = maximum?.value
+        settings.stableAfter = table.duration("stable_after", ConnectionPolicy.stableTimes)?.value
+        if let initial = settings.initial, let maximum, maximum.value < initial {
+            let text = "\"\(maximum.value.configurationText)\" is shorter than initial"
+            table.error("maximum", maximum.position, "\(text), \"\(initial.configurationText)\"")
+        }
+        table.finish()
+        return settings
+    }
+
+    private func readNetwork(_ table: TableReader) -> NetworkSettings {
+        var table = table
+        var settings = NetworkSettings()
+        settings.expensive = Set(readInterfaces("expensive", in: &table).map(\.value))
+        let inexpensive = readInterfaces("inexpensive", in: &table)
+        for name in inexpensive where settings.expensive.contains(name.value) {
+            table.error("inexpensive", name.position, "\"\(name.value)\" is among the expensive ones, too")
+        }
+        settings.inexpensive = Set(inexpensive.map(\.value))
+        settings.constrained = Set(readInterfaces("constrained", in: &table).map(\.value))
+        table.finish()
+        return settings
+    }
+
+    private func readInterfaces(_ key: String, in table: inout TableReader) -> [Located<String>] {
+        let names = table.strings(key) ?? []
+        for name in names where !Self.isInterfaceName(name.value) {
+            table.error(key, name.position, "\"\(name.value)\" is no interface name")
+        }
+        return names
+    }
+
+    private func readClients(_ table: TableReader) -> ClientSettings {
+        var table = table
+        var settings = ClientSettings()
+        for name in table.strings("other_namespaces") ?? [] {
+            // A number in quotes is one as well: the daemon's refusal names the user by number.
+            if let number = UInt32(name.value).flatMap({ $0 < .max ? $0 : nil }) ?? checks.userNumber(name.value) {
+                settings.otherNamespaces.insert(number)
+            } else {
+                table.error("other_namespaces", name.position, "there is no user \"\(name.value)\"")
+            }
+        }
+        table.finish()
+        return settings
+    }
+
+    private func readLimits(_ table: TableReader) -> LimitSettings {
+        var table = table
+        var settings = LimitSettings()
+        table.integer("connections_per_user", 1...100_000).map { settings.connectionsPerUser = $0 }
+        table.integer("subscriptions_per_user", 1...10_000).map { settings.subscriptionsPerUser = $0 }
+        // Less than a snapshot of a few hundred connections takes would drop every subscriber at once.
+        table.integer("queued_bytes_per_user", 65_536...1 << 30).map { settings.queuedBytesPerUser = $0 }
+        if let node = table.any("queued_bytes_per_user") {
+            table.notice(
+                "queued_bytes_per_user", node.position,
+                "kept, but without effect: this version queues one message for a client, and a gap for what it missed")
+        }
+        table.finish()
+        return settings
+    }
+
+    /// The kernel's rule (`dev_valid_name`): one to fifteen bytes, no slash, colon or white space, not `.` or `..`.
+    private static func isInterfaceName(_ name: String) -> Bool {
+        (1...15).contains(name.utf8.count) && name != "." && name != ".."
+            && !name.contains { $0 == "/" || $0 == ":" || $0.isWhitespace }
+    }
+}

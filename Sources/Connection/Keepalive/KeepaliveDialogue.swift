@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The keepalives of one flow: what to send when, and which of the received bytes are the answer and not the client's.
+///
+/// ## Run loop
+///
+/// One dialogue for each stay of a flow with the agent. Where the agent sees the whole stream (it does TLS for the
+/// client), one for the flow: everything that passes is told, by ``sent(_:)`` and ``received(_:)``, in whoever's hands
+/// the flow is. Where it only watches a parked socket, a new one for each time the flow is parked, which is between two
+/// messages by the client's word; then ``peeked(_:)`` judges what is unread, and nobody else's bytes are ever read.
+///
+/// 1. ``ping(isVerification:using:)`` gives the bytes of a keepalive, or says why none may be sent now. What it gives
+///    must be sent whole before anything else.
+/// 2. The answer is found by ``received(_:)`` or ``peeked(_:)``. A byte is consumed only as part of an answer that was
+///    awaited, that begins at a boundary between messages, and that is exactly the answer. All others are the client's
+///    and stay in their order.
+/// 3. ``giveUp()`` when the answer's deadline has passed and the flow lives on, or when the flow is handed over: then a
+/// late answer is the client's. Each protocol bids it ignore one (RFC 3261, section 7.5; RFC 6455, section 5.5.3; RFC
+///    6120, section 8.2.3), or it is one that its own pings bring as well (PINGRESP).
+///
+/// Memory is bounded by the longest answer, 2 KiB, whatever the peer sends.
+public struct KeepaliveDialogue: Sendable {
+    /// Why no keepalive may be sent now.
+    public enum Obstacle: Error, Hashable, Sendable {
+        /// The last bytes that were sent are not the end of a message.
+        case insideMessage
+        /// It is not known any more where messages begin: the client has sent what the protocol forbids.
+        case framingLost
+        /// The last keepalive has no answer yet.
+        case unanswered
+        /// The kernel sends its probes by itself.
+        case kernelsOwn
+    }
+
+    /// What became of received bytes.
+    public struct Received: Hashable, Sendable {
+        /// The client's, in their order.
+        public var forClient: [UInt8] = []
+        /// How many of the awaited answers came, or were made needless by one that came. None is in ``forClient``.
+        public var answers = 0
+    }
+
+    /// What the unread bytes of a parked socket are.
+    public enum Unread: Hashable, Sendable {
+        /// The first so many are an answer. Read exactly these.
+        case answer(length: Int, answers: Int)
+        /// They may become the answer: look again when there are more.
+        case undecided
+        /// The client's: wake it, and read nothing.
+        case forClient
+    }
+
+    /// Which keepalive.
+    public let keepalive: KeepaliveProtocol
+    private var inbound: MessageTracker
+    private var outbound: MessageTracker
+    /// In the order of the keepalives: one, or two after a change of the path in the middle of the wait for the first.
+    private var awaited: [AnswerPattern] = []
+    /// The beginning of what may be the answer; handed on when it is not.
+    private var held: [UInt8] = []
+
+    /// A dialogue that begins between two messages, in both directions.
+    public init(_ keepalive: KeepaliveProtocol) {
+        self.keepalive = keepalive
+        inbound = MessageTracker(keepalive.framing, isFromServer: true)
+        outbound = MessageTracker(keepalive.framing, isFromServer: false)
+    }
+
+    /// Whether an answer in the stream is awaited.
+    public var isAwaitingAnswer: Bool { !awaited.isEmpty }
+
+    // MARK: Sending
+
+    /// The bytes of a keepalive. Whether one may be sent in the hands that the flow is in is not its business
+    /// (``FlowOwnership``).
+    ///
+    /// - Parameter isVerification: after a change of the path or a resume, when the answer to an earlier one that is
+    ///   still awaited will prove nothing (``Liveness``).
+    /// - Throws: what stands in the way.
+    public mutating func ping(
+        isVerification: Bool = false, using random: inout some RandomNumberGenerator
+    ) throws(Obstacle) -> [UInt8] {
+        guard awaited.count < (isVerification ? Liveness.mostProbes : 1) else { throw .unanswered }
+        guard !outbound.isLost else { throw .framingLost }
+        guard outbound.isBetweenMessages else { throw .insideMessage }
+        let (bytes, answer) = try draw(using: &random)
+        if let answer { awaited.append(answer) }
+        return bytes
+    }
+
+    private func draw(
+        using random: inout some RandomNumberGenerator
+    ) throws(Obstacle) -> (bytes: [UInt8], answer: AnswerPattern?) {
+        switch keepalive {
+        case .kernel:
+            throw .kernelsOwn
+        case .crlf:
+            return (Array("\r\n\r\n".utf8), .bytes(Array("\r\n".utf8)))
+        case .whitespace:
+            return ([0x20], nil)
+        case .xmppPing:
+            // Without `to`: the server answers for the account (RFC 6120, section 10.3.3).
+            let id = Self.hexadecimal(random.next())
+            let ping = "<iq type='get' id='\(id)'><ping xmlns='urn:xmpp:ping'/></iq>"
+            return (Array(ping.utf8), .xmppResult(id: Array(id.utf8)))
+        case .mqtt:
+            return ([0xC0, 0x00], .bytes([0xD0, 0x00]))
+        case .websocket:
+            let payload = Self.bytes(of: random.next())
+            let mask = Self.bytes(of: random.next()).prefix(4)
+            let masked = payload.enumerated().map { $1 ^ mask[$0 % 4] }
+            // FIN and the opcode; MASK and the length.
+            return ([0x89, 0x88] + mask + masked, .bytes([0x8A, 0x08] + payload))
+        case .custom(let send, let expect):
+            return (send, expect.isEmpty ? nil : .bytes(expect))
+        }
+    }
+
+    private static func bytes(of number: UInt64) -> [UInt8] {
+        (0..<8).map { UInt8(truncatingIfNeeded: number >> ($0 * 8)) }
+    }
+
+    /// Sixteen digits, led by a letter.
+    private static func hexadecimal(_ number: UInt64) -> String {
+        let digits = String(number, radix: 16)
+        return "ka" + String(repeating: "0", count: 16 - digits.count) + digits
+    }
+
+    /// Takes note of what the client sends.
+    public mutating func sent(_ bytes: [UInt8]) {
+        outbound.skip(bytes[...])
+    }
+
+    // MARK: Receiving
+
+    /// Sorts what the server sent.
+    public mutating func received(_ bytes: [UInt8]) -> Received {
+        var result = Received()
+        let all = held.isEmpty ? bytes : held + bytes
+        held = []
+        var rest = all[...]
+        while !rest.isEmpty {
+            if awaited.isEmpty {
+                inbound.skip(rest)
+                result.forClient += rest
+                return result
+            }
+            switch inbound.isBetweenMessages ? match(rest) : .forClient {
+            case .answer(let length, let answers):
+                result.answers += answers
+                rest = rest.dropFirst(length)
+            case .undecided:
+                held = Array(rest)
+                return result
+            case .forClient:
+                let count = inbound.advance(rest)
+                result.forClient += rest.prefix(count)
+                rest = rest.dropFirst(count)
+            }
+        }
+        return result
+    }
+
+    /// Judges the unread bytes of a parked socket, all of them from the first on. After
+    /// ``Unread/answer(length:answers:)`` the answer has come; the rest is judged by the next call.
+    public mutating func peeked(_ unread: [UInt8]) -> Unread { match(unread[...]) }
+
+    /// Compares with each awaited answer. A server may answer the later of two WebSocket pings only (RFC 6455, section
+    /// 5.5.3), so the later answer stands for the earlier.
+    private mutating func match(_ bytes: ArraySlice<UInt8>) -> Unread {
+        var isUndecided = false
+        for (index, pattern) in awaited.enumerated() {
+            switch pattern.match(bytes) {
+            case .whole(let length):
+                awaited.removeFirst(index + 1)
+                return .answer(length: length, answers: index + 1)
+            case .beginning: isUndecided = true
+            case .mismatch: break
+            }
+        }
+        return isUndecided ? .undecided : .forClient
+    }
+
+    /// Awaits no answer any more; gives back the bytes that might have become one, which are the client's.
+    public mutating func giveUp() -> [UInt8] {
+        awaited = []
+        defer { held = [] }
+        inbound.skip(held[...])
+        return held
+    }
+}

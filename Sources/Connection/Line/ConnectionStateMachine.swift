@@ -1,0 +1,427 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import NetworkPath
+
+/// The life of one connection: decides when to dial, what to close and how long to wait. It does nothing itself.
+///
+/// ## The run loop
+///
+/// The driver owns one machine a connection and calls ``process(_:now:dialsFrom:using:)`` with everything that happens
+/// to it:
+///
+/// 1. ``ConnectionInput/opened``, ``ConnectionInput/adopted(_:)`` or ``ConnectionInput/reopened(epoch:_:)`` first and
+/// once. Its answer is `observePath`, and the driver tells the path it finds by `pathChanged`, the present one at once
+///    and each later one as it comes. Nothing is dialled before that.
+/// 2. The actions of a call are run in their order, all of them, before the next input is told. What happens while they
+///    run (a `connect` that fails on the spot) is an input too: it is kept and told afterwards, never in between.
+/// 3. Teardown precedes set-up in every answer, so that no moment sees two sockets; `emit` comes last, so that who
+///    reads the status then sees what the event says.
+/// 4. `openSocket` is answered once, by `dialSucceeded` or `dialFailed` (`handshakeBegan` before it, for TLS), and a
+///    connected socket later by `remoteClosed` or `flowFailed`. The driver closes a socket on `closeSocket` only, and
+///    after it says no more of that epoch.
+///    `playOpening` is answered by any number of `openingAnswered` and then by `sessionOpened` or `openingFailed`,
+///    unless the flow ends before.
+/// 5. `resolve` is answered once, by `resolved` or `resolutionFailed`, unless `cancelResolution` came before.
+/// 6. `now` never goes back. A timer that is told early is scheduled anew. Before `proof` is told, the driver looks at
+///    what the kernel has heard of the remote (`acknowledged`).
+/// 7. After ``ConnectionInput/closeRequested`` nothing of the connection is left: no socket, no query, no timer, no
+///    path that is watched. The machine answers everything from then on with no action.
+///
+/// Words that arrive late (an answer to a query that was given up, an epoch that is closed, a timer that was cancelled)
+/// are ignored: queries and epochs are numbered, and no number comes twice.
+///
+/// ## The rules
+///
+/// - No path: no query, no dial, and no socket and no timer once the grace of a flow is over. The path's return is the
+///   timer; it also makes the back-off start over.
+/// - A flow goes by the path to its own other end, a dial by the path to the connection's target. Where they differ,
+///   both are watched.
+/// - A path that is *unknown* may be there: dialled, with back-off. One that is not coherent closes nothing.
+/// - A flow outlives a change of its path, and it proves itself: a round trip begun after the change must end in time.
+///   The same after the machine slept.
+/// - A flow whose local address or whose way is gone is kept for ``ConnectionPolicy/grace``, silent, while another one
+///   is dialled where that is possible. It proves itself when what it lost is back, and is closed when the other one
+///   stands or the time is over.
+/// - A path that leads from another address is a better one: a flow is dialled over it while the old one stands, takes
+///   its place when it is connected, and only then is the old one closed. It never lives without a flow for that.
+/// - A server that owes the answer to a keepalive and does not give it in time has lost its flow.
+/// - One reads a flow at a time. While a client has it, nothing is sent on it. Whoever is gone without having parked it
+///   leaves a stream that nobody can read on: it is closed. What came for a client that sleeps is not left behind for a
+///   better path.
+/// - With an opening exchange to play, a flow is nobody's until that has succeeded, and one over a better path takes no
+///   other's place before. A server that answers otherwise refuses the login: the client is wanted, and the same login
+///   waits for 15 to 30 minutes. A server that does not answer is dialled again.
+/// - Every failure counts once and waits, the first one included. The count starts over when a flow lasted
+///   ``ConnectionPolicy/stableAfter``; that is seen by comparing instants when the flow ends, not by a timer.
+public struct ConnectionStateMachine: ~Copyable {
+    /// What the connection is doing, with what belongs to that and to nothing else.
+    enum State {
+        /// No path, or none heard of yet; holds nothing. Turns into `dialling` when a path comes (`backingOff` if that
+        /// happens too often) and `closed` on request.
+        case waiting
+        /// Names are asked for, sockets connect or are being secured. Turns into `ready`, `backingOff` or `failed` when
+        /// all has failed, `waiting` when the path goes, itself anew when the path moves or a user asks, and `closed`.
+        /// Indirect, because it is the largest and the shortest: a thousand ready connections need not hold room for
+        /// it.
+        indirect case dialling(Dial)
+        /// A flow stands. There is no timer but while it owes a proof or moves to a better path. Turns into itself with
+        /// another flow, `backingOff` or `failed` when the remote or the line ends it, `dialling` when it does not
+        /// prove itself or a user asks, `dialling` or `waiting` when its address or its way is gone for longer than its
+        /// grace, and `closed`.
+        case ready(Ready)
+        /// Waits to dial again. Turns into `dialling` at its time, when the path moves or a user asks; `waiting` when
+        /// the path goes, and `closed`.
+        case backingOff(until: Duration)
+        /// As `backingOff`, with a long wait: time alone will not mend it.
+        case failed(until: Duration)
+        /// Over. Turns into nothing.
+        case closed
+    }
+
+    struct Ready {
+        let epoch: UInt64
+        let local: Endpoint
+        let remote: Endpoint
+        /// The interface that had the local address when the flow was made.
+        let interface: String?
+        let security: Boxed<TLSSummary>?
+        /// When it was connected, or where the agent logs in for the client, when that had succeeded.
+        var settledAt: Duration?
+        /// The opening exchange, while it is played.
+        var opening: OpeningProgress? {
+            get { boxedOpening?.value }
+            set { boxedOpening = newValue.map { .value($0) } }
+        }
+        var boxedOpening: Boxed<OpeningProgress>?
+        /// Where the path to its other end is known from.
+        var way = Way.connections
+        /// Whether the other end is still there.
+        var liveness: Liveness
+        /// The way to a flow over a better path, while one is tried.
+        var move: Move?
+        /// Who has it.
+        var ownership = FlowOwnership.new
+        /// Whether it goes by another uplink than the one that the kernel chooses.
+        var isDetour = false
+        /// What it has lost, until it has proved itself again.
+        var loss: Loss? {
+            get { boxedLoss?.value }
+            set { boxedLoss = newValue.map { .value($0) } }
+        }
+        var boxedLoss: Boxed<Loss>?
+        /// Whether what is on it is inside TLS of its client's own, so that nobody else can say anything on it.
+        var isSealed = false
+    }
+
+    /// Where the path to a flow's other end is known from.
+    enum Way {
+        /// It is the connection's own.
+        case connections
+        /// Watched apart, since the connection's leads elsewhere: to another of the name's addresses, to the domain and
+        /// not to a host of its service, or nowhere, because the name has no address. `nil` before it was heard of.
+        indirect case own(Path?)
+    }
+
+    /// A flow over a better path, before it takes the place of the one that stands.
+    enum Move {
+        indirect case dialling(Dial, failures: Int)
+        /// It stands, and shows by its opening exchange that the server takes it.
+        indirect case opening(Ready, failures: Int)
+        case waiting(until: Duration, failures: Int)
+    }
+
+    /// The largest number of an earlier run's that is counted on from, of flows here and of wakes in ``WakeMachine``:
+    /// what JSON's readers tell from its neighbours (RFC 8259, section 6). A thousand a second reach it in 285,000
+    /// years, so what is above was never counted.
+    public static let largestNumber: UInt64 = 1 << 53
+
+    /// How long after a change of the path its failures count as the network settling: addresses still tentative, a
+    /// name server that is not routed to yet. Duplicate address detection, router discovery and DHCP are over by then.
+    static let settlingTime = Duration.seconds(30)
+
+    /// For how long every dial must have been refused until that counts as permanent: longer than a server's upgrade.
+    static let persistentRefusal = Duration.seconds(3600)
+
+    /// What its user decided.
+    public internal(set) var policy: ConnectionPolicy
+    var state = State.waiting
+    var reason = StatusReason.opened
+    /// When `state` was entered.
+    var since: Duration
+    /// The newest path that is believed; `nil` before the first and after a change of target.
+    var path: Path?
+    /// When the path came or last moved; `nil` while it has not.
+    var pathMovedAt: Duration?
+    /// When the network last became another than it was: not the path's first coming, but its moving, or a sleep.
+    var networkChangedAt: Duration?
+    /// How many dials failed, or flows ended before they were stable, in a row.
+    var failures = 0
+    /// How many openings had no answer, in a row.
+    var silentOpenings = 0
+    /// Since when every dial was refused.
+    var refusedSince: Duration?
+    var budget = DialBudget()
+    var numbers = Dial.Numbers()
+    /// The flow that was last spoken of.
+    var shownEpoch: UInt64 = 0
+    /// Whether the server has ever answered a keepalive, on whichever flow.
+    var hasAnsweredKeepalives = false
+    /// What a client left to be played in place of the policy's opening.
+    var leftOpening: Opening?
+    /// Until when the server wants to be left alone.
+    var leftAloneUntil: Duration?
+    /// The login that the server refused, until another one is known or a flow lasts.
+    var refusedLogin: Boxed<RefusedLogin>?
+    /// What the last dial or flow failed of, until a flow stands that its server took.
+    var lastFailure: StatusReason?
+    /// The way over which nothing got through while another uplink's did.
+    var silentWay: Boxed<SilentWay>?
+    /// Whether the last dial or flow over the way that the kernel chooses fell silent.
+    var hasFallenSilent = false
+    /// Where a server of this name was last reached.
+    var reached: Reached?
+
+    /// A machine for a policy that was validated, not yet at work: ``ConnectionInput/opened`` starts it.
+    public init(policy: ConnectionPolicy, now: Duration) {
+        self.policy = policy
+        since = now
+    }
+
+    /// Takes note of what happened at `now` and says what to do about it.
+    ///
+    /// - Parameter dialsFrom: when the budget of the connection's user lets it dial (``NetworkBudget``); in the past
+    ///   for at once.
+    public mutating func process(
+        _ input: ConnectionInput, now: Duration, dialsFrom: Duration = .zero,
+        using random: inout some RandomNumberGenerator
+    ) -> [ConnectionAction] {
+        if case .closed = state { return [] }
+        var turn = Turn(now: now, dialsFrom: dialsFrom, random: random)
+        switch input {
+        case .opened: open(&turn)
+        case .adopted(let adoption): adopt(adoption, &turn)
+        case .reopened(let epoch, let restart): reopen(epoch, restart, &turn)
+        case .pathChanged(let path): pathChanged(to: path, &turn)
+        case .flowPathChanged(let epoch, let path): flowPathChanged(of: epoch, to: path, &turn)
+        case .resolved(let query, let answer): resolved(query, answer, &turn)
+        case .resolutionFailed(let query, let failure): resolutionFailed(query, failure, &turn)
+        case .detourFound(let destination, let detour): detourFound(destination, detour, &turn)
+        case .handshakeBegan(let epoch, let local): handshakeBegan(epoch, local, &turn)
+        case .dialSucceeded(let epoch, let local, let remote, let security):
+            dialSucceeded(epoch, local, remote, security, &turn)
+        case .dialFailed(let epoch, let failure): dialFailed(epoch, failure, &turn)
+        case .remoteClosed(let epoch): flowEnded(epoch, .remoteClosed, &turn)
+        case .flowFailed(let epoch, let failure): flowEnded(epoch, .flowFailed(failure), &turn)
+        case .probeSent(let epoch): probeSent(epoch, &turn)
+        case .answered(let epoch, let count): answered(epoch, count, &turn)
+        case .answerHidden(let epoch): answerHidden(epoch, &turn)
+        case .acknowledged(let epoch, let begun): acknowledged(epoch, begun, &turn)
+        case .arrived(let epoch): arrived(epoch, &turn)
+        case .taken(let epoch): taken(epoch, &turn)
+        case .parked(let epoch): parked(epoch, &turn)
+        case .returned(let epoch): returned(epoch, &turn)
+        case .abandoned(let epoch, let isUntouched, let isAlone):
+            abandoned(epoch, isUntouched: isUntouched, isAlone: isAlone, &turn)
+        case .openingLeft(let opening): openingLeft(opening, &turn)
+        case .openingAnswered(let epoch, let awaited, let begun): openingAnswered(epoch, awaited, begun, &turn)
+        case .sessionOpened(let epoch): sessionOpened(epoch, &turn)
+        case .openingFailed(let epoch, let failure): openingFailed(epoch, failure, &turn)
+        case .resumed: resumed(&turn)
+        case .serverAsked(let pause): serverAsked(pause, &turn)
+        case .localAddressRemoved(let address): localAddressRemoved(address, &turn)
+        case .timerFired(let timer): timerFired(timer, &turn)
+        case .redialRequested(let pause): redialRequested(after: pause, &turn)
+        case .policyChanged(let policy): policyChanged(to: policy, &turn)
+        case .closeRequested: close(&turn)
+        }
+        random = turn.random
+        return turn.actions
+    }
+}
+
+// MARK: - Requests
+
+extension ConnectionStateMachine {
+    mutating func open(_ turn: inout Turn<some RandomNumberGenerator>) {
+        turn.perform(.observePath(policy.target))
+        emit(.opened, because: .opened, &turn)
+    }
+
+    private mutating func redialRequested(after pause: Duration?, _ turn: inout Turn<some RandomNumberGenerator>) {
+        // A user's word goes before the server's, unless it is the server's that the user passes on.
+        (leftAloneUntil, refusedLogin) = (nil, nil)
+        if let pause { serverAsked(pause, &turn) }
+        redial(because: .redialRequested, closing: .superseded, &turn)
+    }
+
+    /// Gives up whatever runs and dials anew, as far as there is a path.
+    mutating func redial(
+        because reason: StatusReason, closing: CloseReason, _ turn: inout Turn<some RandomNumberGenerator>
+    ) {
+        if case .waiting = state { return }
+        release(closing, &turn)
+        startOver()
+        dial(because: reason, &turn)
+    }
+
+    private mutating func policyChanged(
+        to policy: ConnectionPolicy, _ turn: inout Turn<some RandomNumberGenerator>
+    ) {
+        let old = self.policy
+        guard policy != old else { return }
+        let (oldHeartbeat, oldOptions, oldOpening) = (heartbeat, socketOptions, opening)
+        self.policy = policy
+        // The newest word counts.
+        if policy.opening != old.opening { leftOpening = nil }
+        if policy.needsAnotherFlow(than: old) {
+            // The path that is known leads to the old target; the driver is asked for the new one's.
+            release(.superseded, &turn)
+            path = nil
+            startOver()
+            (hasAnsweredKeepalives, leftAloneUntil) = (false, nil)
+            // Its secrets were for the other server.
+            leftOpening = nil
+            (refusedLogin, lastFailure, reached) = (nil, nil, nil)
+            (silentWay, hasFallenSilent) = (nil, false)
+            turn.perform(.observePath(policy.target))
+            return enter(.waiting, because: .policyChanged, &turn)
+        }
+        configureSockets(after: oldOptions, &turn)
+        if heartbeat != oldHeartbeat { heartbeatChanged(&turn) }
+        if !policy.movesToBetterPath, case .ready(let ready) = state, !ready.isSilent { endMove(.superseded, &turn) }
+        if case .backingOff(let deadline) = state, policy.backoff != old.backoff {
+            // A wait that was drawn from figures nobody wants any more is not sat out; a shorter one is not drawn out.
+            let sooner = drawDeadline(policy.backoff, &turn)
+            if sooner < deadline {
+                turn.perform(.scheduleTimer(.retry, deadline: sooner))
+                state = .backingOff(until: sooner)
+            }
+        }
+        if opening != oldOpening, loginChanged(&turn) { return }
+        emit(.policyChanged, because: .policyChanged, &turn)
+    }
+
+    private mutating func close(_ turn: inout Turn<some RandomNumberGenerator>) {
+        release(.closeRequested, &turn)
+        turn.perform(.stopObservingPath)
+        enter(.closed, because: .closeRequested, &turn)
+    }
+}
+
+// MARK: - What every rule is made of
+
+extension ConnectionStateMachine {
+    /// What is set on its sockets.
+    var socketOptions: SocketOptions { policy.socketOptions(keeping: opening) }
+
+    /// Sets what is another than before on the sockets that are open.
+    mutating func configureSockets(after old: SocketOptions, _ turn: inout Turn<some RandomNumberGenerator>) {
+        let options = socketOptions
+        guard options != old else { return }
+        for epoch in openEpochs { turn.perform(.configureSocket(epoch: epoch, options)) }
+    }
+
+    /// The epochs of the sockets that are open.
+    private var openEpochs: [UInt64] {
+        switch state {
+        case .dialling(let dial): return dial.attempts.map(\.epoch)
+        case .ready(let ready):
+            switch ready.move {
+            case .dialling(let dial, _): return [ready.epoch] + dial.attempts.map(\.epoch)
+            case .opening(let next, _): return [ready.epoch, next.epoch]
+            case .waiting, nil: return [ready.epoch]
+            }
+        case .waiting, .backingOff, .failed, .closed: return []
+        }
+    }
+
+    /// Forgets the failures so far: the next ones have other causes.
+    mutating func startOver() {
+        failures = 0
+        silentOpenings = 0
+        refusedSince = nil
+    }
+
+    /// Gives up what the state holds: its sockets, its queries, its timers. The caller enters another state.
+    mutating func release(_ closing: CloseReason, _ turn: inout Turn<some RandomNumberGenerator>) {
+        switch state {
+        case .waiting, .closed:
+            break
+        case .dialling(var dial):
+            abandon(&dial, closing, &turn)
+        case .ready(let ready):
+            endMove(closing, &turn)
+            closeFlow(ready, closing, &turn)
+        case .backingOff, .failed:
+            turn.perform(.cancelTimer(.retry))
+        }
+    }
+
+    /// Closes a flow that stands; if it was stable, the failures so far are forgotten. Its move, if there is one, goes
+    /// on.
+    ///
+    /// - Parameter rest: what becomes of unread bytes on it; `nil` for what follows from its ownership.
+    mutating func closeFlow(
+        _ ready: Ready, _ closing: CloseReason, _ turn: inout Turn<some RandomNumberGenerator>, rest: UnreadRest? = nil
+    ) {
+        if ready.proofDeadline != nil { turn.perform(.cancelTimer(.proof)) }
+        if ready.opening != nil { turn.perform(.cancelTimer(.opening)) }
+        // The one that stands now is the better one for want of any other.
+        let closing = closing == .replaced && ready.isSilent ? ready.loss?.closing ?? closing : closing
+        turn.perform(.closeSocket(epoch: ready.epoch, closing, rest ?? ready.ownership.rest(after: closing)))
+        stopObservingWay(of: ready, &turn)
+        flowIsOver(ready, at: turn.now)
+    }
+
+    /// What is learned of a flow when it ends.
+    mutating func flowIsOver(_ ready: Ready, at now: Duration) {
+        noteReached(ready)
+        guard isStable(ready, at: now) else { return }
+        startOver()
+        noteProbation(of: ready, at: now)
+        // The server accepted the login on it, the agent's or a client's.
+        refusedLogin = nil
+    }
+
+    func isStable(_ ready: Ready, at now: Duration) -> Bool {
+        // Not before the server took its opening: one that refuses it would be asked again each second for ever.
+        ready.settledAt.map { now - $0 >= policy.stableAfter } ?? false
+    }
+
+    /// Enters a state and tells the subscribers of it.
+    ///
+    /// - Parameter told: the state that they know of, where it has been left already.
+    mutating func enter(
+        _ next: State, from told: ConnectionStatus.State? = nil, because reason: StatusReason,
+        _ turn: inout Turn<some RandomNumberGenerator>
+    ) {
+        let previous = (state: told ?? publicState, duration: turn.now - since)
+        state = next
+        if case .ready(var ready) = next {
+            if !ready.isSilent || !ready.awaitsWay { chooseWay(of: &ready, after: nil, &turn) }
+            state = .ready(ready)
+            if ready.isDetour { moveIfBetter(&turn) }
+        }
+        self.reason = reason
+        if reason.isFailure { lastFailure = reason }
+        since = turn.now
+        shownEpoch = status.epoch
+        turn.perform(
+            .emit(
+                ConnectionEvent(
+                    kind: .stateChanged, status: status, previousState: previous.state,
+                    previousDuration: previous.duration, reason: reason)))
+    }
+
+    /// Tells the subscribers of something that left the state as it is.
+    mutating func emit(
+        _ kind: ConnectionEvent.Kind, because reason: StatusReason, _ turn: inout Turn<some RandomNumberGenerator>
+    ) {
+        shownEpoch = status.epoch
+        turn.perform(
+            .emit(
+                ConnectionEvent(
+                    kind: kind, status: status, previousState: publicState, previousDuration: turn.now - since,
+                    reason: reason)))
+    }
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// In whose hands a flow that stands is, and what the server at its other end takes it for.
+///
+/// A socket that was made anew is not yet a session: the server waits for a login. Who parks a flow says by that that
+/// one is on it.
+public struct FlowOwnership: Hashable, Sendable {
+    /// Who reads and writes a flow: one at a time. The raw values are published on the socket.
+    public enum Holder: String, Hashable, Sendable, CaseIterable {
+        /// The agent watches it, and reads nothing but answers to what it sent.
+        case daemon
+        /// A client has taken it.
+        case client
+    }
+
+    /// Whether somebody is logged in on a flow. The raw values are published on the socket.
+    public enum Session: String, Hashable, Sendable, CaseIterable {
+        /// Nobody: the flow is new.
+        case none
+        /// The agent plays the opening exchange that the client left.
+        case opening
+        /// A client parked the flow, or the opening exchange succeeded.
+        case open
+        /// A client has taken the flow, or was gone without a word, and nobody else knows.
+        case unknown
+    }
+
+    /// Who reads and writes it.
+    public internal(set) var holder: Holder
+    /// Whether somebody is logged in on it.
+    public internal(set) var session: Session
+    /// Whether bytes for the client are known to wait: nothing more is looked for then.
+    var hasArrivals = false
+
+    /// The ownership of a flow.
+    public init(holder: Holder, session: Session) {
+        self.holder = holder
+        self.session = session
+    }
+
+    /// Of a new flow.
+    public static let new = FlowOwnership(holder: .daemon, session: .none)
+    /// Of a new flow on which the agent logs in for the client.
+    static let opening = FlowOwnership(holder: .daemon, session: .opening)
+    /// Of one that a client left to the agent with a session on it.
+    public static let parked = FlowOwnership(holder: .daemon, session: .open)
+
+    /// What becomes of the bytes on the flow that nobody has read, when it is closed.
+    ///
+    /// TCP has acknowledged them to the server, which will not send them again. Where nobody was logged in they are a
+    /// greeting, which comes again on the next flow, or a refusal: that is of use where the server had the flow end.
+    func rest(after reason: CloseReason) -> UnreadRest {
+        switch (holder, session) {
+        case (_, _) where reason == .closeRequested: .dropped
+        case (.client, _): reason == .replaced ? .lingering : .delivered
+        case (.daemon, .open), (.daemon, .unknown): .kept
+        case (.daemon, .none), (.daemon, .opening): reason.isOfServer ? .keptAsRefusal : .dropped
+        }
+    }
+
+    /// Whether a keepalive may be sent now: only its holder writes to a flow, and a server that waits for a login would
+    /// take some for an error.
+    func permits(_ keepalive: KeepaliveProtocol) -> Bool {
+        switch (holder, session) {
+        case (.client, _), (_, .opening): false
+        case (.daemon, .open): true
+        case (.daemon, .none), (.daemon, .unknown): !keepalive.needsSession
+        }
+    }
+}
+
+/// What becomes of bytes on a closed flow that no client has read.
+public enum UnreadRest: Hashable, Sendable {
+    /// They are thrown away.
+    case dropped
+    /// They wait for a client that takes the flow.
+    case kept
+    /// Likewise, until another flow stands: a server that nobody had logged in to turned the agent away.
+    case keptAsRefusal
+    /// A client has the flow, and reads them.
+    case delivered
+    /// Likewise; it has not heard yet of the flow that took this one's place, and may write to this one.
+    case lingering
+}
+
+extension CloseReason {
+    /// Whether the server has the flow end: it hung up, or said something else than the answer that it owed. Not
+    /// whether the line died.
+    fileprivate var isOfServer: Bool {
+        switch self {
+        case .remoteClosed, .timedOut: true
+        case .pathLost, .pathMoved, .localAddressRemoved, .dialFailed, .outrun, .unanswered, .replaced, .overslept,
+            .failed, .superseded, .abandoned, .closeRequested:
+            false
+        }
+    }
+}
+
+/// A flow that was made elsewhere, by a client or by an earlier run of the agent, and is supervised from now on.
+public struct Adoption: Hashable, Sendable {
+    /// Its number.
+    public var epoch: UInt64
+    /// Its own end.
+    public var local: Endpoint
+    /// The end that it is connected to.
+    public var remote: Endpoint
+    /// In whose hands it is.
+    public var ownership: FlowOwnership
+    /// When its other end was last heard of, where that is known.
+    public var lastProof: Duration?
+    /// The name of the interface that had its local address when it was made, where that is known.
+    public var interface: String?
+    /// Whether it goes by another uplink than the one that the kernel would choose.
+    public var isDetour: Bool
+    /// What an earlier run of the agent knew of its age; `nil` for a flow that a client brought.
+    public var past: Past?
+
+    /// How long a flow has stood under an earlier run of the agent.
+    public struct Past: Hashable, Sendable {
+        /// When it was connected.
+        public var connectedAt: Duration
+        /// When the connection entered the state that it was in.
+        public var since: Duration
+
+        /// A past; instants of the boot clock.
+        public init(connectedAt: Duration, since: Duration) {
+            self.connectedAt = connectedAt
+            self.since = since
+        }
+    }
+
+    /// A flow in the agent's hands.
+    public init(
+        epoch: UInt64 = 1, local: Endpoint, remote: Endpoint, ownership: FlowOwnership = .parked,
+        lastProof: Duration? = nil,
+        interface: String? = nil, isDetour: Bool = false, past: Past? = nil
+    ) {
+        self.epoch = epoch
+        self.local = local
+        self.remote = remote
+        self.ownership = ownership
+        self.lastProof = lastProof
+        self.interface = interface
+        self.isDetour = isDetour
+        self.past = past
+    }
+}
+
+/// What became of a connection's flow when the agent was started anew.
+public enum Restart: Hashable, Sendable {
+    /// It goes on.
+    case kept
+    /// It was secured, and the keys went with the process that had them.
+    case keysLost
+    /// The opening exchange was being played, and nobody knows how far it came.
+    case openingCut
+    /// It was not kept, for want of a place or by mistake.
+    case flowLost
+    /// There was none.
+    case withoutFlow
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Connection
+internal import Glibc
+internal import NetworkPath
+internal import Platform
+
+// What is asked of a flow's socket. A client that has it can make the kernel keep every such call waiting, so those on
+// one that a client has or had are made on a thread of its user's.
+
+extension Flow {
+    /// Asks the socket; `otherwise` for a flow that is closed, and where its client keeps the socket busy.
+    func ask<T: Sendable>(_ otherwise: T, _ call: @escaping @Sendable (CInt) -> T) -> T {
+        guard let number else { return otherwise }
+        guard let sharer else { return call(number) }
+        return UserThreads.answer(for: sharer, otherwise: otherwise) { call(number) }
+    }
+
+    /// How many bytes wait for the client (`SIOCINQ`, or what TLS has decrypted); 0 for a flow that is closed.
+    var unreadBytes: Int { knownUnread ?? 0 }
+
+    /// Whether something may wait for the client: also where the socket says nothing. What is there must not be lost
+    /// for that.
+    var mayHaveUnread: Bool { knownUnread != 0 }
+
+    /// The same; `nil` where the socket says nothing.
+    var knownUnread: Int? {
+        if let security { return security.unreadBytes + (relay?.unreadBytes ?? 0) }
+        guard number != nil else { return 0 }
+        return ask(nil) { Self.queued($0) }
+    }
+
+    /// When the remote last acknowledged something, a keepalive's probe included, on ``BootClock``; `nil` where that
+    /// cannot be told: each segment acknowledges, also one with data that left the remote before it heard anything.
+    ///
+    /// The kernel counts its age without the time asleep, so right after a resume the instant is too late by the sleep.
+    var lastAcknowledgement: Duration? { lastAcknowledgement(withData: false) }
+
+    /// The same, where `withData` is true also of a segment with data.
+    func lastAcknowledgement(withData: Bool) -> Duration? {
+        guard let information else { return nil }
+        let age = Duration.milliseconds(Int64(information.tcpi_last_ack_recv))
+        let sinceData = Duration.milliseconds(Int64(information.tcpi_last_data_recv))
+        if !withData, sinceData <= age + Self.acknowledgementGranularity { return nil }
+        return BootClock.now() - age
+    }
+
+    /// What the kernel says of a flow that is connected.
+    var information: tcp_info? {
+        guard isConnected else { return nil }
+        return ask(nil) { number in
+            var information = tcp_info()
+            var length = socklen_t(MemoryLayout<tcp_info>.size)
+            guard getsockopt(number, CInt(IPPROTO_TCP), TCP_INFO, &information, &length) == 0 else { return nil }
+            return information
+        }
+    }
+
+    /// How far the stream is in both directions; `nil` where nobody counts.
+    var progress: Progress? {
+        if security != nil { return relay?.progress ?? Progress(read: 0, written: 0) }
+        // Where nothing more comes, what is left says it all.
+        if hasEnded { return knownUnread.map { Progress(read: 0 &- UInt64($0), written: 0) } }
+        return ask(nil) { Progress(ofTCP: $0) }
+    }
+
+    /// Changes what of the socket may change: the keepalive, the user timeout, how its packets are marked.
+    func configure(_ options: SocketOptions) throws(SystemError) {
+        self.options = options
+        guard number != nil else { return }
+        let family = remote.address.family
+        let busy = Result<Void, SystemError>.failure(
+            SystemError("setting up a socket that its client keeps busy", code: EBUSY))
+        try ask(busy) { number in
+            Result { () throws(SystemError) in try options.apply(to: number, of: family) }
+        }.get()
+    }
+
+    /// How many bytes have come and were not read.
+    nonisolated static func queued(_ number: CInt) -> Int {
+        var count: CInt = 0
+        return ioctl(number, UInt(FIONREAD), &count) == 0 ? Int(count) : 0
+    }
+
+    /// Whether a close resets (with zero seconds to linger, socket(7)); otherwise it says the end and does not wait.
+    nonisolated static func setLinger(of number: CInt, _ resets: Bool) {
+        var linger = linger(l_onoff: resets ? 1 : 0, l_linger: 0)
+        setsockopt(number, SOL_SOCKET, SO_LINGER, &linger, socklen_t(MemoryLayout.size(ofValue: linger)))
+    }
+}

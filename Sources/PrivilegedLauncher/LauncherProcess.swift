@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Configuration
+internal import DialtoneAPI
+internal import Glibc
+public import Logging
+internal import Platform
+internal import Processes
+internal import Systemd
+internal import Varlink
+
+/// `dialtone-launcher.service`: root's process that wakes clients for a daemon that is not root. It is started for a
+/// wake, and ends when there is nothing more to do.
+public enum LauncherProcess {
+    /// Runs the launcher; ends the process with an exit status of sysexits.h. To be called by `main`, before it starts
+    /// a thread.
+    ///
+    /// - Parameters:
+    ///   - configuration: the main configuration file in place of the standard one.
+    ///   - socket: the daemon's socket in place of the standard one.
+    ///   - logLevel: the least level that is logged.
+    public static func run(configuration: String?, socket: String?, logLevel: Logger.Level) -> Never {
+        // Root's files hold the passwords of connections.
+        ProcessMemory.forbidDumps()
+        signal(SIGPIPE, SIG_IGN)
+        let logger = Logger(label: "launcher") { label in
+            LogOutput.detect().handler(identifier: "dialtone-launcher", label: label, level: logLevel)
+        }
+        let sockets: [CInt]
+        do throws(SystemError) {
+            sockets = try passedSockets()
+        } catch {
+            end("\(error)", EX_OSERR)
+        }
+        guard !sockets.isEmpty else { end("it is started by dialtone-launcher.socket, for dialtoned", EX_USAGE) }
+        let files =
+            configuration.map { ConfigurationFiles(main: $0) }
+            ?? .standard(user: 0) { getenv($0).map { String(cString: $0) } }
+        let daemon = socket ?? SocketPath.system
+        AgentQueue.async { Serving.shared = Serving(files, sockets, daemon, logger) }
+        while true { pause() }
+    }
+
+    /// Becomes a program that finds a socket, which is this process's standard input, as its descriptor 3. The launcher
+    /// has systemd begin programs with it.
+    public static func passSocket(to command: [String]) -> Never {
+        end("\(SocketPassing.exec(command))", EX_UNAVAILABLE)
+    }
+
+    private static func passedSockets() throws(SystemError) -> [CInt] {
+        var passed = try PassedDescriptors.receive()
+        var sockets: [CInt] = []
+        while let socket = try passed.takeUnixListener(named: "launcher") { sockets.append(socket.release()) }
+        return sockets
+    }
+
+    fileprivate static func end(_ text: String, _ status: CInt) -> Never {
+        writeLine("dialtone-launcher: \(text)", to: STDERR_FILENO)
+        exit(status)
+    }
+}
+
+/// The launcher at work.
+@AgentQueue
+private final class Serving {
+    /// Keeps it alive until the process ends.
+    static var shared: Serving?
+
+    /// This program, which passes sockets to units; `nil` where no systemd runs the machine (sd_booted(3)), and
+    /// programs are children of this process.
+    private static var passer: String? {
+        guard access("/run/systemd/system", F_OK) == 0 else { return nil }
+        var path = [CChar](repeating: 0, count: Int(PATH_MAX))
+        let count = readlink("/proc/self/exe", &path, path.count)
+        let text = String(decoding: path.prefix(max(count, 0)).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        // Of one that was replaced while it runs, the new one passes them as well.
+        return text.hasSuffix(" (deleted)") ? String(text.dropLast(10)) : text
+    }
+
+    private let launcher: Launcher
+    private let server: VarlinkServer
+
+    init(_ files: ConfigurationFiles, _ sockets: [CInt], _ daemon: String, _ logger: Logger) {
+        launcher = Launcher(Activator(programsAsUnitsBy: Self.passer), socketPath: daemon, logger) {
+            user throws(ConfigurationError) in
+            if let problem = RootsPath.problem(files.main) { throw ConfigurationError(issues: [problem]) }
+            var checks = ConfigurationChecks.daemon
+            (checks.daemonUser, checks.isMachineService) = (user, user != 0)
+            return try Configuration.load(files, checks).configuration
+        } onIdle: {
+            exit(EXIT_SUCCESS)
+        }
+        let service = VarlinkService(
+            vendor: "Dialtone", product: "dialtone-launcher", version: Product.version,
+            url: "https://dialtone.example.org")
+        launcher.register(in: service)
+        server = VarlinkServer(service)
+        do throws(SystemError) {
+            for socket in sockets { try server.listen(on: OwnedDescriptor(socket)) }
+        } catch {
+            LauncherProcess.end("\(error)", EX_OSERR)
+        }
+    }
+}
+
+/// Whether a file can have been put where it is by root alone.
+enum RootsPath {
+    /// What is wrong with one of the directories above a file; the file itself is looked at when it is read.
+    static func problem(_ path: String) -> ConfigurationIssue? {
+        // Where it really is, whatever links lead there.
+        let resolved = realpath(path, nil)
+        defer { free(resolved) }
+        var directory = (resolved.map { String(cString: $0) } ?? path)[...]
+        while let slash = directory.lastIndex(of: "/") {
+            directory = directory[..<slash]
+            let name = directory.isEmpty ? "/" : String(directory)
+            var status = stat()
+            // One that is not there holds no file.
+            guard stat(name, &status) == 0 else { continue }
+            if status.st_uid != 0 || status.st_mode & (S_IWGRP | S_IWOTH) != 0 {
+                return ConfigurationIssue(
+                    name, message: "only root may be able to write to it; chown root and chmod go-w")
+            }
+        }
+        return nil
+    }
+}

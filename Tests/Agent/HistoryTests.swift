@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Connection
+import DialtoneAPI
+import Expectations
+import Logging
+import NetworkPath
+import Platform
+import TestSupport
+import Testing
+import Varlink
+
+@testable import Agent
+@testable import Persistence
+
+@Suite("The history", .timeLimit(.minutes(5))) @AgentQueue
+struct HistoryTests {
+    private let scratch: Scratch
+    private let logger = Logger(label: "test")
+
+    init() throws { scratch = try Scratch() }
+
+    private func fixture() -> ServiceFixture { ServiceFixture(state: SavedState(logger, in: scratch.path)) }
+
+    /// All that a client is told, the last and empty reply left out.
+    private func read(
+        _ client: VarlinkConnection, names: [String]? = nil, since: Timestamp? = nil
+    ) async throws -> [ConnectionsAPI.History.Reply] {
+        let stream = client.stream(ConnectionsAPI.History.self, .init(names: names, since: since))
+        var replies: [ConnectionsAPI.History.Reply] = []
+        while true {
+            let reply = try await stream.one()
+            guard reply.time != nil else { return replies }
+            replies.append(reply)
+        }
+    }
+
+    /// What happened in short, but for news of the path, which say why a connection waits.
+    private func words(_ replies: [ConnectionsAPI.History.Reply]) -> [String] {
+        replies.compactMap { reply in
+            if let event = reply.event {
+                return event.kind == .pathChanged ? nil : "\(event.connection.name) \(event.kind.rawValue)"
+            }
+            return reply.agent.map { "agent \($0.kind.rawValue)" } ?? "network"
+        }
+    }
+
+    @Test func `events are told with the reasons and durations of a monitor`() async throws {
+        let fixture = fixture()
+        let events = try fixture.client().monitor()
+        _ = try await events.one()
+        try await fixture.open("office")
+        let opened = try #require(try await events.one().event)
+        let told = try await read(fixture.client())
+        #expect(words(told) == ["agent started", "office opened"])
+        #expect(told.compactMap(\.event).first == opened)
+    }
+
+    @Test func `steps on the way to a flow are left out, and what becomes of it is not`() async throws {
+        let fixture = fixture()
+        let events = try fixture.client().monitor()
+        fixture.network.becomeReachable()
+        let listener = try LoopbackListener()
+        _ = try await fixture.client().ask(
+            ConnectionsAPI.Open.self, .init(remote: "tcp://127.0.0.1:\(listener.port)", name: "loop"))
+        while try await events.one().connections.first?.state != .ready {}
+        let told = try await read(fixture.client())
+        #expect(words(told) == ["agent started", "loop opened", "loop state"])
+        #expect(told.last?.event?.connection.state == .ready)
+        #expect(told.last?.event?.previousState == .connecting)
+    }
+
+    @Test func `the story goes on over a restart, and after a kill too`() async throws {
+        weak var before: History?
+        do {
+            let fixture = fixture()
+            before = fixture.history
+            try await fixture.open("office")
+            fixture.registry.closeAll()
+            fixture.history.end()
+        }
+        // A directory is one daemon's at a time.
+        try await eventually("the first one is gone") { before == nil }
+        do {
+            // Nobody tells this one that it ends.
+            let fixture = fixture()
+            before = fixture.history
+            try await fixture.open("door")
+            _ = fixture.history.reading(for: 0)
+        }
+        try await eventually("the second one is gone") { before == nil }
+        let fixture = fixture()
+        let told = try await read(fixture.client())
+        // The fixture closes what is open when it goes, and that may be written or not.
+        let kept = words(told).filter { $0 != "door closed" }
+        #expect(
+            kept == [
+                "agent started", "office opened", "office closed", "agent ended", "agent started", "door opened",
+                "agent started",
+            ])
+    }
+
+    @Test(.enabled(if: Client.obstacle == nil, Client.obstacle))
+    func `each user sees their own, and root all`() async throws {
+        let fixture = fixture()
+        try await fixture.open("mine")
+        try await fixture.open("theirs", for: .nobody)
+        expect(words(try await read(fixture.client())), is: ["agent started", "mine opened", "theirs opened"])
+        expect(words(try await read(fixture.client(.nobody))), is: ["agent started", "theirs opened"])
+        expect(words(try await read(fixture.client(.nobody), names: ["mine"])), is: ["agent started"])
+    }
+
+    @Test func `names and a time narrow it down`() async throws {
+        let fixture = fixture()
+        try await fixture.open("office")
+        try await fixture.open("door")
+        expect(words(try await read(fixture.client(), names: ["door"])), is: ["agent started", "door opened"])
+        let later = Timestamp(milliseconds: Timestamp.now().milliseconds + 60_000)
+        expect(try await read(fixture.client(), since: later)) { $0.isEmpty }
+        let all = try await read(fixture.client(), since: Timestamp(milliseconds: 0))
+        #expect(words(all).count == 3)
+    }
+
+    @Test func `a thousand events of others do not hold up who asks, or anybody else`() async throws {
+        let fixture = fixture()
+        let other = try fixture.client()
+        for number in 0..<300 {
+            _ = try await other.ask(ConnectionsAPI.Open.self, .init(remote: "tcp://192.0.2.7:1", name: "c\(number)"))
+        }
+        let told = try await read(fixture.client(), names: ["c299"])
+        #expect(words(told) == ["agent started", "c299 opened"])
+        _ = try await other.ask(ConnectionsAPI.List.self, .init())
+    }
+
+    @Test func `lines that are none are passed over`() async throws {
+        try scratch.put(
+            "{\"entry\":{}}\nnonsense\n{\"owner\":0}\n\n{\"entry\":{\"agent\":{}}}\n{\"cut", "history-network.log")
+        try scratch.put("0123", "history-1.log")
+        try scratch.put("", "history-abc.log")
+        let notes = Notes()
+        let fixture = ServiceFixture(history: History(SavedState(logger, in: scratch.path), notes.logger))
+        for _ in 1...2 { expect(words(try await read(fixture.client())), is: ["agent started"]) }
+        #expect(notes.all == ["some of the history is damaged and left out"])
+    }
+
+    @Test(.enabled(if: Client.obstacle == nil, Client.obstacle))
+    func `what one user does wipes out nothing of another's, over a restart too`() async throws {
+        let room = HistoryFiles.Room(mostBytes: 100_000, mostUsers: 8)
+        weak var before: History?
+        do {
+            let fixture = ServiceFixture(history: History(SavedState(logger, in: scratch.path), logger, room))
+            before = fixture.history
+            try await fixture.open("mine")
+            try await fixture.open("theirs", for: .nobody)
+            let policy = ConnectionPolicy(remote: try Remote("tcp://192.0.2.7:5060"))
+            for number in 1...3000 {
+                _ = try fixture.registry.open("flood", policy, owner: 4711, origin: .client)
+                try fixture.registry.close("flood", for: 4711)
+                // Others have their turn.
+                if number.isMultiple(of: 50) { _ = try await fixture.client().ask(ConnectionsAPI.List.self, .init()) }
+            }
+            let told = try await read(fixture.client())
+            #expect(told.contains { $0.event?.connection.name == "mine" })
+            #expect(told.filter { $0.event?.connection.name == "flood" }.count < 2 * 100_000 / 200)
+            expect(words(try await read(fixture.client(.nobody))), is: ["agent started", "theirs opened"])
+            fixture.registry.closeAll()
+            fixture.history.end()
+        }
+        try await eventually("the first one is gone") { before == nil }
+        let fixture = ServiceFixture(history: History(SavedState(logger, in: scratch.path), logger, room))
+        expect(
+            words(try await read(fixture.client(.nobody))),
+            is: [
+                "agent started", "theirs opened", "theirs closed", "agent ended", "agent started",
+            ])
+    }
+
+    @Test func `of too many users the one who was quiet for the longest gives up the files`() throws {
+        let files = HistoryFiles(SavedState(logger, in: scratch.path), .init(mostBytes: 1000, mostUsers: 2))
+        for owner in [0, 1, 2, 1, 3] as [UInt32] {
+            try files.append(.init(owner: owner, entry: .init(agent: .init(time: .now(), kind: .started))))
+        }
+        let there = [0, 1, 2, 3].filter { scratch.text("history-\($0).log") != nil }
+        #expect(there == [0, 1, 3])
+    }
+
+    @Test func `lines of several files are read in the order of their time`() async throws {
+        let files = HistoryFiles(SavedState(logger, in: scratch.path))
+        // The clock is set back in between.
+        for (number, owner) in [(5, 0), (6, 7), (6, nil), (2, 0), (9, 7)] as [(Int64, UInt32?)] {
+            let change = ConnectionsAPI.AgentChange(time: .init(milliseconds: number), kind: .started)
+            try files.append(.init(owner: owner, entry: .init(agent: change)))
+        }
+        let reading = try files.reading(for: nil)
+        var told: [Int64] = []
+        while case .line(let line) = reading.next() { told.append(line.entry.time?.milliseconds ?? 0) }
+        #expect(told == [5, 6, 6, 2, 9])
+    }
+
+    @Test(.enabled(if: Client.obstacle == nil, Client.obstacle))
+    func `the file of an earlier version is taken over once`() async throws {
+        let events = [("office", 0), ("theirs", 65_534)].map { name, owner in
+            """
+            {"entry":{"event":{"connection":{"attempt":0,"epoch":0,"holder":"daemon","name":"\(name)",\
+            "remote":"tcp://192.0.2.7:1","session":"none","since":"2026-11-22T10:00:00.000Z","state":"waiting"},\
+            "kind":"opened","sequence":5,"time":"2026-11-22T10:00:00.000Z"}},"owner":\(owner)}
+            """
+        }
+        let started = #"{"entry":{"agent":{"kind":"started","time":"2026-11-22T09:00:00.000Z"}}}"#
+        try scratch.put("\(started)\n\(events[0])\n", "history.jsonl.1")
+        try scratch.put("nonsense\n\(events[1])\n\(events[1].prefix(50))", "history.jsonl")
+        let fixture = fixture()
+        let all = ["agent started", "office opened", "theirs opened", "agent started"]
+        expect(words(try await read(fixture.client())), is: all)
+        expect(words(try await read(fixture.client(.nobody))), is: ["agent started", "theirs opened", "agent started"])
+        #expect(scratch.text("history.jsonl") == nil && scratch.text("history.jsonl.1") == nil)
+    }
+
+    @Test func `lines beyond a user's allowance are counted and left out`() {
+        var allowance = HistoryAllowance()
+        let admitted = (0..<5000).map { _ in allowance.admit(1000, now: .seconds(10)) }
+        #expect(admitted.firstIndex(of: nil) == HistoryAllowance.burst)
+        #expect(Set(admitted) == [0, nil])
+        #expect(allowance.admit(1001, now: .seconds(10)) == 0, "another's is another's")
+        #expect(allowance.admit(1000, now: .milliseconds(10_499)) == nil)
+        #expect(allowance.admit(1000, now: .milliseconds(10_500)) == 5001 - HistoryAllowance.burst)
+        #expect(allowance.admit(1000, now: .milliseconds(10_500)) == nil)
+        #expect(allowance.admit(1000, now: .seconds(11)) == 1)
+        let rested = (0..<5000).count { _ in allowance.admit(1000, now: .seconds(100_000)) != nil }
+        #expect(rested == HistoryAllowance.burst, "what was not used is not saved up")
+    }
+
+    @Test func `a token in a remote does not reach the file`() async throws {
+        let fixture = fixture()
+        _ = try await fixture.client().ask(
+            ConnectionsAPI.Open.self, .init(remote: "wss://chat.example.com/socket?token=hunter2", name: "chat"))
+        let told = try await read(fixture.client())
+        #expect(told.last?.event?.connection.remote == "wss://chat.example.com:443/socket")
+        #expect(scratch.text("history-0.log")?.contains("chat.example.com") == true)
+        #expect(scratch.text("history-0.log")?.contains("hunter2") == false)
+    }
+
+    @Test func `a history is one of a user's subscriptions`() async throws {
+        let fixture = ServiceFixture(subscriptionsPerUser: 0)
+        guard Client.obstacle == nil else { return }
+        let stream = try fixture.client(.nobody).stream(ConnectionsAPI.History.self, .init())
+        expect(try await stream.refusal(ConnectionsAPI.QuotaExceeded.self).limit, is: 0)
+    }
+}

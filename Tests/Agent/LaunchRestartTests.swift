@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Connection
+import ConnectionIO
+import DialtoneAPI
+import Expectations
+import Foundation
+import Glibc
+import Persistence
+import Platform
+import Processes
+import TestSupport
+import Testing
+import Varlink
+
+@testable import Agent
+@testable import Configuration
+@testable import PrivilegedLauncher
+
+/// The agent is killed while it launches a program, or while one runs.
+@Suite("Launched programs over a restart", .timeLimit(.minutes(2))) @AgentQueue
+struct LaunchRestartTests {
+    @Test func `a flow that was taken for a program that never began is there for the next attempt`() async throws {
+        let launcher = try SilentDeputy()
+        let fixture = try LaunchFixture(
+            .script("read line; echo \"got $line\"; read rest"), launcher: LauncherClient(path: launcher.path))
+        try await fixture.ready()
+        fixture.send("hello\n")
+        try await eventually("the launcher is asked") { launcher.hasBeenAsked }
+        #expect(fixture.connection?.holder == .client)
+        fixture.launcher = nil
+        try fixture.kill()
+        expect(try await fixture.line(), is: "got hello")
+        #expect((fixture.connection?.holder, fixture.connection?.epoch) == (.client, 1))
+        withExtendedLifetime(launcher) {}
+    }
+
+    @Test func `a program of which nobody has heard yet whether it runs has the flow, and no other beside it`()
+        async throws
+    {
+        let fixture = try LaunchFixture(
+            .script("read line; echo \"got $line\"; read rest; echo \"got $rest\"; read rest"))
+        try await fixture.ready()
+        try await fixture.kill(at: .taken) { fixture.send("hello\n") }
+        #expect(fixture.agent.store.names.count == 4, "the state's two files, the flow and the program")
+        #expect((fixture.connection?.holder, fixture.connection?.epoch) == (.client, 1))
+        expect(try await fixture.line(), is: "got hello")
+        fixture.send("again\n")
+        expect(try await fixture.line(), is: "got again", "the same one reads on")
+        fixture.send("bye\n")
+        // Nobody saw how it ended, nor knows where in the stream it was.
+        try await fixture.agent.wait(for: "office", "dialled anew") { $0.epoch == 2 }
+        #expect(fixture.ends == [.unseen])
+    }
+
+    @Test(arguments: [0, 1])
+    func `a program that the launcher launched and that ends between two processes gives its flow back as it ended`(
+        status: Int32
+    ) async throws {
+        let settings = WakeSettings.script("read line; echo \"got $line\"; read line; exit \(status)")
+        var office = ConnectionSettings(name: "office", remote: "tcp://192.0.2.7:1")
+        (office.owner, office.wake) = (geteuid(), settings)
+        let launcher = try LauncherFixture([office])
+        let fixture = try LaunchFixture(settings, launcher: launcher.client)
+        try await fixture.ready()
+        fixture.send("hello\n")
+        expect(try await fixture.line(), is: "got hello")
+        try await fixture.agent.wait(for: "office", "acknowledged") { $0.wake == nil }
+        try await fixture.kill {
+            try launcher.hangUp()
+            fixture.send("bye\n")
+            try await eventually("the program has ended") { launcher.launcher.isIdle }
+        }
+        try await fixture.agent.wait(for: "office", "given back") { $0.holder == .daemon }
+        #expect(fixture.ends == [.exited(status: status)])
+        try await fixture.agent.ready("office")
+        #expect(fixture.connection?.epoch == (status == 0 ? 1 : 2))
+        #expect(fixture.agent.events.allSatisfy { if case .noPath = $0.event.reason { false } else { true } })
+        withExtendedLifetime(launcher) {}
+    }
+
+    @Test func `a program that parked its flow and runs on is not launched beside itself in the next process`()
+        async throws
+    {
+        let fixture = try LaunchFixture(
+            .script("echo $$; read line; echo \"got $line\"; test $line = again || exec sleep 1000; read rest"))
+        try await fixture.ready()
+        fixture.send("hello\n")
+        let program = try #require(Int32(try await fixture.line()))
+        expect(try await fixture.line(), is: "got hello")
+        try await fixture.agent.wait(for: "office", "acknowledged") { $0.wake == nil }
+        try fixture.agent.registry.park("office", 1, for: 0)
+        try fixture.kill()
+        fixture.send("again\n")
+        try await fixture.agent.wait(for: "office", "woken") { $0.wake != nil }
+        #expect(fixture.attempts == 0, "while it runs, it may acknowledge")
+        Glibc.kill(program, SIGKILL)
+        expect(try await fixture.line()) { $0 != "\(program)" }
+        expect(try await fixture.line(), is: "got again")
+        #expect((fixture.attempts, fixture.ends) == (1, [.unseen]))
+    }
+}
+
+/// Takes every call, and answers none.
+@AgentQueue
+private final class SilentDeputy {
+    let path = NSTemporaryDirectory() + "silent.\(UUID().uuidString.prefix(8))"
+    private let server: VarlinkServer
+    private var exchanges: [VarlinkExchange<LauncherAPI.Wake>] = []
+
+    var hasBeenAsked: Bool { !exchanges.isEmpty }
+
+    init() throws {
+        let service = VarlinkService(vendor: "", product: "", version: "", url: "")
+        service.add(interface: LauncherAPI.name, description: LauncherAPI.description)
+        server = VarlinkServer(service)
+        try server.listen(at: path, mode: 0o600)
+        // It may be asked once more after its last reference is gone, before its end's turn on the queue has come.
+        service.handleLater(LauncherAPI.Wake.self) { [weak self] _, exchange in self?.exchanges.append(exchange) }
+    }
+
+    isolated deinit {
+        server.close()
+        unlink("\(path).lock")
+    }
+}
+
+/// One process of the agent after the other, with a connection of the configuration whose client is a program.
+@AgentQueue
+final class LaunchFixture {
+    private(set) var agent: RestartFixture
+    private let listener: LoopbackListener
+    private let configured: ConfiguredConnection
+    private var server: Connected?
+
+    /// Launches for processes that have not got the rights themselves; `nil` for those that have.
+    var launcher: LauncherClient? {
+        get { choice.launcher }
+        set { choice.launcher = newValue }
+    }
+    private let choice: Choice
+
+    @AgentQueue
+    private final class Choice {
+        var launcher: LauncherClient?
+
+        init(_ launcher: LauncherClient?) { self.launcher = launcher }
+
+        func wakes() -> WakeContext {
+            guard let launcher else { return WakeContext() }
+            return WakeContext(
+                Activator(bus: "unix:path=/nowhere", user: geteuid() + 1), launcher: launcher)
+        }
+    }
+
+    init(_ settings: WakeSettings, launcher: LauncherClient? = nil) throws {
+        let choice = Choice(launcher)
+        self.choice = choice
+        listener = try LoopbackListener()
+        agent = try RestartFixture { choice.wakes() }
+        configured = ConfiguredConnection(
+            name: "office", policy: ConnectionPolicy(remote: try Remote("tcp://127.0.0.1:\(listener.port)")),
+            owner: geteuid(), wake: settings)
+        _ = agent.registry.reconcile(with: [configured])
+    }
+
+    var connection: ConnectionsAPI.Connection? { agent.connection("office") }
+
+    /// What happened to wakes in this process.
+    private var reports: [WakeReport.Kind] { agent.events.compactMap { $0.wake?.report?.kind } }
+    /// How often a program was launched in this process.
+    var attempts: Int { reports.count { $0 == .attempted(.exec) } }
+    /// How programs ended in this process.
+    var ends: [ProgramEnd] { reports.compactMap { if case .programEnded(let end) = $0 { end } else { nil } } }
+
+    /// Waits until a flow stands, which its server has accepted.
+    func ready() async throws {
+        try await agent.ready("office")
+        server = Connected(try listener.accept())
+    }
+
+    func kill() throws { try agent.kill(configured: [configured]) }
+
+    /// Likewise, and has something happen before the next process begins.
+    func kill(_ meanwhile: () async throws -> Void) async throws {
+        try await agent.kill(configured: [configured], meanwhile)
+    }
+
+    /// Begins something, and kills the process right behind the turn in which its event comes.
+    func kill(at kind: ConnectionEvent.Kind, _ begin: () -> Void) async throws {
+        begin()
+        let failure: (any Error)? = try await answer("\(kind)") { done in
+            var isOver = false
+            agent.registry.onEvent { event in
+                guard event.event.kind == kind, !isOver else { return }
+                isOver = true
+                // A program is begun in the turn behind this one, and what is heard of it comes later.
+                AgentQueue.async { AgentQueue.async { done(Result { try self.kill() }.failure) } }
+            }
+        }
+        if let failure { throw failure }
+    }
+
+    func send(_ text: String) { server?.send(text) }
+
+    /// The next line that the client sent.
+    func line() async throws -> String { try await #require(server).line() }
+
+    @AgentQueue
+    private final class Connected {
+        private let peer: OwnedDescriptor
+        private var received: [UInt8] = []
+
+        init(_ peer: consuming OwnedDescriptor) { self.peer = peer }
+
+        func send(_ text: String) { _ = Glibc.send(peer.number, text, text.utf8.count, CInt(MSG_NOSIGNAL)) }
+
+        func line() async throws -> String {
+            try await eventually("a line from the client") {
+                var chunk = [UInt8](repeating: 0, count: 1024)
+                let count = recv(peer.number, &chunk, chunk.count, CInt(MSG_DONTWAIT))
+                if count > 0 { received += chunk[..<count] }
+                return received.contains(UInt8(ascii: "\n"))
+            }
+            let line = received.prefix { $0 != UInt8(ascii: "\n") }
+            received.removeFirst(line.count + 1)
+            return String(decoding: line, as: UTF8.self)
+        }
+    }
+}
+
+extension Result {
+    fileprivate var failure: Failure? { if case .failure(let failure) = self { failure } else { nil } }
+}
+
+extension WakeSettings {
+    fileprivate static func script(_ script: String) -> WakeSettings {
+        var settings = WakeSettings()
+        settings.command = ["/bin/sh", "-c", script]
+        settings.usesStandardStreams = true
+        settings.identity = ProgramIdentity(
+            user: geteuid(), group: getegid(), groups: [getegid()], name: "tester", home: "/tmp", shell: "/bin/sh")
+        settings.pause = .milliseconds(20)
+        return settings
+    }
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Connection
+import DialtoneAPI
+import Expectations
+import Glibc
+import Platform
+import Testing
+import Varlink
+
+@testable import Agent
+
+/// Openings that clients leave over the socket.
+@Suite("Openings over the socket", .timeLimit(.minutes(1))) @AgentQueue
+struct OpeningServiceTests {
+    private typealias Step = ConnectionsAPI.OpeningStep
+
+    let fixture = ServiceFixture()
+    let server: LoopbackListener
+    let client: VarlinkConnection
+    let events: VarlinkReplies<ConnectionsAPI.Monitor>
+
+    init() throws {
+        server = try LoopbackListener()
+        fixture.network.becomeReachable()
+        client = try fixture.client()
+        events = try fixture.client().monitor()
+    }
+
+    private func event(_ kind: ConnectionsAPI.Event.Kind) async throws -> ConnectionsAPI.Event {
+        while true {
+            if let event = try await events.one().event, event.kind == kind { return event }
+        }
+    }
+
+    private func read(_ socket: borrowing OwnedDescriptor, _ count: Int) -> String {
+        var buffer = [UInt8](repeating: 0, count: count)
+        let got = recv(socket.number, &buffer, count, CInt(MSG_WAITALL))
+        return String(decoding: buffer.prefix(max(got, 0)), as: UTF8.self)
+    }
+
+    private func write(_ socket: borrowing OwnedDescriptor, _ text: String) {
+        send(socket.number, text, text.utf8.count, CInt(MSG_NOSIGNAL))
+    }
+
+    private func open(_ opening: [ConnectionsAPI.OpeningStep]?) async throws {
+        _ = try await client.ask(
+            ConnectionsAPI.Open.self,
+            .init(remote: "tcp://127.0.0.1:\(server.port)", name: "loop", opening: opening))
+    }
+
+    @Test func `a connection that is opened with one is logged in on`() async throws {
+        try await open([.init(send: "USER\\r\\n", expect: .init(bytes: "O?K", until: "\\n"))])
+        // Said in the turn in which the connection is ready: to wait for it here would be to hold it up.
+        try await ready(1)
+        let peer = try server.accept()
+        #expect(read(peer, 6) == "USER\r\n")
+        write(peer, "O?K\n")
+        let event = try await event(.sessionOpened)
+        #expect(event.connection.session == .open)
+        #expect(event.connection.holder == .daemon)
+        #expect(event.reason == "logged in for its client")
+    }
+
+    @Test func `one that is left with a flow is said on the next, until an empty one is`() async throws {
+        try await open(nil)
+        let first = try server.accept()
+        try await ready(1)
+        try await takeAndPark(1, leaving: [.init(send: "HI", expect: .init(bytes: "\\?"))])
+        let second = try await next(2)
+        #expect(read(second, 2) == "HI")
+        write(second, "!")
+        expect(try await event(.sessionOpened).connection.epoch, is: 2)
+        // What is not said stays as it is.
+        try await takeAndPark(2, leaving: nil)
+        let third = try await next(3)
+        #expect(read(third, 2) == "HI")
+        write(third, "!")
+        _ = try await event(.sessionOpened)
+        try await takeAndPark(3, leaving: [])
+        _ = try await next(4)
+        #expect(fixture.registry.visible(to: 0).first?.wire?.session == ConnectionsAPI.Connection.Session.none)
+        withExtendedLifetime(first) {}
+    }
+
+    private func ready(_ epoch: Int) async throws {
+        while true {
+            let event = try await event(.state)
+            if event.connection.state == .ready, event.connection.epoch == epoch { return }
+        }
+    }
+
+    /// The server's end of the flow of this number, which takes the place of the one before.
+    private func next(_ epoch: Int) async throws -> OwnedDescriptor {
+        _ = try await client.ask(ConnectionsAPI.Redial.self, .init(name: "loop"))
+        try await ready(epoch)
+        return try server.accept()
+    }
+
+    private func takeAndPark(_ epoch: Int, leaving opening: [Step]?) async throws {
+        let result: Result<VarlinkAnswer<ConnectionsAPI.Take>, VarlinkCallError> =
+            try await answer("the flow") { done in
+                client.callWithDescriptors(ConnectionsAPI.Take.self, .init(name: "loop"), nil, done)
+            }
+        #expect(try result.get().reply.epoch == epoch)
+        _ = try await client.ask(ConnectionsAPI.Park.self, .init(name: "loop", epoch: epoch, opening: opening))
+    }
+
+    @Test(arguments: [
+        ([Step(send: "x")], "no step expects an answer"),
+        ([Step(send: "sword\\fish", expect: .init(bytes: "x"))], "step 1, send: a backslash"),
+        ([Step(send: "x", expect: .init(bytes: "sword\\fish"))], "step 1, bytes: a backslash"),
+        (
+            [Step(send: "x", expect: .init(bytes: "y"), overtakenBy: ["sword\\fish"])],
+            "step 1, overtakenBy: a backslash"
+        ),
+        ([Step(send: "x", expect: .init(length: 3, message: "mqtt"))], "step 1, message: the answer ends by length"),
+        ([Step(send: "x", expect: .init(length: 0))], "step 1 expects what an answer has"),
+        ([Step](repeating: Step(send: "x", expect: .init(bytes: "y")), count: 17), "17 steps are more than 16"),
+    ])
+    func `one that cannot be played is refused with the reason`(
+        opening: [ConnectionsAPI.OpeningStep], reason: String
+    ) async throws {
+        let parameters = ConnectionsAPI.Open.Parameters(remote: "tcp://127.0.0.1:9", name: "x", opening: opening)
+        let refusal: ConnectionsAPI.InvalidOpening = try await client.refusal(
+            of: ConnectionsAPI.Open.self, parameters)
+        #expect(refusal.reason.hasPrefix(reason), "\(refusal.reason)")
+        #expect(!refusal.reason.contains("sword"))
+        #expect(fixture.registry.count == 0)
+    }
+
+    /// `Park` as somebody calls it who misspells it.
+    private enum MisspelledPark: VarlinkMethod {
+        static let name = ConnectionsAPI.Park.name
+        typealias Reply = VarlinkEmpty
+
+        struct Parameters: VarlinkParameters {
+            var name = "x"
+            var epoch = 1
+            var opening: [[String: [String: String]]]
+
+            enum CodingKeys: CodingKey { case name, epoch, opening }
+        }
+    }
+
+    @Test func `a field of a step that there is not is refused`() async throws {
+        for (step, field) in [
+            (["expects": ["bytes": "y"]], "expects"), (["expect": ["byte": "y"]], "byte"),
+        ] {
+            let refusal: VarlinkService.InvalidParameter = try await client.refusal(
+                of: MisspelledPark.self, .init(opening: [["expect": ["bytes": "y"]], step]))
+            #expect(refusal.parameter.hasSuffix(field), "\(refusal.parameter)")
+        }
+        let right: ConnectionsAPI.NoSuchConnection = try await client.refusal(
+            of: MisspelledPark.self, .init(opening: [["expect": ["bytes": "y"]]]))
+        #expect(right.name == "x")
+    }
+
+    @Test func `the wire's own types show nothing of it either`() {
+        let step = ConnectionsAPI.OpeningStep(
+            send: "swordfish", expect: .init(bytes: "swordfish"), overtakenBy: ["swordfish"])
+        let parameters = ConnectionsAPI.Open.Parameters(remote: "tcp://h:1", opening: [step])
+        for text in ["\(parameters)", String(reflecting: parameters), "\(step)"] {
+            #expect(!text.contains("swordfish"))
+        }
+    }
+}

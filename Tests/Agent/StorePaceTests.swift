@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import Logging
+import Platform
+import TestSupport
+import Testing
+
+@testable import Agent
+@testable import Persistence
+
+/// What users have the service manager store.
+@Suite struct StorePaceTests {
+    /// Counts what the service manager is told.
+    @AgentQueue
+    private final class Told {
+        var messages = 0
+    }
+
+    @Test func whoOpensAndClosesInALoopFloodsNoServiceManager() async {
+        let (kept, messages, others) = await onQueue { () -> (Int, Int, [Bool]) in
+            let told = Told()
+            let manager = DescriptorStore.Manager(
+                store: { (_, _) throws(SystemError) in told.messages += 1 },
+                remove: { (_) throws(SystemError) in told.messages += 1 })
+            let store = DescriptorStore(manager, limit: 4096, Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+            let descriptor = OwnedDescriptor(dup(0))
+            let greedy = store.part(of: .user(4001))
+            var kept = 0
+            for _ in 0..<20_000 {
+                guard let number = greedy.keep(descriptor) else { continue }
+                kept += 1
+                greedy.discard(number)
+            }
+            let messages = told.messages
+            let others = [StorePlaces.Holder.user(4002), .root].map { store.part(of: $0).keep(descriptor) != nil }
+            return (kept, messages, others)
+        }
+        print("\(kept) of 20000 were kept, by \(messages) messages")
+        #expect(kept < 2000)
+        #expect(messages == 2 * kept)
+        #expect(others == [true, true])
+    }
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Testing
+
+@testable import Connection
+
+/// Who has a flow, and what follows from it.
+@Suite struct FlowOwnershipTests {
+    private static let session = ConnectionPolicy(remote: .of("mqtt://192.0.2.7"))
+
+    private static func isOpening(_ action: ConnectionAction) -> Bool {
+        if case .openSocket = action { true } else { false }
+    }
+
+    @Test func aParkedFlowIsKeptAliveAndATakenOneIsNot() {
+        var harness = Harness.ready(Self.session)
+        let heartbeat = Self.session.heartbeat
+        #expect(heartbeat?.kind == .mqtt)
+        #expect(
+            harness.tell(.taken(epoch: 1)).prefix(2) == [
+                .watchInput(epoch: 1, false), .keepAlive(epoch: 1, nil),
+            ])
+        #expect(harness.status.ownership == FlowOwnership(holder: .client, session: .unknown))
+        #expect(
+            harness.tell(.parked(epoch: 1)).prefix(2) == [
+                .watchInput(epoch: 1, true), .keepAlive(epoch: 1, heartbeat),
+            ])
+        #expect(harness.status.ownership == .parked)
+        // A session that stands is one that still stands when its client reads.
+        harness.tell(.taken(epoch: 1))
+        #expect(harness.status.ownership == FlowOwnership(holder: .client, session: .open))
+    }
+
+    @Test(arguments: FlowOwnership.Holder.allCases, FlowOwnership.Session.allCases)
+    func aKeepaliveIsSentInTheAgentsHandsAndSomeOnASessionAlone(
+        holder: FlowOwnership.Holder, session: FlowOwnership.Session
+    ) {
+        let ownership = FlowOwnership(holder: holder, session: session)
+        let isTheAgents = holder == .daemon && session != .opening
+        #expect(ownership.permits(.crlf) == isTheAgents)
+        #expect(ownership.permits(.mqtt) == (isTheAgents && session == .open))
+    }
+
+    @Test func whoNeverCameToReadLeavesNoSession() {
+        var harness = Harness.ready(Self.session)
+        harness.tell(.taken(epoch: 1))
+        let actions = harness.tell(.returned(epoch: 1))
+        #expect(actions.first == .watchInput(epoch: 1, true))
+        #expect(harness.status.ownership == FlowOwnership(holder: .daemon, session: .unknown))
+        #expect(harness.tell(.returned(epoch: 1)) == [])
+        // One that stood still stands.
+        harness.tell(all: .taken(epoch: 1), .parked(epoch: 1), .taken(epoch: 1), .returned(epoch: 1))
+        #expect(harness.status.ownership == .parked)
+    }
+
+    @Test func anAnswerThatTheClientMayReadIsNotAwaited() {
+        var harness = Harness.ready(Self.session)
+        harness.tell(all: .taken(epoch: 1), .parked(epoch: 1), .probeSent(epoch: 1))
+        #expect(harness.tell(.taken(epoch: 1)).contains(.cancelTimer(.proof)))
+    }
+
+    @Test(arguments: [
+        ConnectionInput.taken(epoch: 2), .parked(epoch: 2), .abandoned(epoch: 2, isUntouched: false, isAlone: true),
+        .arrived(epoch: 2),
+    ])
+    func anotherEpochIsNoNews(input: ConnectionInput) {
+        var harness = Harness.ready()
+        #expect(harness.tell(input) == [])
+    }
+
+    @Test func bytesAreToldOnce() {
+        var harness = Harness.ready()
+        #expect(harness.tell(.arrived(epoch: 1)) == [harness.event(.arrived, from: .ready, because: .arrived)])
+        #expect(harness.tell(.arrived(epoch: 1)) == [])
+        harness.tell(all: .taken(epoch: 1), .parked(epoch: 1))
+        #expect(harness.tell(.arrived(epoch: 1)).count == 1)
+    }
+
+    @Test func whatCameIsNotLeftBehindForABetterPath() {
+        var harness = Harness.ready()
+        harness.tell(.arrived(epoch: 1))
+        #expect(!harness.tell(.pathChanged(.modem)).contains(where: Self.isOpening))
+        // As soon as the client reads, it may move.
+        #expect(harness.tell(.taken(epoch: 1)).contains(where: Self.isOpening))
+    }
+
+    @Test func whatComesInTheMiddleOfAMoveEndsIt() {
+        var harness = Harness.ready()
+        harness.tell(.pathChanged(.modem))
+        #expect(harness.tell(.arrived(epoch: 1)).contains(.closeSocket(epoch: 2, .superseded, .dropped)))
+        #expect(harness.status.epoch == 1)
+    }
+
+    @Test func aFlowWhoseClientIsGoneIsMadeAnewAndNoFailureIsCounted() {
+        var harness = Harness.ready()
+        harness.tell(.taken(epoch: 1))
+        let actions = harness.tell(.abandoned(epoch: 1, isUntouched: false, isAlone: true))
+        #expect(actions.first == .closeSocket(epoch: 1, .abandoned, .delivered))
+        #expect(actions.contains(where: Self.isOpening))
+        #expect(harness.status.attempt == 1)
+        #expect(harness.status.reason == .clientGone)
+        // It parked, and may go.
+        harness.tell(all: .dialSucceeded(epoch: 2, local: .local, remote: .office), .taken(epoch: 2))
+        harness.tell(.parked(epoch: 2))
+        #expect(harness.tell(.abandoned(epoch: 2, isUntouched: false, isAlone: true)) == [])
+    }
+
+    @Test func anAdoptedFlowIsSupervisedAsIfItHadBeenDialled() {
+        var harness = Harness()
+        let actions = harness.tell(.adopted(Adoption(epoch: 7, local: .local, remote: .office)))
+        #expect(actions.first == .observePath(harness.machine.policy.target))
+        #expect(harness.status.epoch == 7)
+        #expect(harness.status.ownership == .parked)
+        harness.tell(.pathChanged(.wifi))
+        #expect(harness.status.epoch == 7)
+        harness.tell(all: .remoteClosed(epoch: 7), .redialRequested())
+        // No number comes twice.
+        #expect(harness.status.epoch == 8)
+    }
+
+    @Test func whatItsClientSecuredItselfIsKeptAliveByTheKernelAlone() {
+        var policy = ConnectionPolicy(remote: .of("mqtts://192.0.2.7"))
+        var harness = Harness(policy)
+        func heartbeats(_ actions: [ConnectionAction]) -> [Heartbeat?] {
+            actions.compactMap { action -> Heartbeat?? in
+                if case .keepAlive(_, let heartbeat) = action { .some(heartbeat) } else { nil }
+            }
+        }
+        let adopted = harness.tell(.adopted(Adoption(local: .local, remote: .office)))
+        #expect(harness.status.ownership == .parked)
+        #expect(heartbeats(adopted).allSatisfy { $0 == nil })
+        #expect(adopted.contains(.configureSocket(epoch: 1, policy.socketOptions)))
+        #expect(policy.socketOptions.keepalive != nil)
+        for input in [ConnectionInput.taken(epoch: 1), .parked(epoch: 1)] {
+            #expect(heartbeats(harness.tell(input)).allSatisfy { $0 == nil })
+        }
+        policy.heartbeat = Heartbeat(.mqtt, interval: .seconds(30))
+        #expect(heartbeats(harness.tell(.policyChanged(policy))) == [nil])
+        // What the agent dials, it secures, and has something to say on.
+        harness.tell(all: .remoteClosed(epoch: 1), .redialRequested(), .pathChanged(.wifi))
+        harness.tell(.dialSucceeded(epoch: harness.status.epoch, local: .local, remote: .office))
+        harness.tell(.taken(epoch: harness.status.epoch))
+        #expect(heartbeats(harness.tell(.parked(epoch: harness.status.epoch))) == [policy.heartbeat])
+    }
+}

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NetworkPath
+import Testing
+
+@testable import Connection
+
+/// A flow whose local address or whose way is gone, for as long as it is kept.
+@Suite struct GraceTests {
+    private static let overModem = Endpoint(address: .modemSource, port: 40_001)
+
+    private static func closes(_ actions: [ConnectionAction]) -> [ConnectionAction] {
+        actions.filter { if case .closeSocket = $0 { true } else { false } }
+    }
+
+    // MARK: - What it lost comes back
+
+    @Test func `a cable that is put back ends no flow`() {
+        var harness = Harness.ready()
+        let actions = harness.tell(.pathChanged(.none), after: .seconds(7))
+        #expect(
+            actions == [
+                .scheduleTimer(.proof, deadline: harness.now + .seconds(5)),
+                harness.event(from: .ready, after: .seconds(7)),
+            ])
+        #expect(harness.status.state == .verifying)
+        #expect(harness.status.reason == .noPath(.noRoute, destination: .office))
+        let back = harness.tell(.pathChanged(.wifi), after: .seconds(4))
+        #expect(
+            back == [
+                .probe(epoch: 1), .scheduleTimer(.proof, deadline: harness.now + .seconds(3)),
+                harness.event(.pathChanged, from: .verifying, after: .seconds(4), because: .pathAvailable),
+            ])
+        harness.tell(.acknowledged(epoch: 1, begun: harness.now))
+        #expect(harness.status.state == .ready)
+        #expect(harness.status.epoch == 1)
+    }
+
+    @Test func `an address that is put back ends no flow, however late the path is told`() {
+        var harness = Harness.ready()
+        let actions = harness.tell(.localAddressRemoved(.wifiSource))
+        #expect(
+            actions == [
+                .scheduleTimer(.proof, deadline: harness.now + .seconds(5)),
+                .observeFlowPath(epoch: 1, ConnectionPolicy.office.target), harness.event(from: .ready),
+            ], "nothing is dialled over a path that may be of before")
+        // It was back before the kernel was asked.
+        #expect(harness.tell(.flowPathChanged(epoch: 1, .wifi)).contains(.probe(epoch: 1)))
+        harness.tell(.acknowledged(epoch: 1, begun: harness.now))
+        #expect((harness.status.state, harness.status.epoch) == (.ready, 1))
+    }
+
+    @Test func `one that does not prove itself then is dialled anew`() {
+        var harness = Harness.ready()
+        harness.tell(.pathChanged(.none), after: .seconds(7))
+        harness.tell(.pathChanged(.wifi), after: .seconds(4))
+        let actions = harness.tell(.timerFired(.proof), after: .seconds(3))
+        #expect(Self.closes(actions) == [.closeSocket(epoch: 1, .unanswered, .dropped)])
+        #expect(harness.status.state == .connecting)
+    }
+
+    @Test func `a network that flaps keeps a dead flow no longer than one that is gone`() {
+        var harness = Harness.ready()
+        let start = harness.now
+        for _ in 1...3 {
+            harness.tell(.pathChanged(.none))
+            #expect((harness.status.state, harness.status.epoch) == (.verifying, 1))
+            harness.tell(.pathChanged(.wifi), after: .seconds(1))
+            harness.now += .seconds(1)
+        }
+        harness.tell(.pathChanged(.none))
+        #expect(harness.now - start == .seconds(6))
+        #expect(harness.status.state == .waiting)
+    }
+
+    @Test func `what was asked before the loss owes no answer after it`() {
+        var policy = ConnectionPolicy.office
+        policy.heartbeat = Heartbeat(.mqtt)
+        var harness = Harness.ready(policy)
+        harness.tell(all: .taken(epoch: 1), .parked(epoch: 1), .probeSent(epoch: 1))
+        harness.tell(.pathChanged(.none), after: .seconds(8))
+        #expect(harness.tell(.resumed) == [])
+        harness.tell(.pathChanged(.wifi), after: .seconds(3))
+        harness.tell(.answered(epoch: 1, count: 1))
+        #expect(harness.status.state == .verifying, "it may have been under way since before")
+        harness.tell(.acknowledged(epoch: 1, begun: harness.now))
+        #expect(harness.status.state == .ready)
+    }
+
+    // MARK: - It does not
+
+    @Test func `without its way it is closed in the end`() {
+        var harness = Harness.ready()
+        harness.tell(.pathChanged(.none))
+        let actions = harness.tell(.timerFired(.proof), after: .seconds(5))
+        #expect(
+            actions == [
+                .closeSocket(epoch: 1, .pathLost, .dropped), harness.event(from: .verifying, after: .seconds(5)),
+            ])
+        #expect(harness.status.state == .waiting)
+        #expect(harness.status.reason == .noPath(.noRoute, destination: .office))
+    }
+
+    @Test func `where there is another way it is dialled at once, and the old flow goes when the new one stands`() {
+        var harness = Harness.ready()
+        harness.tell(.taken(epoch: 1))
+        harness.tell(all: .pathChanged(.none), .localAddressRemoved(.wifiSource))
+        let dial = harness.tell(.pathChanged(.modem), after: .seconds(1))
+        #expect(dial.first == .openSocket(.overModem(epoch: 2)))
+        #expect((harness.status.state, harness.status.epoch) == (.verifying, 1))
+        let actions = harness.tell(.dialSucceeded(epoch: 2, local: Self.overModem, remote: .office))
+        #expect(Self.closes(actions) == [.closeSocket(epoch: 1, .localAddressRemoved, .delivered)])
+        #expect(actions.contains(.cancelTimer(.proof)))
+        #expect((harness.status.state, harness.status.epoch) == (.ready, 2))
+        #expect(harness.status.reason == .connected)
+    }
+
+    @Test func `also where it would not move to a better one, and with bytes on it`() {
+        var policy = ConnectionPolicy.office
+        policy.movesToBetterPath = false
+        var harness = Harness.ready(policy)
+        harness.tell(all: .taken(epoch: 1), .parked(epoch: 1), .arrived(epoch: 1), .pathChanged(.modem))
+        let actions = harness.tell(.localAddressRemoved(.wifiSource))
+        #expect(actions.contains(.openSocket(.overModem(epoch: 2))))
+        let connected = harness.tell(.dialSucceeded(epoch: 2, local: Self.overModem, remote: .office))
+        #expect(Self.closes(connected) == [.closeSocket(epoch: 1, .localAddressRemoved, .kept)])
+    }
+
+    @Test(arguments: [false, true])
+    func `what was dialled for it alone is given up when it has proved itself`(hasArrivals: Bool) {
+        var policy = ConnectionPolicy.office
+        // Either is a reason to stay.
+        policy.movesToBetterPath = hasArrivals
+        var harness = Harness.ready(policy)
+        harness.tell(all: .taken(epoch: 1), .parked(epoch: 1), .pathChanged(.none))
+        if hasArrivals { harness.tell(.arrived(epoch: 1)) }
+        // Its way is back for a moment.
+        harness.tell(.pathChanged(.wifi), after: .seconds(1))
+        #expect(harness.tell(.pathChanged(.modem)).contains(.openSocket(.overModem(epoch: 2))))
+        let actions = harness.tell(.acknowledged(epoch: 1, begun: harness.now))
+        #expect(Self.closes(actions) == [.closeSocket(epoch: 2, .superseded, .dropped)])
+        #expect((harness.status.state, harness.status.epoch) == (.ready, 1))
+    }
+
+    @Test func `the dial goes on when its time is over, and so does a wait for the next one`() {
+        var dialling = Harness.ready()
+        dialling.tell(all: .pathChanged(.none), .pathChanged(.modem))
+        dialling.tell(.timerFired(.proof), after: .seconds(5))
+        #expect((dialling.status.state, dialling.status.epoch) == (.connecting, 2))
+        var waiting = Harness.ready()
+        waiting.tell(all: .pathChanged(.none), .pathChanged(.modem), .dialFailed(epoch: 2, .refused))
+        waiting.tell(.timerFired(.retry), after: .seconds(2))
+        waiting.tell(.dialFailed(epoch: 3, .refused))
+        waiting.tell(.timerFired(.proof), after: .seconds(3))
+        #expect(waiting.status.state == .backingOff)
+        #expect(waiting.status.reason == .noPath(.noRoute, destination: .office))
+    }
+
+    @Test func `a dial that has no way any more ends`() {
+        var harness = Harness.ready()
+        harness.tell(all: .pathChanged(.none), .pathChanged(.modem))
+        let actions = harness.tell(.pathChanged(.none))
+        #expect(Self.closes(actions) == [.closeSocket(epoch: 2, .pathLost, .dropped)])
+        #expect((harness.status.state, harness.status.epoch) == (.verifying, 1))
+    }
+
+    @Test func `its end is an end like any other`() {
+        var harness = Harness.ready()
+        harness.tell(.pathChanged(.none))
+        let actions = harness.tell(.remoteClosed(epoch: 1))
+        #expect(Self.closes(actions) == [.closeSocket(epoch: 1, .remoteClosed, .keptAsRefusal)])
+        #expect(harness.status.state == .waiting)
+    }
+
+    @Test func `a login that was cut is begun anew at once`() {
+        var policy = ConnectionPolicy.office
+        policy.opening = Opening([.init(send: [1], answer: ExpectedAnswer(BytePattern([2])))])
+        var harness = Harness.ready(policy)
+        let actions = harness.tell(.pathChanged(.none))
+        #expect(Self.closes(actions) == [.closeSocket(epoch: 1, .pathLost, .dropped)])
+    }
+
+    // MARK: - A login over another way
+
+    private static let login = Opening([.init(send: [1], answer: ExpectedAnswer(BytePattern([2])))])
+
+    @Test func `when it is back, a login that would lead over it too is ended`() {
+        var policy = ConnectionPolicy.office
+        policy.opening = Self.login
+        var harness = Harness.ready(policy)
+        harness.tell(all: .sessionOpened(epoch: 1), .pathChanged(.none), .pathChanged(.modem))
+        harness.tell(.dialSucceeded(epoch: 2, local: Self.overModem, remote: .office))
+        let back = harness.tell(.pathChanged(.wifi), after: .seconds(1))
+        #expect(Self.closes(back) == [.closeSocket(epoch: 2, .pathMoved, .dropped)])
+        harness.tell(.acknowledged(epoch: 1, begun: harness.now))
+        #expect((harness.status.state, harness.status.epoch) == (.ready, 1))
+    }
+
+    @Test func `also where its own way alone shows that`() {
+        var policy = ConnectionPolicy.named
+        policy.opening = Self.login
+        var harness = Harness(policy)
+        harness.tell(all: .opened, .pathChanged(.wifi))
+        harness.answer([.office])
+        harness.tell(.dialSucceeded(epoch: 1, local: .local, remote: .office))
+        harness.tell(all: .sessionOpened(epoch: 1), .localAddressRemoved(.wifiSource), .pathChanged(.modem))
+        harness.answer([.office])
+        harness.tell(.dialSucceeded(epoch: 2, local: Self.overModem, remote: .office))
+        let unknown = harness.tell(.pathChanged(.unknown), after: .seconds(1))
+        #expect(Self.closes(unknown) == [])
+        let back = harness.tell(.flowPathChanged(epoch: 1, .wifi))
+        #expect(Self.closes(back) == [.closeSocket(epoch: 2, .pathMoved, .dropped)])
+    }
+}

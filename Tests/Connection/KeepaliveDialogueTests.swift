@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Coalescing
+import TestSupport
+import Testing
+
+@testable import Connection
+
+@Suite struct KeepaliveDialogueTests {
+    private static let all: [KeepaliveProtocol] = [
+        .crlf, .whitespace, .xmppPing, .mqtt, .websocket, .custom(send: [1], expect: [2, 3]),
+    ]
+
+    private var random = SplitMix64(seed: 1)
+
+    @Test mutating func eachProtocolSaysWhatItsDocumentSays() throws {
+        var crlf = KeepaliveDialogue(.crlf)
+        #expect(try crlf.ping(using: &random) == Array("\r\n\r\n".utf8))
+        var mqtt = KeepaliveDialogue(.mqtt)
+        #expect(try mqtt.ping(using: &random) == [0xC0, 0])
+        var blank = KeepaliveDialogue(.whitespace)
+        #expect(try blank.ping(using: &random) == Array(" ".utf8))
+        #expect(!blank.isAwaitingAnswer)
+        var own = KeepaliveDialogue(.custom(send: [1], expect: [2, 3]))
+        #expect(try own.ping(using: &random) == [1])
+        #expect(own.isAwaitingAnswer)
+        #expect(own.received([2, 3, 4]) == .init(forClient: [4], answers: 1))
+    }
+
+    @Test mutating func aWebSocketPingIsMaskedAndItsPongRepeatsThePayload() throws {
+        var dialogue = KeepaliveDialogue(.websocket)
+        let ping = try dialogue.ping(using: &random)
+        #expect(ping.prefix(2) == [0x89, 0x88] && ping.count == 14)
+        let payload = ping[6...].enumerated().map { $1 ^ ping[2 + $0 % 4] }
+        #expect(payload != Array(ping[6...]))
+        // Another's pong, unsolicited or late, is not the answer.
+        let other = [0x8A, 0x08] + payload.reversed()
+        #expect(dialogue.received(other) == .init(forClient: other))
+        #expect(dialogue.received([0x8A, 0x08] + payload) == .init(answers: 1))
+    }
+
+    @Test mutating func anXMPPPingIsAnsweredByItsIdWhateverTheOrderOfTheAttributes() throws {
+        let forms = [
+            "<iq type='result' id='ID'/>", "<iq id=\"ID\" from='example.com' to='a@example.com/b' type='result' />",
+            "<iq type='result' id='ID'></iq>",
+            "<iq type='error' id='ID'><ping xmlns='urn:xmpp:ping'/><error type='cancel'>"
+                + "<service-unavailable xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error></iq>",
+        ]
+        for form in forms {
+            var dialogue = KeepaliveDialogue(.xmppPing)
+            let ping = String(decoding: try dialogue.ping(using: &random), as: UTF8.self)
+            let id = ping.split(separator: "'")[3]
+            #expect(ping == "<iq type='get' id='\(id)'><ping xmlns='urn:xmpp:ping'/></iq>")
+            let answer = Array((form.split(separator: "ID").joined(separator: String(id))).utf8)
+            #expect(dialogue.received(answer) == .init(answers: 1), "\(form)")
+        }
+    }
+
+    @Test(arguments: [
+        "<iq type='get' id='ID'/>", "<iq type='set' id='ID'><query/></iq>", "<iq type='result' id='IDx'/>",
+        "<iq type='result'/>", "<iqs type='result' id='ID'/>", "<message type='result' id='ID'/>",
+        "<iq type='result' id='ID' id='ID'/>", "<iq><iq type='result' id='ID'/></iq>", " ",
+    ])
+    mutating func whatOnlyLooksLikeTheAnswerIsTheClients(form: String) throws {
+        var dialogue = KeepaliveDialogue(.xmppPing)
+        let ping = String(decoding: try dialogue.ping(using: &random), as: UTF8.self)
+        let id = ping.split(separator: "'")[3]
+        let bytes = Array(
+            (form.split(separator: "ID", omittingEmptySubsequences: false).joined(separator: String(id))).utf8)
+        #expect(dialogue.received(bytes) == .init(forClient: bytes))
+    }
+
+    @Test mutating func anAnswerInTwoSegmentsIsOneAnswer() throws {
+        var dialogue = KeepaliveDialogue(.crlf)
+        _ = try dialogue.ping(using: &random)
+        #expect(dialogue.received([0x0D]) == .init())
+        #expect(dialogue.received([0x0A]) == .init(answers: 1))
+        // The next one nobody has asked for.
+        #expect(dialogue.received([0x0D, 0x0A]) == .init(forClient: [0x0D, 0x0A]))
+    }
+
+    @Test mutating func theBytesOfAMessageBeforeOrAfterItAreTheClients() throws {
+        var dialogue = KeepaliveDialogue(.crlf)
+        _ = try dialogue.ping(using: &random)
+        // The body holds what the answer looks like, and the empty line as well.
+        let message = Array("OPTIONS sip:a SIP/2.0\r\nl: 4\r\n\r\n\r\n\r\n".utf8)
+        #expect(
+            dialogue.received(message + [0x0D, 0x0A] + message)
+                == .init(
+                    forClient: message + message, answers: 1))
+    }
+
+    @Test mutating func nothingIsSentIntoTheMiddleOfAMessage() throws {
+        for (keepalive, half, rest) in [
+            (KeepaliveProtocol.crlf, "REGISTER sip:x SIP/2.0\r\nContent-Length : 2\r\n\r\na", "b"),
+            (.mqtt, "\u{30}\u{03}ab", "c"),
+            (.whitespace, "<message><body>a", "b</body></message> "),
+            (.xmppPing, "<message to='a>b'><![CDATA[</message>]]>", "</message>"),
+        ] {
+            var dialogue = KeepaliveDialogue(keepalive)
+            dialogue.sent(Array(half.utf8))
+            #expect(throws: (any Error).self) { try dialogue.ping(using: &random) }
+            guard !rest.isEmpty else { continue }
+            dialogue.sent(Array(rest.utf8))
+            _ = try dialogue.ping(using: &random)
+        }
+    }
+
+    @Test mutating func aControlFrameMayStandBetweenFragmentsAndNotWithinOne() throws {
+        var dialogue = KeepaliveDialogue(.websocket)
+        dialogue.sent([0x01, 0x82, 1, 2, 3, 4, 5])
+        #expect(throws: KeepaliveDialogue.Obstacle.insideMessage) { try dialogue.ping(using: &random) }
+        dialogue.sent([6])
+        let ping = try dialogue.ping(using: &random)
+        dialogue.sent([0x80, 0x80, 1, 2, 3, 4])
+        // The same inbound: the pong comes between two fragments of a message.
+        let payload = ping[6...].enumerated().map { $1 ^ ping[2 + $0 % 4] }
+        let (first, last): ([UInt8], [UInt8]) = ([0x01, 0x01, 65], [0x80, 0x01, 66])
+        #expect(
+            dialogue.received(first + [0x8A, 8] + payload + last)
+                == .init(
+                    forClient: first + last, answers: 1))
+    }
+
+    @Test(arguments: all) func oneIsAwaitedAtATime(keepalive: KeepaliveProtocol) throws {
+        var (dialogue, random) = (KeepaliveDialogue(keepalive), SplitMix64(seed: 1))
+        _ = try dialogue.ping(using: &random)
+        guard keepalive.figures.answer == .message else { return }
+        #expect(throws: KeepaliveDialogue.Obstacle.unanswered) { try dialogue.ping(using: &random) }
+        #expect(dialogue.giveUp().isEmpty)
+        _ = try dialogue.ping(using: &random)
+    }
+
+    @Test mutating func theKernelsKeepaliveIsNobodyElsesBusiness() {
+        var dialogue = KeepaliveDialogue(.kernel)
+        #expect(throws: KeepaliveDialogue.Obstacle.kernelsOwn) { try dialogue.ping(using: &random) }
+    }
+
+    @Test mutating func whatWasHeldBackIsTheClientsWhenTheAnswerDoesNotCome() throws {
+        var dialogue = KeepaliveDialogue(.custom(send: [1], expect: [7, 7, 7]))
+        _ = try dialogue.ping(using: &random)
+        #expect(dialogue.received([7, 7]) == .init())
+        #expect(dialogue.giveUp() == [7, 7])
+        #expect(dialogue.received([7]) == .init(forClient: [7]))
+    }
+
+    @Test mutating func aParkedSocketIsJudgedWithoutReadingIt() throws {
+        var dialogue = KeepaliveDialogue(.mqtt)
+        #expect(dialogue.peeked([0xD0, 0]) == .forClient)
+        _ = try dialogue.ping(using: &random)
+        #expect(dialogue.peeked([0xD0]) == .undecided)
+        #expect(dialogue.peeked([0xD0, 0, 0x30]) == .answer(length: 2, answers: 1))
+        #expect(dialogue.peeked([0x30]) == .forClient)
+        _ = try dialogue.ping(using: &random)
+        #expect(dialogue.peeked([0x30, 1, 0xD0, 0xD0, 0]) == .forClient)
+        #expect(dialogue.isAwaitingAnswer)
+    }
+
+    @Test(arguments: [
+        (KeepaliveProtocol.crlf, "MESSAGE sip:a SIP/2.0\r\n\r\n"),
+        (.crlf, "MESSAGE sip:a SIP/2.0\r\nl: 3\r\nContent-Length: 4\r\n\r\n"),
+        (.crlf, "MESSAGE sip:a SIP/2.0\r\nContent-Length:\r\n 4\r\n\r\n"), (.crlf, "MESSAGE sip:a SIP/2.0\nl: 0\n\n"),
+        (.crlf, "\rX"), (.crlf, "A\r\nl: 99999999999999999999\r\n\r\n"), (.mqtt, "\u{0}"), (.mqtt, "\u{30}ÿÿÿ"),
+        (.xmppPing, "<!-- -->"), (.xmppPing, "text"), (.xmppPing, "</stream:stream>"), (.xmppPing, "<a b='<'/>"),
+        (.websocket, "\u{3}"), (.websocket, "\u{1}\u{1}"), (.websocket, "\u{0}"),
+    ])
+    func whatAProtocolForbidsEndsTheKeepalivesOfTheFlow(keepalive: KeepaliveProtocol, sent: String) {
+        var (dialogue, random) = (KeepaliveDialogue(keepalive), SplitMix64(seed: 1))
+        dialogue.sent(Array(sent.utf8))
+        #expect(throws: KeepaliveDialogue.Obstacle.framingLost) { try dialogue.ping(using: &random) }
+    }
+
+    @Test mutating func anXMPPStreamBeginsAnewAfterItsLogin() throws {
+        var dialogue = KeepaliveDialogue(.xmppPing)
+        dialogue.sent(Array("<auth mechanism='PLAIN'>AA==</auth><?xml version='1.0'?>".utf8))
+        dialogue.sent(Array("<stream:stream to='example.com' xmlns='jabber:client'><iq id='1'/>\n".utf8))
+        _ = try dialogue.ping(using: &random)
+    }
+
+    @Test func theFiguresAreThoseOfTheDocuments() {
+        #expect(KeepaliveProtocol.crlf.figures.cadence == Cadence(interval: .seconds(120), tolerance: .seconds(25)))
+        #expect(KeepaliveProtocol.crlf.figures.answerDeadline == .seconds(10))
+        let flow = KeepaliveFigures.sip(flowTimer: .seconds(100)).cadence
+        #expect(flow == Cadence(interval: .seconds(100), tolerance: .seconds(20)))
+        let mqtt = KeepaliveFigures.mqtt(keepAlive: .seconds(60))
+        #expect(mqtt.cadence.interval == .seconds(57) && mqtt.intervals.upperBound == .seconds(57))
+        for keepalive in Self.all {
+            #expect(keepalive.figures.intervals.contains(keepalive.figures.cadence.interval))
+        }
+        #expect(KeepaliveProtocol.whitespace.figures.answer == .acknowledgement)
+        #expect(KeepaliveProtocol.custom(send: [1], expect: []).figures.answer == .acknowledgement)
+    }
+}
+
+extension KeepaliveDialogueTests {
+    @Test mutating func afterAChangeOfThePathASecondKeepaliveMayGoBehindTheFirst() throws {
+        var dialogue = KeepaliveDialogue(.crlf)
+        _ = try dialogue.ping(using: &random)
+        _ = try dialogue.ping(isVerification: true, using: &random)
+        #expect(throws: KeepaliveDialogue.Obstacle.unanswered) {
+            try dialogue.ping(isVerification: true, using: &random)
+        }
+        #expect(dialogue.received([0x0D, 0x0A]) == .init(answers: 1))
+        #expect(dialogue.received([0x0D, 0x0A, 0x0D, 0x0A]) == .init(forClient: [0x0D, 0x0A], answers: 1))
+    }
+
+    @Test mutating func theAnswerToTheLaterOfTwoPingsStandsForBoth() throws {
+        var dialogue = KeepaliveDialogue(.websocket)
+        _ = try dialogue.ping(using: &random)
+        let later = try dialogue.ping(isVerification: true, using: &random)
+        let pong = [0x8A, 0x08] + later[6...].enumerated().map { $1 ^ later[2 + $0 % 4] }
+        #expect(dialogue.received(pong) == .init(answers: 2))
+        #expect(!dialogue.isAwaitingAnswer)
+    }
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NetworkPath
+import Testing
+
+@testable import Connection
+
+@Suite struct MoveTests {
+    private static let overModem = Endpoint(address: .modemSource, port: 50_000)
+
+    /// A flow over Wi-Fi while the path leads over the modem, whose flow is on its way as epoch 2.
+    private func moving(_ policy: ConnectionPolicy = .office) -> Harness {
+        var harness = Harness.ready(policy)
+        harness.tell(.pathChanged(.modem), after: .seconds(100))
+        return harness
+    }
+
+    @Test func aBetterPathIsDialledWhileTheFlowStandsAndIsVerified() {
+        var harness = Harness.ready()
+        let actions = harness.tell(.pathChanged(.modem), after: .seconds(7))
+        #expect(
+            actions == [
+                .openSocket(.overModem(epoch: 2)),
+                .scheduleTimer(.dial, deadline: harness.now + .seconds(10)),
+                .probe(epoch: 1),
+                .scheduleTimer(.proof, deadline: harness.now + .seconds(3)),
+                harness.event(from: .ready, after: .seconds(7)),
+            ])
+        #expect(harness.status.state == .verifying)
+        #expect(harness.status.epoch == 1)
+        #expect(harness.status.localAddress == .local)
+    }
+
+    @Test func theNewFlowTakesTheOldOnesPlaceBeforeThatIsClosed() {
+        var harness = moving()
+        let actions = harness.tell(.dialSucceeded(epoch: 2, local: Self.overModem, remote: .office))
+        #expect(
+            actions == [
+                .cancelTimer(.dial), .cancelTimer(.proof), .closeSocket(epoch: 1, .replaced, .dropped),
+                .watchInput(epoch: 2, true), harness.event(from: .verifying),
+            ])
+        #expect(harness.status.state == .ready)
+        #expect(harness.status.reason == .replaced)
+        #expect(harness.status.epoch == 2)
+        #expect(harness.status.interface == "wwan0")
+    }
+
+    @Test func whereTheUserWantsNoneTheFlowStaysAndProvesItself() {
+        var policy = ConnectionPolicy.office
+        policy.movesToBetterPath = false
+        var harness = Harness.ready(policy)
+        let actions = harness.tell(.pathChanged(.modem))
+        #expect(actions.contains(.probe(epoch: 1)))
+        harness.tell(.acknowledged(epoch: 1, begun: harness.now), after: .milliseconds(40))
+        #expect(harness.status.state == .ready)
+        #expect(harness.status.epoch == 1)
+    }
+
+    @Test func thePathToAnotherOfTheNamesAddressesIsNoBetterOne() {
+        var harness = Harness.ready()
+        var other = Path.modem
+        other.destination = .second
+        let actions = harness.tell(.pathChanged(other))
+        #expect(!actions.contains { if case .openSocket = $0 { true } else { false } })
+    }
+
+    @Test func aFlowThatStandsNeedsTheNameNoMore() {
+        var harness = Harness(.named)
+        harness.tell(all: .opened, .pathChanged(.wifi))
+        harness.answer([.office])
+        harness.tell(.dialSucceeded(epoch: 1, local: .local, remote: .office))
+        var unresolved = Path(status: .unsatisfied, reason: .nameUnresolved, supportsDNS: true)
+        harness.tell(.pathChanged(unresolved))
+        unresolved.supportsDNS = false
+        harness.tell(.pathChanged(unresolved))
+        #expect(harness.status.state == .verifying || harness.status.state == .ready)
+        #expect(harness.status.epoch == 1)
+        // The next one does.
+        harness.tell(.remoteClosed(epoch: 1))
+        #expect(harness.status.state == .waiting)
+    }
+
+    @Test func aGatewayThatChangesUnderTheSameAddressNeedsNoOtherFlow() {
+        var harness = Harness.ready()
+        let actions = harness.tell(.pathChanged(.gatewayMoved))
+        #expect(actions.contains(.probe(epoch: 1)))
+        #expect(!actions.contains { if case .openSocket = $0 { true } else { false } })
+    }
+
+    @Test func aMoveThatFailsKeepsTheFlowAndIsTriedAgain() {
+        var harness = moving()
+        harness.tell(.acknowledged(epoch: 1, begun: harness.now))
+        let actions = harness.tell(.dialFailed(epoch: 2, .refused), after: .milliseconds(10))
+        #expect(
+            actions == [
+                .closeSocket(epoch: 2, .dialFailed, .dropped), .cancelTimer(.dial),
+                .scheduleTimer(.retry, deadline: harness.now + .milliseconds(800)),
+                harness.event(
+                    .moveFailed, from: .ready, after: .milliseconds(10), because: .dialFailed(.refused, .office)),
+            ])
+        #expect(harness.status.state == .ready)
+        #expect(harness.status.attempt == 1)
+        let again = harness.tell(.timerFired(.retry), after: .milliseconds(800))
+        #expect(again.first == .openSocket(.overModem(epoch: 3)))
+    }
+
+    @Test func aMoveThatFailsOfANetworkThatIsSettlingIsTriedAgainInSeconds() {
+        var harness = moving(ConnectionPolicy(remote: .of("sip://192.0.2.7")))
+        harness.tell(.acknowledged(epoch: 1, begun: harness.now))
+        let brief = harness.tell(.dialFailed(epoch: 2, .addressNotAvailable), after: .milliseconds(10))
+        #expect(brief.contains(.scheduleTimer(.retry, deadline: harness.now + .milliseconds(1500))))
+        harness.tell(.timerFired(.retry), after: .seconds(40))
+        let long = harness.tell(.dialFailed(epoch: 3, .addressNotAvailable))
+        #expect(long.contains(.scheduleTimer(.retry, deadline: harness.now + .seconds(45))))
+    }
+
+    @Test func aPathThatLeadsBackEndsTheMove() {
+        var harness = moving()
+        let actions = harness.tell(.pathChanged(.wifi))
+        #expect(actions.prefix(2) == [.cancelTimer(.dial), .closeSocket(epoch: 2, .pathMoved, .dropped)])
+        #expect(harness.status.epoch == 1)
+    }
+
+    @Test func whenTheOldFlowEndsTheMoveIsTheDial() {
+        var harness = moving()
+        let actions = harness.tell(.remoteClosed(epoch: 1))
+        #expect(
+            actions == [
+                .cancelTimer(.proof), .closeSocket(epoch: 1, .remoteClosed, .keptAsRefusal),
+                harness.event(from: .verifying),
+            ])
+        #expect(harness.status.state == .connecting)
+        #expect(harness.status.epoch == 2)
+        harness.tell(.dialSucceeded(epoch: 2, local: Self.overModem, remote: .office))
+        #expect(harness.status.reason == .connected)
+    }
+
+    @Test func whenTheOldAddressGoesTheMoveIsTheDial() {
+        var harness = moving(.officeWithoutGrace)
+        let actions = harness.tell(.localAddressRemoved(.wifiSource))
+        #expect(actions.contains(.closeSocket(epoch: 1, .localAddressRemoved, .dropped)))
+        #expect(harness.status.state == .connecting)
+        #expect(harness.status.epoch == 2)
+    }
+
+    @Test func whenTheNewAddressGoesTheMoveEndsAndTheFlowStays() {
+        var harness = moving()
+        let actions = harness.tell(.localAddressRemoved(.modemSource))
+        #expect(actions == [.cancelTimer(.dial), .closeSocket(epoch: 2, .localAddressRemoved, .dropped)])
+        #expect(harness.status.epoch == 1)
+    }
+
+    @Test func aFlowThatDoesNotProveItselfLeavesItsPlaceToTheMove() {
+        var harness = moving()
+        let actions = harness.tell(.timerFired(.proof), after: .seconds(3))
+        #expect(
+            actions == [
+                .closeSocket(epoch: 1, .unanswered, .dropped), harness.event(from: .verifying, after: .seconds(3)),
+            ])
+        #expect(harness.status.reason == .unverified)
+        #expect(harness.status.epoch == 2)
+    }
+
+    @Test func withoutAPathBothAreClosed() {
+        var harness = moving(.officeWithoutGrace)
+        let actions = harness.tell(.pathChanged(.none))
+        #expect(
+            actions.prefix(4) == [
+                .cancelTimer(.dial), .closeSocket(epoch: 2, .pathLost, .dropped), .cancelTimer(.proof),
+                .closeSocket(epoch: 1, .pathLost, .dropped),
+            ])
+    }
+}

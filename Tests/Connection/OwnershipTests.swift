@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Testing
+
+@testable import Connection
+
+/// Who may read which socket.
+@Suite struct OwnershipTests {
+    /// A connection whose parked flow, the first, ended with three bytes on it.
+    private static func ended(_ change: (inout ConnectionPolicy) -> Void = { _ in }) -> ConnectionHarness {
+        var policy = ConnectionPolicy.office
+        change(&policy)
+        var harness = ConnectionHarness.ready(policy)
+        harness.park(1)
+        harness.lose(1, with: 3, andConnect: 2)
+        return harness
+    }
+
+    @Test func whoTakesEverythingFirstAndThenReadsGetsEverything() throws {
+        var harness = Self.ended()
+        // Of one that cannot be watched nobody knows whether it has the descriptor: once more, and then the next.
+        let epochs = [try harness.take().epoch, try harness.take().epoch, try harness.take().epoch]
+        #expect(epochs == [1, 1, 2])
+    }
+
+    @Test func aSocketIsNotGivenToTwoAtOnce() throws {
+        var harness = Self.ended()
+        #expect(try harness.take(by: .first).epoch == 1)
+        #expect(try harness.take(by: .second) == .init(epoch: 2, isOver: false, reader: .client(.second)))
+        #expect(throws: TakeRefusal.heldByClient(.second)) { try harness.connection.offer(to: .first, harness.facts) }
+        #expect(throws: TakeRefusal.heldByClient(.second)) { try harness.connection.offer(to: nil, harness.facts) }
+    }
+
+    @Test func whoCannotBeWatchedHasItUntilItParks() throws {
+        var harness = ConnectionHarness.ready()
+        try harness.take()
+        #expect(throws: TakeRefusal.heldByClient(nil)) { try harness.connection.offer(to: .first, harness.facts) }
+        harness.tell(.parked(epoch: 1, leaving: nil))
+        #expect(try harness.take(by: .first).epoch == 1)
+    }
+
+    @Test func whoeverComesAfterAReaderThatIsGoneGetsWhatItDidNotRead() throws {
+        var harness = Self.ended()
+        try harness.take(by: .first)
+        #expect(harness.connection.ownership.reader(of: 1) == .client(.first))
+        harness.tell(.processEnded(.first, .unseen))
+        #expect(harness.connection.ownership.isWaiting)
+        #expect(try harness.take(by: .second).epoch == 1)
+    }
+
+    @Test(arguments: [true, false])
+    func theRestOfWhatOneBeganToReadIsOfUseWhereThePolicySaysSo(isKept: Bool) throws {
+        var harness = Self.ended { $0.keepsAbandonedFlow = isKept }
+        try harness.take(by: .first)
+        harness.facts.touches[1] = .touched
+        let effects = harness.tell(.processEnded(.first, .unseen))
+        #expect(effects.contains(.rest(epoch: 1)) == isKept)
+        #expect(effects.contains(.letGo(epoch: 1, aborting: false)) == !isKept)
+        #expect(try harness.take(by: .second).isOver == isKept)
+    }
+
+    @Test func whoParksItHadItThoughNothingIsLeftOnIt() throws {
+        var harness = Self.ended()
+        try harness.take()
+        #expect(harness.connection.parkRefusal(of: 1) == .staleEpoch(current: 2))
+        #expect(harness.tell(.parked(epoch: 1, leaving: nil)).contains(.letGo(epoch: 1, aborting: false)))
+        #expect(try harness.take().epoch == 2)
+    }
+
+    /// An expired token: the client looks at the refusal, and leaves the next token with it.
+    @Test func whoTookARefusalThatHasEndedLeavesAnotherOpeningWithIt() throws {
+        func opening(_ word: UInt8) -> Opening {
+            Opening([.init(send: [word], answer: ExpectedAnswer(BytePattern([2])))])
+        }
+        var policy = ConnectionPolicy.office
+        policy.opening = opening(1)
+        var harness = ConnectionHarness.ready(policy)
+        harness.facts.unread[1] = 3
+        harness.tell(.openingFailed(epoch: 1, .init(step: 1, cause: .mismatch)))
+        harness.tell(.remoteClosed(epoch: 1))
+        #expect(harness.connection.status.state == .failed)
+        #expect(harness.connection.parkRefusal(of: 1, leavesOpening: true) != nil, "nobody has taken it")
+        #expect(try harness.take(by: .first).isOver)
+        #expect(harness.connection.parkRefusal(of: 1) != nil)
+        #expect(harness.connection.parkRefusal(of: 1, leavesOpening: true) == nil)
+        harness.tell(.parked(epoch: 1, leaving: opening(9)))
+        #expect(harness.connection.status.state == .connecting)
+        harness.connect(2)
+        #expect(harness.connection.line.opening == opening(9))
+    }
+
+    @Test func whoAcknowledgesHasWhatItTook() throws {
+        var harness = Self.ended()
+        let wake = try #require(harness.connection.wakes.standing?.number)
+        try harness.take(by: .first)
+        #expect(harness.tell(.acknowledged(wake: wake)).contains(.letGo(epoch: 1, aborting: false)))
+        #expect(try harness.take(by: .first).epoch == 2)
+    }
+
+    @Test func ofRefusalsTheLastIsKeptUntilAFlowStands() throws {
+        var harness = ConnectionHarness()
+        for epoch: UInt64 in 1...2 {
+            harness.connect(epoch)
+            harness.arrive(3, on: epoch)
+            harness.tell(.remoteClosed(epoch: epoch))
+            if epoch == 1 { harness.tell(.redialRequested()) }
+        }
+        #expect(harness.connection.ownership.endedEpochs == [2])
+        harness.tell(.redialRequested())
+        harness.connect(3)
+        #expect(harness.connection.ownership.endedEpochs == [])
+    }
+
+    @Test func whoHasTakenARefusalReadsOnWhereAFlowStandsAgain() throws {
+        var harness = ConnectionHarness.ready()
+        harness.arrive(3, on: 1)
+        harness.tell(.remoteClosed(epoch: 1))
+        #expect(try harness.take(by: .first).epoch == 1)
+        harness.tell(.redialRequested())
+        harness.connect(2)
+        #expect(harness.connection.ownership.reader(of: 1) == .client(.first))
+    }
+
+    @Test func eightAreKeptAndWhatSomebodyHasMakesRoomFirst() throws {
+        var harness = ConnectionHarness.ready()
+        for epoch: UInt64 in 1...8 {
+            harness.tell(.took(epoch: epoch, by: .client(.first)))
+            harness.tell(.parked(epoch: epoch, leaving: nil))
+            harness.lose(epoch, with: 1, andConnect: epoch + 1)
+            if epoch == 1 { try harness.take(by: .second) }
+        }
+        #expect(harness.connection.ownership.endedEpochs == Array(1...8))
+        harness.tell(.remoteClosed(epoch: 9))
+        #expect(harness.connection.ownership.endedEpochs == Array(1...8), "a new flow has nothing to be read")
+        harness.tell(.redialRequested())
+        harness.connect(10)
+        harness.tell(.took(epoch: 10, by: .client(.first)))
+        harness.tell(.parked(epoch: 10, leaving: nil))
+        harness.arrive(1, on: 10)
+        let effects = harness.tell(.remoteClosed(epoch: 10))
+        #expect(effects.contains(.letGo(epoch: 1, aborting: false)))
+        #expect(harness.connection.ownership.endedEpochs == Array(2...8) + [10])
+    }
+
+    // MARK: - Programs
+
+    /// A connection whose program is being launched with the flow.
+    private static func launching() throws -> ConnectionHarness {
+        var harness = ConnectionHarness.ready(launching: true)
+        harness.facts.unread[1] = 5
+        let launches = harness.tell(.arrived(epoch: 1)).launches
+        #expect(launches.map(\.epoch) == [1])
+        harness.attempt = try #require(launches.first).attempt
+        return harness
+    }
+
+    @Test func aProgramThatNeverRanLeavesItForTheNext() throws {
+        var harness = try Self.launching()
+        #expect(harness.connection.ownership.reader == .launch(harness.attempt))
+        #expect(throws: TakeRefusal.heldByClient(nil)) { try harness.connection.offer(to: .first, harness.facts) }
+        harness.tell(.launchFailed(harness.attempt, nil))
+        #expect(harness.connection.ownership.reader == nil)
+        #expect(harness.connection.status.ownership == FlowOwnership(holder: .daemon, session: .unknown))
+        #expect(try harness.take(by: .first).epoch == 1)
+    }
+
+    @Test(arguments: [true, false])
+    func aFlowThatEndsWhileAProgramIsBeingLaunchedWithItIsThereWhetherItRunsOrNot(runs: Bool) throws {
+        var harness = try Self.launching()
+        let effects = harness.tell(.remoteClosed(epoch: 1))
+        #expect(effects.contains(.retire(epoch: 1, survivesAgent: true, isHeld: true)))
+        #expect(throws: TakeRefusal.self) { try harness.connection.offer(to: .second, harness.facts) }
+        if runs {
+            harness.tell(.launched(harness.attempt, .first))
+            #expect(harness.connection.ownership.reader(of: 1) == .program(.first))
+        } else {
+            #expect(harness.tell(.launchFailed(harness.attempt, nil)).contains(.rest(epoch: 1)))
+            #expect(try harness.take(by: .second).epoch == 1)
+        }
+    }
+
+    @Test func aClientThatDiedInTheMomentInWhichItsFlowEndedLeavesWhatItDidNotRead() throws {
+        var harness = ConnectionHarness.ready()
+        try harness.take(by: .first)
+        harness.facts.unread[1] = 5
+        harness.facts.isAlive = false
+        harness.tell(.remoteClosed(epoch: 1))
+        #expect(harness.connection.ownership.reader(of: 1) == .client(.first))
+        #expect(harness.tell(.processEnded(.first, .unseen)).contains(.rest(epoch: 1)))
+        #expect(harness.connection.wakes.standing?.reasons == [.clientDied])
+        #expect(try harness.take(by: .second).epoch == 1)
+    }
+
+    @Test func nobodyIsRemindedOfARefusal() throws {
+        var harness = ConnectionHarness.ready()
+        try harness.take(by: .first)
+        harness.tell(.processEnded(.first, .unseen))
+        harness.connect(2)
+        harness.arrive(3, on: 2)
+        harness.tell(.remoteClosed(epoch: 2))
+        #expect(harness.connection.ownership.endedEpochs == [2])
+        let wake = try #require(harness.connection.wakes.standing?.number)
+        harness.tell(.acknowledged(wake: wake))
+        #expect(harness.connection.wakes.review == nil)
+    }
+
+    @Test func theProgramThatHasItTakesItAgainAndNobodyElse() throws {
+        var harness = try Self.launching()
+        harness.tell(.launched(harness.attempt, .first))
+        #expect(harness.connection.wakes.standing == nil, "who has the flow sees to it")
+        #expect(throws: TakeRefusal.heldByClient(.first)) { try harness.connection.offer(to: .second, harness.facts) }
+        #expect(try harness.take(by: .first).reader == .program(.first))
+    }
+
+    @Test(arguments: [
+        (ProgramEnd.exited(status: 0), Touch.touched, FlowOwnership?.some(.parked)),
+        (.exited(status: 1), .touched, nil), (.unseen, .touched, nil),
+        (.killed(signal: 9), .untouched, FlowOwnership(holder: .daemon, session: .unknown)),
+    ])
+    func howAProgramEndsSaysWhatBecomesOfItsFlow(end: ProgramEnd, touch: Touch, ownership: FlowOwnership?) throws {
+        var harness = try Self.launching()
+        harness.tell(.launched(harness.attempt, .first))
+        harness.facts.touches[1] = touch
+        harness.facts.unread[1] = 0
+        harness.tell(.processEnded(.first, end))
+        #expect(harness.connection.status.ownership == ownership)
+        #expect(harness.connection.ownership.reader == nil)
+    }
+
+    @Test func twoLaunchesThatAreUnderWayAtOnceAreKeptApart() throws {
+        var harness = try Self.launching()
+        let first = harness.attempt
+        // The first takes too long; what it was given is still its own.
+        let launch = harness.untilLaunched()
+        let second = try #require(launch)
+        #expect(second.epoch == nil)
+        harness.tell(.launchFailed(second.attempt, nil))
+        #expect(harness.connection.ownership.reader == .launch(first))
+        harness.tell(.launched(first, .first))
+        harness.tell(.processEnded(.first, .exited(status: 0)))
+        #expect(harness.connection.status.ownership == .parked)
+    }
+
+    // MARK: - Restarts of the agent
+
+    /// A connection that goes on where another one is now.
+    private static func restarted(_ former: borrowing ConnectionHarness, launching: Bool = false) -> ConnectionHarness {
+        var harness = ConnectionHarness(launching: launching)
+        harness.connection = Connection(
+            policy: former.connection.policy, wakes: former.connection.wakes.settings, now: former.now)
+        (harness.now, harness.facts) = (former.now, former.facts)
+        let input = former.connection.adoption.map { ConnectionInput.adopted($0) }
+        _ = harness.connection.restore(
+            former.connection.clientele, input ?? .reopened(epoch: former.connection.newestEpoch, .withoutFlow),
+            leaving: nil, now: harness.now, facts: harness.facts, using: &harness.random)
+        return harness
+    }
+
+    @Test func whoHasASocketHasItAfterARestart() throws {
+        var harness = Self.ended()
+        try harness.take(by: .first)
+        try harness.take(by: .second)
+        let next = Self.restarted(harness)
+        #expect(next.connection.ownership.reader == .client(.second))
+        #expect(next.connection.ownership.reader(of: 1) == .client(.first))
+        #expect(next.connection.clientele == harness.connection.clientele)
+    }
+
+    @Test func aLaunchThatWasCutByARestartLeavesTheFlowAsItWas() throws {
+        let harness = try Self.launching()
+        let next = Self.restarted(harness, launching: true)
+        #expect(next.connection.ownership.reader == nil)
+        #expect(next.connection.status.ownership == FlowOwnership(holder: .daemon, session: .unknown))
+        #expect(next.connection.wakes.standing?.reasons == [.data])
+    }
+
+    @Test func aProgramGoesOnAfterARestart() throws {
+        var harness = try Self.launching()
+        harness.tell(.launched(harness.attempt, .first))
+        var next = Self.restarted(harness, launching: true)
+        #expect(next.connection.ownership.reader == .program(.first))
+        next.facts.touches[1] = .touched
+        next.tell(.processEnded(.first, .exited(status: 0)))
+        #expect(next.connection.status.ownership == .parked)
+    }
+}
+
+extension ConnectionHarness {
+    /// Lets time pass until a program is launched; `nil` when the wake is given up before.
+    fileprivate mutating func untilLaunched() -> (attempt: WakeAttempt.ID, epoch: UInt64?)? {
+        while connection.wakes.standing?.hasFailed == false, connection.nextDeadline != nil {
+            if let launch = ring().launches.first { return launch }
+        }
+        return nil
+    }
+}
+
+extension Connection {
+    /// What a client would be given, with nothing else done.
+    fileprivate mutating func offer(to process: KnownProcess?, _ facts: TestFacts) throws(TakeRefusal) -> Offer {
+        var effects: [ConnectionEffect] = []
+        return try offer(to: process, facts: facts, &effects)
+    }
+}

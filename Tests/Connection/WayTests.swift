@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NetworkPath
+import Testing
+
+@testable import Connection
+
+/// A flow whose other end is not where the connection's path leads.
+@Suite struct WayTests {
+    private static let target = {
+        var target = ConnectionPolicy.named.target
+        (target.host, target.port) = (.address(.second), 5060)
+        return target
+    }()
+
+    /// The path to the second address, over Wi-Fi or another link.
+    private func way(like path: Path = .wifi) -> Path {
+        var way = path
+        way.destination = .second
+        return way
+    }
+
+    /// A dial to the second address of a name whose path leads to the first.
+    private func dialling() -> Harness {
+        var harness = Harness(.named)
+        harness.tell(all: .opened, .pathChanged(.wifi))
+        harness.answer([.second])
+        return harness
+    }
+
+    /// The same when its own path is known.
+    private func known() -> Harness {
+        var harness = dialling()
+        harness.tell(.dialSucceeded(epoch: 1, local: .local, remote: .second))
+        harness.tell(.flowPathChanged(epoch: 1, way()), after: .seconds(1))
+        return harness
+    }
+
+    @Test func itsOwnPathIsWatchedAsLongAsItStands() {
+        var harness = dialling()
+        let actions = harness.tell(.dialSucceeded(epoch: 1, local: .local, remote: .second))
+        #expect(actions.contains(.observeFlowPath(epoch: 1, Self.target)))
+        #expect(harness.tell(.flowPathChanged(epoch: 1, way())) == [], "the first word is no news")
+        #expect(harness.status.path?.destination == .second)
+        let end = harness.tell(.remoteClosed(epoch: 1))
+        #expect(
+            end.prefix(2) == [.closeSocket(epoch: 1, .remoteClosed, .keptAsRefusal), .stopObservingFlowPath(epoch: 1)])
+        #expect(harness.status.path?.destination == .office)
+    }
+
+    @Test func aFlowOnTheConnectionsOwnWayTakesNoSecondLook() {
+        var harness = Harness(.named)
+        harness.tell(all: .opened, .pathChanged(.wifi))
+        harness.answer([.office])
+        let actions = harness.tell(.dialSucceeded(epoch: 1, local: .local, remote: .office))
+        #expect(!actions.contains { if case .observeFlowPath = $0 { true } else { false } })
+        // Another address of the name is the better one now.
+        let apart = harness.tell(.pathChanged(way()))
+        #expect(apart.contains { if case .observeFlowPath(1, _) = $0 { true } else { false } })
+        #expect(harness.status.state == .ready)
+        // And back.
+        #expect(harness.tell(.pathChanged(.wifi)).contains(.stopObservingFlowPath(epoch: 1)))
+    }
+
+    @Test func itMovesAndProvesItselfWhereItsOwnWayMoves() {
+        var harness = known()
+        let actions = harness.tell(.flowPathChanged(epoch: 1, way(like: .modem)), after: .seconds(100))
+        #expect(actions.contains(.probe(epoch: 1)))
+        #expect(actions.contains(.resolve(query: 3, .addresses("sip.example.com", .v6))))
+        #expect(harness.status.state == .verifying)
+        #expect(harness.status.path?.interface?.name == "wwan0")
+    }
+
+    @Test func theConnectionsPathIsNoneOfItsBusiness() {
+        var harness = known()
+        #expect(!harness.tell(.pathChanged(.modem)).contains(.probe(epoch: 1)))
+        harness.tell(.pathChanged(.none))
+        harness.tell(.pathChanged(Path(status: .unsatisfied, reason: .nameUnresolved, supportsDNS: false)))
+        #expect(harness.status.state == .ready)
+        #expect(harness.status.epoch == 1)
+        // The next one's it is.
+        harness.tell(.flowPathChanged(epoch: 1, Path(status: .unsatisfied, reason: .noRoute, destination: .second)))
+        #expect(harness.status.state == .verifying)
+        harness.tell(.timerFired(.proof), after: .seconds(5))
+        #expect(harness.status.state == .waiting)
+    }
+
+    @Test func withoutItsOwnWayItIsClosedAndDialledAnew() {
+        var harness = known()
+        let actions = harness.tell(
+            .flowPathChanged(epoch: 1, Path(status: .unsatisfied, reason: .noCarrier, destination: .second)))
+        #expect(actions.contains(.resolve(query: 3, .addresses("sip.example.com", .v6))), "beside it")
+        #expect(harness.status.reason == .noPath(.noCarrier, destination: .second))
+        let end = harness.tell(.timerFired(.proof), after: .seconds(5))
+        #expect(end.prefix(2) == [.closeSocket(epoch: 1, .pathLost, .dropped), .stopObservingFlowPath(epoch: 1)])
+        #expect(harness.status.state == .resolving)
+    }
+
+    @Test func aDomainWithoutAnAddressOfItsOwnLeavesItsFlowsInPeace() {
+        var harness = Harness(ConnectionPolicy(remote: .of("sip://example.com")))
+        let unresolved = Path(status: .unsatisfied, reason: .nameUnresolved, supportsDNS: true)
+        harness.tell(all: .opened, .pathChanged(unresolved))
+        let record = ServiceRecord(priority: 1, weight: 1, port: 5060, target: "a.example.com")
+        harness.tell(all: .resolutionFailed(query: 1, .noAddress), .resolved(query: 2, .services([record])))
+        harness.answer([.second])
+        let actions = harness.tell(.dialSucceeded(epoch: 1, local: .local, remote: .second))
+        #expect(actions.contains { if case .observeFlowPath(1, _) = $0 { true } else { false } })
+        harness.tell(.flowPathChanged(epoch: 1, way()))
+        let moved = harness.tell(.flowPathChanged(epoch: 1, way(like: .modem)), after: .seconds(10))
+        #expect(moved.contains(.probe(epoch: 1)))
+        #expect(moved.contains { if case .resolve(_, .services) = $0 { true } else { false } })
+    }
+}

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Expectations
+import Glibc
+import NetworkPath
+import Platform
+import Testing
+
+@testable import Connection
+@testable import ConnectionIO
+
+@AgentQueue
+@Suite(.timeLimit(.minutes(1))) struct ConnectionDriverTests {
+    let surroundings = Surroundings(.loopback())
+
+    @Test func aConnectThatCameWhileTheQueueWasBusyIsNoTimeout() async throws {
+        func keepQueueBusy(for time: Duration) {
+            let end = BootClock.now() + time
+            while BootClock.now() < end {}
+        }
+        let server = try LoopbackServer()
+        // What waits for the queue with this rings all timers that are due by then, before the connect is heard of.
+        let other = Timers.shared.schedule(after: .milliseconds(1)) {}
+        keepQueueBusy(for: .milliseconds(50))
+        let connection = try surroundings.connection(to: "tcp://\(server.endpoint)") { $0.connectTimeout = .seconds(1) }
+        keepQueueBusy(for: .milliseconds(1100))
+        defer { other.cancel() }
+        let event = await surroundings.events.next { $0.kind == .stateChanged && $0.previousState == .connecting }
+        #expect((event?.status.state, event?.status.epoch) == (.ready, 1))
+        connection.close()
+    }
+
+    @Test func wordsThatComeAfterItsObserverIsGoneFindNone() throws {
+        var observer: Bystander? = Bystander()
+        let connection = ConnectionDriver(
+            policy: ConnectionPolicy(remote: try Remote("tcp://127.0.0.1:9")), wakes: surroundings.clientWakes,
+            context: surroundings.context, observer: try #require(observer))
+        connection.open()
+        connection.close()
+        observer = nil
+        connection.resumed()
+        connection.process(.processEnded(KnownProcess(1), .unseen))
+        #expect(connection.status.state == .closed)
+    }
+
+    @AgentQueue
+    private final class Bystander: ConnectionObserver {
+        func connection(
+            _ connection: ConnectionDriver, did event: ConnectionEvent, wake: StandingWake?, _ report: WakeReport?
+        ) {}
+        func connection(_ connection: ConnectionDriver, attempts attempt: WakeAttempt, _ process: KnownProcess?) {}
+        func connection(
+            _ connection: ConnectionDriver, launches attempt: WakeAttempt, with flow: consuming HandedFlow?
+        ) {}
+        func presence(of process: KnownProcess) -> ClientPresence { [] }
+        func isWatched(by process: KnownProcess?) -> Bool { false }
+    }
+
+    @Test func aConnectionBecomesReadyAndTellsItsStory() async throws {
+        let server = try LoopbackServer()
+        let connection = try surroundings.connection(to: "tcp://\(server.endpoint)")
+        #expect(surroundings.targets == [connection.policy.target])
+        let story = [
+            await surroundings.events.next(), await surroundings.events.next(), await surroundings.events.next(),
+        ]
+        #expect(story.map { $0?.kind } == [.opened, .stateChanged, .stateChanged])
+        #expect(story.map { $0?.status.state } == [.waiting, .connecting, .ready])
+        let status = connection.status
+        #expect(status.remoteAddress == server.endpoint)
+        #expect(status.interface == "lo")
+        #expect(try #require(status.lastProof) >= status.since)
+        #expect(connection.unreadBytes == 0)
+        connection.close()
+    }
+
+    @Test func thePathsLossClosesTheSocketAndItsReturnDials() async throws {
+        let server = try LoopbackServer()
+        let connection = try surroundings.connection(to: "tcp://\(server.endpoint)") { $0.grace = .zero }
+        let first = try server.accept()
+        _ = await surroundings.entered(.ready)
+        surroundings.path = .none
+        #expect(connection.status.state == .waiting)
+        #expect(try first.receive() == .closed)
+
+        surroundings.path = .loopback()
+        // Dialled in the same turn: the connection stands in the server's queue already.
+        _ = try server.accept()
+        expect(await surroundings.entered(.ready)?.status.epoch, is: 2)
+        connection.close()
+    }
+
+    @Test func theRemotesCloseBacksOffAndTheRetryConnectsAgain() async throws {
+        let server = try LoopbackServer()
+        let connection = try surroundings.connection(to: "tcp://\(server.endpoint)") {
+            $0.backoff = BackoffPolicy(
+                base: .milliseconds(100), multiplier: 1, ceiling: .milliseconds(100), jitter: .half)
+        }
+        _ = await surroundings.entered(.ready)
+        try server.accept().close()
+        let event = await surroundings.entered(.backingOff)
+        #expect(event?.reason == .remoteClosed)
+        #expect(event?.status.nextAttempt != nil)
+        expect(await surroundings.entered(.ready)?.status.epoch, is: 2)
+        connection.close()
+    }
+
+    @Test func aResetIsToldWithItsReason() async throws {
+        let server = try LoopbackServer()
+        let connection = try surroundings.connection(to: "tcp://\(server.endpoint)")
+        _ = await surroundings.entered(.ready)
+        try server.accept().reset()
+        expect(await surroundings.entered(.backingOff)?.reason, is: .flowFailed(.reset))
+        connection.close()
+    }
+
+    @Test func aRefusalIsToldWithItsReason() async throws {
+        let server = try LoopbackServer(backlog: nil)
+        let connection = try surroundings.connection(to: "tcp://\(server.endpoint)")
+        let event = await surroundings.entered(.backingOff)
+        #expect(event?.reason.description == "refused by \(server.endpoint)")
+        connection.close()
+    }
+
+    @Test func aDialThatFailsOnTheSpotIsToldAfterItBegan() async throws {
+        surroundings.path = .loopback(source: .nobodys)
+        let connection = try surroundings.connection(to: "tcp://127.0.0.1:9")
+        let states = [
+            await surroundings.events.next(), await surroundings.events.next(), await surroundings.events.next(),
+        ]
+        #expect(states.map { $0?.status.state } == [.waiting, .connecting, .backingOff])
+        #expect(
+            connection.status.reason
+                == .dialFailed(.addressNotAvailable, Endpoint(address: .loopback, port: 9)))
+        connection.close()
+    }
+
+    @Test func aServerThatAnswersNothingIsGivenUpAtTheDeadline() async throws {
+        let server = try LoopbackServer(backlog: 0)
+        // One connection fills the queue of a server that accepts none; to the next one the kernel does not answer.
+        let filler = try Flow(.to(server.endpoint), owner: Listener())
+        let connection = try surroundings.connection(to: "tcp://\(server.endpoint)") {
+            $0.connectTimeout = .seconds(1)
+        }
+        let event = await surroundings.entered(.backingOff)
+        #expect(event?.reason == .dialFailed(.timedOut, server.endpoint))
+        connection.close()
+        filler.close(aborting: false)
+    }
+
+    @Test func aLocalAddressThatGoesTakesTheFlowAtOnceWhereItHasNoGrace() async throws {
+        let server = try LoopbackServer()
+        let source = IPAddress(v4: 0x7F00_0009)
+        surroundings.path = .loopback(source: source)
+        let connection = try surroundings.connection(to: "tcp://\(server.endpoint)") { $0.grace = .zero }
+        let first = try server.accept()
+        _ = await surroundings.entered(.ready)
+        connection.localAddressRemoved(.nobodys)
+        #expect(connection.status.state == .ready)
+        connection.localAddressRemoved(source)
+        #expect(try first.receive() == .reset)
+        // The new flow does not bind to the address that is gone.
+        #expect(try server.accept().remoteAddress == .loopback)
+        expect(await surroundings.entered(.ready)?.status.epoch, is: 2)
+        connection.close()
+    }
+
+    @Test func aNameIsResolvedOnEveryDialAndItsAddressesWalked() async throws {
+        let server = try LoopbackServer()
+        let dead = IPAddress(v4: 0x7F00_0063)
+        surroundings.answer = .success([dead, .loopback])
+        let connection = try surroundings.connection(to: "tcp://sip.example.com:\(server.endpoint.port)")
+        let failed = await surroundings.events.next { $0.kind == .addressFailed }
+        #expect(
+            failed?.reason == .dialFailed(.refused, Endpoint(address: dead, port: server.endpoint.port)))
+        expect(await surroundings.entered(.ready)?.status.epoch, is: 2)
+        connection.redial()
+        _ = await surroundings.entered(.ready)
+        let both = [IPAddress.Family.v6, .v4].map { NameQuestion.addresses("sip.example.com", $0) }
+        #expect(surroundings.questions == both + both)
+        connection.close()
+    }
+
+    @Test func aNameThatDoesNotExistIsToldWithAdvice() async throws {
+        surroundings.answer = .failure(.noSuchName)
+        let connection = try surroundings.connection(to: "tcp://sip.example.com:5060")
+        expect(await surroundings.entered(.failed)?.reason.advice) { $0 != nil }
+        connection.close()
+    }
+
+    @Test func closingLeavesNothingInAnyState() async throws {
+        let server = try LoopbackServer()
+        let ready = try surroundings.connection(to: "tcp://\(server.endpoint)")
+        let peer = try server.accept()
+        _ = await surroundings.entered(.ready)
+        surroundings.answer = nil
+        let resolving = try surroundings.connection(to: "tcp://sip.example.com:5060")
+        #expect(surroundings.openQuestions == 2)
+        #expect(surroundings.watchedPaths == 2)
+        ready.close()
+        resolving.close()
+        #expect(try peer.receive() == .closed)
+        #expect(surroundings.openQuestions == 0)
+        #expect(surroundings.watchedPaths == 0)
+        #expect(ready.status.state == .closed)
+        #expect(ready.unreadBytes == nil)
+    }
+
+    @Test func aClosedConnectionIsReleased() async throws {
+        let server = try LoopbackServer()
+        weak var weakly: ConnectionDriver?
+        do {
+            let connection = try surroundings.connection(to: "tcp://\(server.endpoint)")
+            weakly = connection
+            _ = await surroundings.entered(.ready)
+            connection.close()
+        }
+        #expect(weakly == nil)
+    }
+
+    @Test func theWayOfAFlowIsWatchedBesideTheConnectionsWhereThatLeadsElsewhere() async throws {
+        let server = try LoopbackServer()
+        surroundings.pathOfAddresses = surroundings.path
+        surroundings.path = .ofADomain
+        let connection = try surroundings.connection(to: "tcp://sip.example.com:\(server.endpoint.port)")
+        _ = await surroundings.entered(.ready)
+        #expect(surroundings.targets.map(\.host) == [.name("sip.example.com"), .address(.loopback)])
+        #expect(surroundings.watchedPaths == 2)
+        #expect(connection.status.path?.destination == .loopback)
+        connection.close()
+        #expect(surroundings.watchedPaths == 0)
+    }
+
+    @Test func anotherRemoteIsWatchedAndDialled() async throws {
+        let first = try LoopbackServer()
+        let second = try LoopbackServer()
+        let connection = try surroundings.connection(to: "tcp://\(first.endpoint)")
+        let peer = try first.accept()
+        _ = await surroundings.entered(.ready)
+        var policy = connection.policy
+        policy.remote = try Remote("tcp://\(second.endpoint)")
+        connection.change(to: policy)
+        #expect(try peer.receive() == .closed)
+        expect(await surroundings.entered(.ready)?.status.remoteAddress, is: second.endpoint)
+        #expect(surroundings.watchedPaths == 1)
+        #expect(surroundings.targets.last == policy.target)
+        connection.close()
+    }
+
+    @Test func bytesForTheClientAreCountedAndLeft() async throws {
+        let server = try LoopbackServer()
+        let connection = try surroundings.connection(to: "tcp://\(server.endpoint)")
+        _ = await surroundings.entered(.ready)
+        let peer = try server.accept()
+        peer.send("INVITE")
+        #expect(connection.unreadBytes == 6)
+        #expect(connection.status.state == .ready)
+        connection.close()
+    }
+}

@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Dispatch
+import Expectations
+import Glibc
+import Platform
+import TLSTestSupport
+import Testing
+
+@testable import Connection
+@testable import ConnectionIO
+
+/// What a flow had received when it ended is its client's, however late that one comes.
+@AgentQueue
+@Suite(.timeLimit(.minutes(1))) struct EndedFlowTests {
+    let surroundings = Surroundings(.loopback())
+    private static let first = KnownProcess(1)
+    private static let second = KnownProcess(2)
+
+    private func take(_ connection: ConnectionDriver, by process: KnownProcess? = nil) throws -> Client {
+        Client(try connection.take(by: process))
+    }
+
+    /// A connection with a parked flow on which `BYE` waits, and the server's end of that.
+    private func parked(
+        on server: borrowing LoopbackServer, account: Account = .administrator,
+        _ adjust: (inout ConnectionPolicy) -> Void = { _ in }
+    ) async throws -> (ConnectionDriver, Peer) {
+        let connection = try surroundings.connection(to: "tcp://\(server.endpoint)", account: account, adjust)
+        let peer = try server.accept()
+        _ = await surroundings.entered(.ready)
+        _ = try take(connection)
+        try connection.park(1)
+        peer.send("BYE")
+        _ = await surroundings.events.next { $0.kind == .arrived }
+        return (connection, peer)
+    }
+
+    /// A connection with a flow that ended with `BYE` on it, and the next one.
+    private func ended(_ adjust: (inout ConnectionPolicy) -> Void = { _ in }) async throws -> (ConnectionDriver, Peer) {
+        let server = try LoopbackServer()
+        let (connection, peer) = try await parked(on: server, adjust)
+        defer { withExtendedLifetime(peer) {} }
+        connection.redial()
+        let next = try server.accept()
+        _ = await surroundings.entered(.ready)
+        return (connection, next)
+    }
+
+    @Test func whoLostTheDescriptorTakesItAgain() async throws {
+        let (connection, _) = try await ended()
+        #expect(try take(connection, by: Self.first).epoch == 1)
+        let again = try take(connection, by: Self.first)
+        #expect((again.epoch, again.isOver) == (1, true))
+        #expect(again.read(9) == "BYE")
+        #expect(again.read(1) == "")
+        #expect(try take(connection, by: Self.first).epoch == 2)
+        #expect(!connection.hasUnreadEnds)
+        connection.close()
+    }
+
+    /// A connection that is not dialled again by itself for as long as a test lasts.
+    private func patient(
+        to server: borrowing LoopbackServer, _ adjust: (inout ConnectionPolicy) -> Void
+    ) throws -> ConnectionDriver {
+        try surroundings.connection(to: "tcp://\(server.endpoint)") {
+            $0.backoff = BackoffPolicy(base: .seconds(600), multiplier: 1, ceiling: .seconds(600), jitter: .half)
+            adjust(&$0)
+        }
+    }
+
+    /// A connection to a server that turns everybody away with this word.
+    private func refused(
+        _ word: String, by server: borrowing LoopbackServer, _ adjust: (inout ConnectionPolicy) -> Void = { _ in }
+    ) async throws -> ConnectionDriver {
+        let connection = try patient(to: server, adjust)
+        try turnAway(word, on: server)
+        _ = await surroundings.entered(.backingOff)
+        return connection
+    }
+
+    private static let login = Opening([
+        .init(answer: ExpectedAnswer(.delimiter([10]), content: Array("OK".utf8)))
+    ])
+
+    private func turnAway(_ word: String, on server: borrowing LoopbackServer) throws {
+        let peer = try server.accept()
+        peer.send(word)
+        peer.close()
+    }
+
+    @Test func aRefusalIsKeptThoughNobodyEverTookAFlow() async throws {
+        let server = try LoopbackServer()
+        let connection = try await refused("503", by: server)
+        let client = try take(connection)
+        #expect((client.epoch, client.isOver) == (1, true))
+        #expect(client.read(9) == "503")
+        #expect(client.read(1) == "")
+        connection.close()
+    }
+
+    @Test func whereAFlowStandsAgainARefusalIsOutOfDate() async throws {
+        let server = try LoopbackServer()
+        let connection = try await refused("503", by: server)
+        #expect(connection.connection.ownership.isWaiting)
+        connection.redial()
+        let next = try server.accept()
+        _ = await surroundings.entered(.ready)
+        #expect(!connection.hasUnreadEnds)
+        next.send("WELCOME")
+        let client = try take(connection)
+        #expect((client.epoch, client.isOver) == (2, false))
+        #expect(client.read(7) == "WELCOME")
+        connection.close()
+    }
+
+    @Test func theRefusalOfALoginIsKept() async throws {
+        let server = try LoopbackServer()
+        let connection = try await refused("NO", by: server) { $0.opening = Self.login }
+        #expect(try take(connection).read(9) == "NO")
+        connection.close()
+    }
+
+    @Test func aGreetingOfAFlowThatTheAgentEndsIsNotKept() async throws {
+        let server = try LoopbackServer()
+        let connection = try surroundings.connection(to: "tcp://\(server.endpoint)")
+        let peer = try server.accept()
+        peer.send("220")
+        _ = await surroundings.events.next { $0.kind == .arrived }
+        connection.redial()
+        let next = try server.accept()
+        _ = await surroundings.entered(.ready)
+        next.send("221")
+        let client = try take(connection)
+        #expect((client.epoch, client.isOver) == (2, false))
+        #expect(client.read(3) == "221")
+        withExtendedLifetime(peer) {}
+        connection.close()
+    }
+
+    @Test func whoHasReadAnyOfItHasIt() async throws {
+        let (connection, _) = try await ended()
+        let first = try take(connection)
+        #expect(first.read(1) == "B")
+        #expect(try take(connection).epoch == 2)
+        #expect(first.read(9) == "YE")
+        #expect(first.read(1) == "")
+        connection.close()
+    }
+
+    @Test(arguments: [true, false])
+    func theRestOfWhatOneBeganToReadIsOfUseWhereThePolicySaysSo(isKept: Bool) async throws {
+        let (connection, _) = try await ended { $0.keepsAbandonedFlow = isKept }
+        #expect(try take(connection, by: Self.first).read(1) == "B")
+        connection.process(.processEnded(Self.first, .unseen))
+        #expect(connection.connection.ownership.isWaiting == isKept)
+        let next = try take(connection, by: Self.second)
+        #expect(next.isOver == isKept)
+        if isKept { #expect(next.read(9) == "YE") }
+        connection.close()
+    }
+
+    @Test func whatCannotBeAskedForItsRestIsKept() async throws {
+        let server = try LoopbackServer()
+        let user: UInt32 = 4242
+        let (connection, peer) = try await parked(on: server, account: Account(user: user, isLimited: false))
+        defer { withExtendedLifetime(peer) {} }
+        // As by a socket that a client keeps locked: what is asked on the user's thread has no answer.
+        let gate = DispatchSemaphore(value: 0)
+        UserThreads.begin(for: user) { gate.wait() }
+        connection.redial()
+        _ = try server.accept()
+        _ = await surroundings.entered(.ready)
+        gate.signal()
+        let client = try take(connection)
+        #expect((client.epoch, client.isOver) == (1, true))
+        #expect(client.read(9) == "BYE")
+        connection.close()
+    }
+
+    // MARK: - TLS
+
+    /// So many messages fill the pair that a client reads, and the socket takes the rest.
+    private static let burst = (0..<400).map { number in
+        Array("message \(number)".utf8) + Array(repeating: UInt8(ascii: "."), count: 100)
+    }
+
+    private static let flood = [
+        [UInt8](unsafeUninitializedCapacity: 2_000_000) { buffer, count in
+            for index in buffer.indices { buffer[index] = UInt8(truncatingIfNeeded: index &* 31 &+ index >> 9) }
+            count = buffer.count
+        }
+    ]
+
+    /// A connection to a server that answers the first word with `messages` and ends the stream; with the server, for
+    /// whom another flow matters.
+    ///
+    /// - Parameter cutsOff: whether it ends the stream without TLS's word for it.
+    private func secured(
+        _ messages: [[UInt8]], cutsOff: Bool = false
+    ) async throws -> (connection: ConnectionDriver, server: SecureServer) {
+        let server = try SecureServer(
+            .init(
+                whenHeard: { session in
+                    for message in messages { session.send(message) }
+                    if !cutsOff { session.close() }
+                }, hangsUpWhenHeard: true),
+            .init())
+        let connection = try surroundings.connection(to: server) {
+            $0.backoff = BackoffPolicy(
+                base: .milliseconds(100), multiplier: 1, ceiling: .milliseconds(100), jitter: .half)
+        }
+        _ = await surroundings.entered(.ready)
+        return (connection, server)
+    }
+
+    @Test func aReaderThatIsSlowerThanItsServerReadsItAll() async throws {
+        let connection = try await secured(Self.flood).connection
+        let client = try take(connection)
+        #expect(client.write("GO"))
+        let (bytes, error) = try await client.readAll(4096)
+        #expect(bytes == Self.flood[0])
+        #expect(error == 0)
+        connection.close()
+    }
+
+    @Test func whatAClientHasNotReadWhenTheServerEndsTheFlowIsDeliveredAsItReads() async throws {
+        let connection = try await secured(Self.burst).connection
+        let client = try take(connection)
+        #expect(client.write("GO"))
+        expect(await surroundings.entered(.backingOff)?.reason, is: .remoteClosed)
+        #expect(connection.hasUnreadEnds)
+        #expect(!client.write("too late"))
+        let (bytes, error) = try await client.readAll(4096)
+        #expect(bytes == Self.burst.flatMap { $0 })
+        #expect(error == 0)
+        #expect(!connection.hasUnreadEnds, "nothing is kept of it")
+        connection.close()
+    }
+
+    /// Taken after its end; `twice`: the client takes the next one as soon as it has read a little.
+    @Test(arguments: [false, true])
+    func whatASleeperTakesAfterTheEndIsDeliveredAsItReads(twice: Bool) async throws {
+        let (connection, server) = try await secured(Self.burst)
+        #expect(try take(connection).write("GO"))
+        try connection.park(1)
+        _ = await surroundings.entered(.backingOff)
+        let client = try take(connection)
+        #expect((client.epoch, client.isOver) == (1, true))
+        var start: [UInt8] = []
+        if twice {
+            start = Array(client.read(10).utf8)
+            _ = await surroundings.entered(.ready)
+            #expect(try take(connection).epoch == 2)
+        }
+        let (bytes, error) = try await client.readAll(4096)
+        #expect(start + bytes == Self.burst.flatMap { $0 })
+        #expect(error == 0)
+        withExtendedLifetime(server) { connection.close() }
+    }
+
+    /// `isShort`: all is delivered before the end is known; `sleeps`: it is taken after that.
+    @Test(arguments: [false, true], [false, true])
+    func aStreamThatIsCutOffEndsInAnError(isShort: Bool, sleeps: Bool) async throws {
+        let messages = isShort ? [Array("BYE".utf8)] : Self.burst
+        let (connection, server) = try await secured(messages, cutsOff: true)
+        let taken = try take(connection)
+        #expect(taken.write("GO"))
+        if sleeps { try connection.park(1) }
+        _ = await surroundings.entered(.backingOff)
+        let client = sleeps ? try take(connection) : taken
+        let (bytes, error) = try await client.readAll(4096)
+        #expect(bytes == messages.flatMap { $0 })
+        #expect(error == ECONNRESET)
+        withExtendedLifetime(server) { connection.close() }
+    }
+
+    @Test func withTLSItIsThereAgainWhenItsTakerNeverRead() async throws {
+        let connection = try await secured(Self.burst).connection
+        #expect(try take(connection).write("GO"))
+        try connection.park(1)
+        _ = await surroundings.entered(.backingOff)
+        _ = try take(connection, by: Self.first)
+        connection.process(.processEnded(Self.first, .unseen))
+        let (bytes, error) = try await take(connection, by: Self.second).readAll(4096)
+        #expect(bytes == Self.burst.flatMap { $0 })
+        #expect(error == 0)
+        connection.close()
+    }
+
+    /// Why a client cannot have the rest.
+    enum Cut: CaseIterable {
+        case closed, tooSlow, tooMany
+    }
+
+    @Test(arguments: Cut.allCases)
+    func whoIsNotGivenTheRestReadsAnErrorAndNoEnd(cut: Cut) async throws {
+        let connection = try await secured(Self.burst).connection
+        if cut == .tooSlow { connection.deliveries.patience = .milliseconds(20) }
+        if cut == .tooMany { connection.deliveries.most = 0 }
+        let client = try take(connection)
+        #expect(client.write("GO"))
+        _ = await surroundings.entered(.backingOff)
+        if cut == .closed { connection.close() }
+        while connection.hasUnreadEnds { try await turn() }
+        let (bytes, error) = try await client.readAll(4096)
+        let all = Self.burst.flatMap { $0 }
+        #expect(!bytes.isEmpty && bytes.count < all.count)
+        #expect(all.starts(with: bytes))
+        #expect(error == ECONNRESET)
+        connection.close()
+    }
+
+    /// Lets others have the queue.
+    private func turn() async throws {
+        try Task.checkCancellation()
+        await Task.yield()
+    }
+
+    @Test func nothingIsKeptForAClientThatHasClosedItsEnd() async throws {
+        let connection = try await secured(Self.burst).connection
+        var client: Client? = try take(connection)
+        #expect(client?.write("GO") == true)
+        _ = await surroundings.entered(.backingOff)
+        #expect(connection.hasUnreadEnds)
+        client = nil
+        while connection.hasUnreadEnds { try await turn() }
+        connection.close()
+    }
+}
+
+extension Client {
+    /// Reads to the end in pieces, while the agent's queue goes on, and says what ended it.
+    fileprivate func readAll(_ size: Int) async throws -> (bytes: [UInt8], error: CInt) {
+        let arrivals = Inbox<Void>()
+        let watch = try Poller.shared.register(socket.number, .readable) { _ in arrivals.put(()) }
+        defer { watch.cancel() }
+        var bytes: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: size)
+        while await arrivals.next() != nil {
+            let count = recv(socket.number, &buffer, size, CInt(MSG_DONTWAIT))
+            if count < 0, errno == EAGAIN { continue }
+            if count < 0 { return (bytes, errno) }
+            if count == 0 { return (bytes, 0) }
+            bytes += buffer[..<count]
+        }
+        throw CancellationError()
+    }
+}

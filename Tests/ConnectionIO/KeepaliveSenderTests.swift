@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Expectations
+import Glibc
+import NetworkPath
+import Platform
+import TLS
+import TLSTestSupport
+import Testing
+
+@testable import Connection
+@testable import ConnectionIO
+
+/// Keepalives on real sockets: what is sent, what of the answer is read, and what the kernel is asked.
+@AgentQueue
+@Suite(.timeLimit(.minutes(1))) struct KeepaliveSenderTests {
+    private static let ping = "\r\n\r\n"
+    private static let pong = "\r\n"
+    /// For servers that answer none: the next one goes out all the same. Shorter than any that a user may choose.
+    private static let brisk = Heartbeat(.crlf, interval: .milliseconds(100), answerDeadline: .milliseconds(50))
+
+    /// For servers that answer, however long this machine takes over that.
+    private static let patient = Heartbeat(.crlf, interval: .milliseconds(100), answerDeadline: .seconds(3600))
+
+    private let wakes = CoalescedTimers()
+
+    // MARK: - The protocol's keepalive
+
+    @Test func theAnswerIsReadAndNothingBehindIt() async throws {
+        let fixture = try await Fixture(wakes)
+        fixture.keepaliveSender.keepAlive(fixture.flow, Self.patient)
+        expect(await fixture.heard.next(), is: Self.ping)
+        fixture.peer.send(Self.pong + "INVITE")
+        expect(await fixture.words.next(), is: .probeSent(epoch: 1))
+        expect(await fixture.words.next(), is: .answered(epoch: 1, count: 1))
+        #expect(fixture.unread == "INVITE")
+        fixture.close()
+    }
+
+    @Test func anAnswerInPiecesIsLeftUntilItIsWhole() async throws {
+        let fixture = try await Fixture(wakes)
+        fixture.keepaliveSender.keepAlive(fixture.flow, Self.patient)
+        expect(await fixture.heard.next(), is: Self.ping)
+        expect(await fixture.words.next(), is: .probeSent(epoch: 1))
+        fixture.peer.send("\r")
+        #expect(fixture.unread == "\r")
+        fixture.peer.send("\n")
+        expect(await fixture.words.next(), is: .answered(epoch: 1, count: 1))
+        #expect(fixture.unread == "")
+        fixture.close()
+    }
+
+    @Test func theNextIsSentWhenTheLastWasAnswered() async throws {
+        let fixture = try await Fixture(wakes)
+        fixture.keepaliveSender.keepAlive(fixture.flow, Self.patient)
+        for _ in 1...3 {
+            expect(await fixture.heard.next(), is: Self.ping)
+            fixture.peer.send(Self.pong)
+            expect(await fixture.words.next(), is: .probeSent(epoch: 1))
+            expect(await fixture.words.next(), is: .answered(epoch: 1, count: 1))
+        }
+        fixture.close()
+    }
+
+    @Test func oneThatNobodyAnsweredIsSentAgainAllTheSame() async throws {
+        let fixture = try await Fixture(wakes)
+        fixture.keepaliveSender.keepAlive(fixture.flow, Self.brisk)
+        // The NAT on the way must not forget the flow, whatever the server thinks of blank lines.
+        for _ in 1...3 {
+            expect(await fixture.heard.next(), is: Self.ping)
+            expect(await fixture.words.next(), is: .probeSent(epoch: 1))
+        }
+        fixture.close()
+    }
+
+    @Test func bytesOfTheClientHideTheAnswerAndTheKernelIsAsked() async throws {
+        let fixture = try await Fixture(wakes)
+        fixture.keepaliveSender.keepAlive(fixture.flow, Self.patient)
+        expect(await fixture.heard.next(), is: Self.ping)
+        fixture.peer.send("OPTIONS" + Self.pong)
+        expect(await fixture.words.next(), is: .probeSent(epoch: 1))
+        expect(await fixture.words.next(), is: .answerHidden(epoch: 1))
+        #expect(fixture.kernelIdleTime == 1)
+        guard case .acknowledged(1, _)? = await fixture.words.next() else {
+            Issue.record("not acknowledged")
+            return
+        }
+        #expect(fixture.kernelIdleTime == 120)
+        #expect(fixture.unread == "OPTIONS" + Self.pong)
+        fixture.close()
+    }
+
+    @Test func nothingIsSentOverBytesThatTheClientHasNotRead() async throws {
+        let (quiet, witness) = (try await Fixture(wakes), try await Fixture(wakes))
+        quiet.peer.send("INVITE")
+        quiet.keepaliveSender.keepAlive(quiet.flow, Self.brisk)
+        witness.keepaliveSender.keepAlive(witness.flow, Self.brisk)
+        for _ in 1...2 { expect(await witness.heard.next(), is: Self.ping) }
+        // Their windows end together, so they share a wake.
+        #expect(quiet.peer.everything() == "")
+        #expect(quiet.unread == "INVITE")
+        quiet.close()
+        witness.close()
+    }
+
+    @Test func nothingIsSentOnAFlowThatIsForgotten() async throws {
+        let (forgotten, witness) = (try await Fixture(wakes), try await Fixture(wakes))
+        for fixture in [forgotten, witness] { fixture.keepaliveSender.keepAlive(fixture.flow, Self.brisk) }
+        forgotten.keepaliveSender.forget(1)
+        expect(await witness.heard.next(), is: Self.ping)
+        #expect(forgotten.peer.everything() == "")
+        forgotten.close()
+        witness.close()
+    }
+
+    @Test func aPairOfOnesOwnIsSpoken() async throws {
+        let fixture = try await Fixture(wakes, length: 5)
+        let pair = KeepaliveProtocol.custom(send: Array("NOOP\n".utf8), expect: Array("250 OK\n".utf8))
+        fixture.keepaliveSender.keepAlive(fixture.flow, Heartbeat(pair, interval: .milliseconds(100)))
+        expect(await fixture.heard.next(), is: "NOOP\n")
+        fixture.peer.send("250 OK\n250 OK\n")
+        expect(await fixture.words.next(), is: .probeSent(epoch: 1))
+        expect(await fixture.words.next(), is: .answered(epoch: 1, count: 1))
+        // The second one is nobody's answer.
+        #expect(fixture.unread == "250 OK\n")
+        fixture.close()
+    }
+
+    @Test func whatNothingAnswersIsSentAndAwaitsNothing() async throws {
+        let fixture = try await Fixture(wakes, length: 5)
+        let hello = KeepaliveProtocol.custom(send: Array("NOOP\n".utf8), expect: [])
+        fixture.keepaliveSender.keepAlive(fixture.flow, Heartbeat(hello, interval: .milliseconds(100)))
+        for _ in 1...2 { expect(await fixture.heard.next(), is: "NOOP\n") }
+        // Only the kernel can be asked whether it arrived.
+        fixture.keepaliveSender.probe(fixture.flow)
+        guard case .acknowledged(1, _)? = await fixture.words.next() else {
+            Issue.record("told of something else")
+            return
+        }
+        fixture.close()
+    }
+
+    /// The answer may come in two records.
+    @Test(arguments: [["\r\nINVITE"], ["\r", "\nINVITE"]])
+    func overTLSTheAnswerIsReadAndNothingBehindIt(records: [String]) async throws {
+        let server = try SecureServer(
+            .init(whenHeard: { session in for record in records { session.send(Array(record.utf8)) } }))
+        let fixture = try await Fixture(wakes, server)
+        fixture.keepaliveSender.keepAlive(fixture.flow, Self.patient)
+        expect(await fixture.words.next(), is: .probeSent(epoch: 1))
+        expect(await fixture.words.next(), is: .answered(epoch: 1, count: 1))
+        #expect(fixture.unread == "INVITE")
+        fixture.close()
+    }
+
+    @Test func overTLSTheEndBehindAnAnswerIsTold() async throws {
+        let server = try SecureServer(
+            .init(whenHeard: { session in
+                session.send(Array("\r\n".utf8))
+                session.close()
+            }))
+        let fixture = try await Fixture(wakes, server)
+        fixture.keepaliveSender.keepAlive(fixture.flow, Self.patient)
+        expect(await fixture.words.next(), is: .probeSent(epoch: 1))
+        expect(await fixture.words.next(), is: .answered(epoch: 1, count: 1))
+        expect(await fixture.listener.next(), is: .remoteClosed)
+        fixture.close()
+    }
+
+    @Test func overTLSBytesOfTheClientHideTheAnswer() async throws {
+        let server = try SecureServer(.init(whenHeard: { $0.send(Array("OPTIONS\r\n".utf8)) }))
+        let fixture = try await Fixture(wakes, server)
+        fixture.keepaliveSender.keepAlive(fixture.flow, Self.patient)
+        expect(await fixture.words.next(), is: .probeSent(epoch: 1))
+        expect(await fixture.words.next(), is: .answerHidden(epoch: 1))
+        #expect(fixture.unread == "OPTIONS\r\n")
+        fixture.close()
+    }
+
+    // MARK: - The kernel's probe
+
+    @Test func aSilentLineIsProbedByTheKernelAndItsKeepalivePutBack() async throws {
+        let fixture = try await Fixture(wakes)
+        let begun = BootClock.now()
+        fixture.keepaliveSender.probe(fixture.flow)
+        #expect(fixture.kernelIdleTime == 1)
+        guard case .acknowledged(1, let asked)? = await fixture.words.next() else {
+            Issue.record("not acknowledged")
+            return
+        }
+        #expect(asked >= begun)
+        #expect(fixture.kernelIdleTime == 120)
+        #expect(fixture.peer.everything() == "")
+        fixture.close()
+    }
+
+    @Test func aFlowWithoutAKernelsKeepaliveHasNoneAfterAProbe() async throws {
+        let fixture = try await Fixture(wakes, options: SocketOptions(keepalive: nil, userTimeout: .seconds(20)))
+        fixture.keepaliveSender.probe(fixture.flow)
+        #expect(option(fixture.flow.number, SOL_SOCKET, SO_KEEPALIVE) == 1)
+        _ = await fixture.words.next()
+        #expect(option(fixture.flow.number, SOL_SOCKET, SO_KEEPALIVE) == 0)
+        fixture.close()
+    }
+}
+
+/// One flow with its keepaliveSender, and its server.
+@AgentQueue
+private final class Fixture: KeepaliveSenderOwner {
+    let flow: Flow
+    let listener = Listener()
+    let peer: Peer
+    let heard: Inbox<String>
+    let words = Inbox<ConnectionInput>()
+    private(set) lazy var keepaliveSender = KeepaliveSender(wakes, IntervalLearner(), owner: self)
+    private let wakes: CoalescedTimers
+
+    /// - Parameter length: of a keepalive.
+    init(_ wakes: CoalescedTimers, length: Int = 4, options: SocketOptions = .usual) async throws {
+        self.wakes = wakes
+        let server = try LoopbackServer()
+        flow = try Flow(.to(server.endpoint, options: options), owner: listener)
+        peer = try server.accept()
+        heard = try peer.listen(toMessagesOf: length)
+        _ = await listener.next()
+    }
+
+    /// One whose server is on a thread of its own, and with TLS.
+    init(_ wakes: CoalescedTimers, _ server: SecureServer) async throws {
+        self.wakes = wakes
+        flow = try Flow(.to(server.endpoint), owner: listener) { [policy = server.policy] () throws(TLSFailure) in
+            try TLSSession(TLSRequest(to: .name(SecureServer.name), under: policy), in: TLSContext(policy))
+        }
+        (peer, heard) = (Peer(descriptor: OwnedDescriptor(-1)), Inbox())
+        _ = await listener.next()
+        _ = await listener.next()
+    }
+
+    func keepaliveSender(heard word: ConnectionInput) { words.put(word) }
+
+    /// What waits for the client.
+    var unread: String { String(decoding: flow.peek(), as: UTF8.self) }
+
+    var kernelIdleTime: CInt? { option(flow.number, CInt(IPPROTO_TCP), TCP_KEEPIDLE) }
+
+    func close() {
+        keepaliveSender.forget(1)
+        flow.close(aborting: false)
+        peer.close()
+    }
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Connection
+import Dispatch
+import Glibc
+import NetworkPath
+import Platform
+
+@testable import ConnectionIO
+
+/// A listening socket on the loopback interface, of either family, worked by the test step by step.
+struct LoopbackServer: ~Copyable {
+    private let listener: OwnedDescriptor
+    let endpoint: Endpoint
+
+    /// Listens on a port of the kernel's choice; with no backlog it only holds the port, and connecting is refused.
+    ///
+    /// - Parameter savesSYN: whether the first packet of each connection is kept, for ``Peer/savedSYN()``.
+    init(
+        _ address: IPAddress = .loopback, port: UInt16 = 0, backlog: CInt? = 128, savesSYN: Bool = false
+    ) throws {
+        let family = address.family == .v4 ? AF_INET : AF_INET6
+        let socket = OwnedDescriptor(Glibc.socket(family, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0))
+        let number = socket.number
+        var on: CInt = 1
+        setsockopt(number, SOL_SOCKET, SO_REUSEADDR, &on, socklen_t(MemoryLayout<CInt>.size))
+        if savesSYN { setsockopt(number, CInt(IPPROTO_TCP), TCP_SAVE_SYN, &on, socklen_t(MemoryLayout<CInt>.size)) }
+        let bound = SocketAddress(address, port: port).withPointer { bind(number, $0, $1) }
+        if bound != 0 { throw SystemError.last("binding the server") }
+        if let backlog, listen(number, backlog) != 0 { throw SystemError.last("listening") }
+        endpoint = try Endpoint.local(of: socket)
+        listener = socket
+    }
+
+    /// Gives the listening socket up to the caller.
+    consuming func release() -> CInt { listener.release() }
+
+    /// The next connection; waits for it where it is not there yet.
+    func accept() throws -> Peer {
+        try wait(for: listener.number, POLLIN)
+        let number = Glibc.accept(listener.number, nil, nil)
+        if number < 0 { throw SystemError.last("accepting") }
+        return Peer(descriptor: OwnedDescriptor(number))
+    }
+}
+
+/// The server's end of a connection.
+@AgentQueue
+final class Peer {
+    enum End: Equatable {
+        case closed
+        case reset
+        case bytes(Int)
+    }
+
+    private var descriptor: OwnedDescriptor?
+    private var registration: Poller.Registration?
+    private var heard = ""
+
+    nonisolated init(descriptor: consuming OwnedDescriptor) {
+        self.descriptor = consume descriptor
+    }
+
+    private var number: CInt {
+        switch descriptor {
+        case .some(let descriptor): descriptor.number
+        case .none: -1
+        }
+    }
+
+    func send(_ text: String) {
+        _ = Glibc.send(number, text, text.utf8.count, CInt(MSG_NOSIGNAL))
+    }
+
+    /// What the other side sent next.
+    func receive() throws -> End {
+        try wait(for: number, POLLIN)
+        var buffer = [UInt8](repeating: 0, count: 1024)
+        let count = recv(number, &buffer, buffer.count, 0)
+        if count < 0 {
+            guard errno == ECONNRESET else { throw SystemError.last("receiving") }
+            return .reset
+        }
+        return count == 0 ? .closed : .bytes(count)
+    }
+
+    /// The network and transport headers of the first packet (tcp(7), `TCP_SAVED_SYN`).
+    func savedSYN() throws -> [UInt8] {
+        var headers = [UInt8](repeating: 0, count: 256)
+        var length = socklen_t(headers.count)
+        guard getsockopt(number, CInt(IPPROTO_TCP), TCP_SAVED_SYN, &headers, &length) == 0, length >= 40 else {
+            throw SystemError.last("asking for the first packet")
+        }
+        return Array(headers.prefix(Int(length)))
+    }
+
+    /// Writes down what the other side sends from now on, while the test does something else.
+    ///
+    /// - Parameter length: of each of its messages. On a busy machine two of them may be read at once.
+    func listen(toMessagesOf length: Int) throws -> Inbox<String> {
+        let inbox = Inbox<String>()
+        var told = 0
+        registration = try Poller.shared.register(number, [.readable, .edgeTriggered]) { [weak self] _ in
+            guard let self else { return }
+            let heard = everything().utf8
+            while heard.count >= told + length {
+                inbox.put(String(decoding: heard.dropFirst(told).prefix(length), as: UTF8.self))
+                told += length
+            }
+        }
+        return inbox
+    }
+
+    /// Waits for the next message and answers it, on a thread of its own: at once, however busy the agent's queue is.
+    func answer(messageOf length: Int, with text: String) async {
+        let number = number
+        await withCheckedContinuation { answered in
+            DispatchQueue(label: "peer").async {
+                var buffer = [UInt8](repeating: 0, count: length)
+                _ = recv(number, &buffer, length, CInt(MSG_WAITALL))
+                _ = Glibc.send(number, text, text.utf8.count, CInt(MSG_NOSIGNAL))
+                answered.resume()
+            }
+        }
+    }
+
+    /// The next so many bytes of the other side, as soon as they have all come.
+    func receive(_ count: Int) async throws -> [UInt8] {
+        let arrivals = Inbox<Void>()
+        let watch = try Poller.shared.register(number, .readable) { _ in arrivals.put(()) }
+        defer { watch.cancel() }
+        var bytes: [UInt8] = []
+        while bytes.count < count, await arrivals.next() != nil {
+            var buffer = [UInt8](repeating: 0, count: count - bytes.count)
+            let got = recv(number, &buffer, buffer.count, CInt(MSG_DONTWAIT))
+            bytes += buffer.prefix(max(got, 0))
+        }
+        return bytes
+    }
+
+    /// All that the other side has sent by now. It is acknowledged when this returns.
+    func everything() -> String {
+        var buffer = [UInt8](repeating: 0, count: 1024)
+        let count = recv(number, &buffer, buffer.count, CInt(MSG_DONTWAIT))
+        heard += String(decoding: buffer.prefix(max(count, 0)), as: UTF8.self)
+        // The kernel would wait for something to send along for 40 ms, and in that time the other side sends nothing.
+        var on: CInt = 1
+        setsockopt(number, CInt(IPPROTO_TCP), TCP_QUICKACK, &on, socklen_t(MemoryLayout<CInt>.size))
+        return heard
+    }
+
+    /// Loses every packet for this end from now on, as a line that is cut in the middle does: nothing is acknowledged.
+    func loseEverything() throws {
+        // A filter of one instruction (socket(7), SO_ATTACH_FILTER): BPF_RET of 0 bytes. By the layout of
+        // linux/filter.h: code, jt, jf, k; and the length and the address of the program.
+        var instruction: (UInt16, UInt8, UInt8, UInt32) = (0x06, 0, 0, 0)
+        let number = number
+        let result = withUnsafeMutablePointer(to: &instruction) { start in
+            var program: (UInt16, UnsafeMutableRawPointer) = (1, UnsafeMutableRawPointer(start))
+            let size = socklen_t(MemoryLayout.size(ofValue: program))
+            return setsockopt(number, SOL_SOCKET, SO_ATTACH_FILTER, &program, size)
+        }
+        if result != 0 { throw SystemError.last("attaching a filter") }
+    }
+
+    /// Closes in order.
+    func close() {
+        registration?.cancel()
+        registration = nil
+        descriptor = nil
+    }
+
+    /// Closes with a reset.
+    func reset() {
+        var linger = linger(l_onoff: 1, l_linger: 0)
+        setsockopt(number, SOL_SOCKET, SO_LINGER, &linger, socklen_t(MemoryLayout.size(ofValue: linger)))
+        close()
+    }
+
+    /// The address that the other side connected from.
+    var remoteAddress: IPAddress? {
+        var storage = sockaddr_in()
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let number = number
+        let result = withUnsafeMutablePointer(to: &storage) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { getpeername(number, $0, &length) }
+        }
+        return result == 0 ? IPAddress(v4: UInt32(bigEndian: storage.sin_addr.s_addr)) : nil
+    }
+}
+
+/// Waits for readiness. The limit only makes a failure end; what is waited for is on its way in the kernel already.
+private func wait(for descriptor: CInt, _ events: CInt) throws {
+    var entry = pollfd(fd: descriptor, events: CShort(events), revents: 0)
+    if poll(&entry, 1, 30_000) != 1 { throw SystemError("waiting for descriptor \(descriptor)", code: ETIMEDOUT) }
+}
+
+extension IPAddress {
+    static let loopback = IPAddress(v4: 0x7F00_0001)
+    static let loopbackV6 = IPAddress(v6: 1)
+    /// From TEST-NET-1 (RFC 5737), which no machine has.
+    static let nobodys = IPAddress(v4: 0xC000_0201)
+}
+
+/// The number that the kernel has for a socket option.
+func option(_ descriptor: CInt?, _ level: CInt, _ name: CInt) -> CInt? {
+    guard let descriptor else { return nil }
+    var value: CInt = 0
+    var length = socklen_t(MemoryLayout<CInt>.size)
+    return getsockopt(descriptor, level, name, &value, &length) == 0 ? value : nil
+}

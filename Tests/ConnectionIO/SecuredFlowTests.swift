@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Expectations
+import Glibc
+import NetworkPath
+import Platform
+import TLS
+import TLSTestSupport
+import Testing
+
+@testable import Connection
+@testable import ConnectionIO
+
+@AgentQueue
+@Suite(.timeLimit(.minutes(1))) struct SecuredFlowTests {
+    private func flow(to server: SecureServer, _ listener: Listener, _ policy: TLSPolicy? = nil) throws -> Flow {
+        let policy = policy ?? server.policy
+        return try Flow(.to(server.endpoint), owner: listener) { () throws(TLSFailure) in
+            try TLSSession(TLSRequest(to: .name(SecureServer.name), under: policy), in: TLSContext(policy))
+        }
+    }
+
+    private func connected(to server: SecureServer) async throws -> (Flow, Listener, TLSSummary?) {
+        let listener = Listener()
+        let flow = try flow(to: server, listener)
+        guard case .securing(let local) = await listener.next(),
+            case .connected(local, server.endpoint, let security) = await listener.next()
+        else { throw SystemError("connecting", code: 0) }
+        return (flow, listener, security)
+    }
+
+    @Test func aFlowIsSecuredBeforeItCountsAsConnected() async throws {
+        let server = try SecureServer(.init())
+        let (flow, _, security) = try await connected(to: server)
+        #expect(security?.version == .v13)
+        #expect(security?.assurance == .verified)
+        flow.close(aborting: false)
+        let ending = await server.endings.next()
+        #expect(ending?.sawClose == true)
+        #expect(ending?.error == nil)
+    }
+
+    @Test func aCertificateThatIsNotTrustedFailsTheDialAndTheServerHearsWhy() async throws {
+        let server = try SecureServer(.init())
+        let listener = Listener()
+        let flow = try flow(to: server, listener, TLSPolicy())
+        guard case .securing = await listener.next() else {
+            Issue.record("not told of the handshake")
+            return
+        }
+        expect(await listener.next(), is: .connectFailed(.tls(.certificate(.unknownIssuer("Test Authority")))))
+        flow.close(aborting: false)
+        expect(await server.endings.next()?.error, is: "tlsv1 alert unknown ca")
+    }
+
+    @Test func whatTheServerSendsIsCountedAndLeft() async throws {
+        let server = try SecureServer(
+            .init(whenOpen: { session in
+                session.send(Array("INVITE".utf8))
+                session.send(Array("INVITE again".utf8))
+            }))
+        let (flow, listener, _) = try await connected(to: server)
+        while flow.unreadBytes == 0 { try await turn() }
+        #expect(flow.unreadBytes == 6)
+        flow.close(aborting: false)
+        _ = listener
+    }
+
+    @Test func ticketsAndKeysThatChangeDoNotDisturbIt() async throws {
+        let server = try SecureServer(
+            .init(whenOpen: { session in
+                for _ in 0..<5 {
+                    session.sendTicket()
+                    session.updateKeys(requesting: true)
+                }
+                session.send(Array("done".utf8))
+            }))
+        let (flow, _, _) = try await connected(to: server)
+        while flow.unreadBytes == 0 { try await turn() }
+        #expect(flow.unreadBytes == 4)
+        flow.close(aborting: false)
+        let ending = await server.endings.next()
+        #expect(ending?.error == nil)
+        #expect(ending?.sawClose == true)
+    }
+
+    @Test func theServersEndIsToldAsItsClose() async throws {
+        let server = try SecureServer(.init(whenOpen: { $0.close() }, hangsUp: true))
+        let (flow, listener, _) = try await connected(to: server)
+        expect(await listener.next(), is: .remoteClosed)
+        flow.close(aborting: false)
+    }
+
+    @Test func anEndWithoutItsWordIsToldAsTruncation() async throws {
+        let server = try SecureServer(.init(hangsUp: true))
+        let (flow, listener, _) = try await connected(to: server)
+        expect(await listener.next(), is: .failed(.tls(.truncated)))
+        flow.close(aborting: false)
+    }
+
+    @Test func anEndBehindBytesThatNobodyReadIsToldAndTheBytesAreLeft() async throws {
+        let server = try SecureServer(.init(whenOpen: { $0.send(Array("BYE".utf8)) }, hangsUp: true))
+        let (flow, listener, _) = try await connected(to: server)
+        expect(await listener.next(), is: .remoteClosed)
+        #expect(flow.unreadBytes == 3)
+        flow.close(aborting: false)
+    }
+
+    @Test func aRefusalThatIsFollowedByAResetIsToldAsTheRefusal() async throws {
+        let server = try SecureServer(.init(resets: true, asksForCertificate: true))
+        let listener = Listener()
+        let flow = try flow(to: server, listener)
+        var outcome = await listener.next()
+        if case .securing = outcome { outcome = await listener.next() }
+        // With TLS 1.3 the server looks at the certificate when the client is done.
+        if case .connected = outcome {
+            // Both have come before this process looks.
+            var entry = pollfd(fd: try #require(flow.number), events: 0, revents: 0)
+            #expect(poll(&entry, 1, 60_000) == 1)
+            outcome = await listener.next()
+        }
+        let refusal = FlowFailure.tls(.clientCertificateRequired)
+        #expect(outcome == .failed(refusal) || outcome == .connectFailed(refusal))
+        flow.close(aborting: false)
+    }
+
+    @Test func closingInTheHandshakeIsFine() async throws {
+        let server = try SecureServer(.init(isSilent: true))
+        let listener = Listener()
+        let flow = try flow(to: server, listener)
+        guard case .securing = await listener.next() else {
+            Issue.record("not told of the handshake")
+            return
+        }
+        flow.close(aborting: false)
+        expect(await server.endings.next()?.sawClose, is: false)
+    }
+
+    // MARK: - Connections
+
+    private let surroundings = Surroundings(.loopback())
+
+    private func connection(
+        to server: SecureServer, _ adjust: (inout ConnectionPolicy) -> Void = { _ in }
+    ) throws -> ConnectionDriver {
+        try surroundings.connection(to: "tls://\(SecureServer.name):\(server.endpoint.port)") {
+            $0.tls = server.policy
+            $0.backoff = BackoffPolicy(
+                base: .milliseconds(100), multiplier: 1, ceiling: .milliseconds(100), jitter: .half)
+            adjust(&$0)
+        }
+    }
+
+    @Test func aConnectionGoesThroughSecuringAndSaysHow() async throws {
+        let server = try SecureServer(.init())
+        let connection = try connection(to: server)
+        _ = await surroundings.entered(.securing)
+        let ready = await surroundings.entered(.ready)
+        #expect(ready?.previousState == .securing)
+        #expect(ready?.status.security?.assurance == .verified)
+        #expect(connection.unreadBytes == 0)
+        connection.close()
+    }
+
+    @Test func theNextFlowTakesTheSessionUp() async throws {
+        // The first client is cut off, as by a server that crashed, when it has its tickets.
+        let server = try SecureServer(.init(hangsUp: true), .init())
+        let connection = try connection(to: server)
+        expect(await surroundings.entered(.ready)?.status.security?.isResumed, is: false)
+        expect(await surroundings.entered(.backingOff)?.reason, is: .flowFailed(.tls(.truncated)))
+        expect(await surroundings.entered(.ready)?.status.security?.isResumed, is: true)
+        connection.close()
+        _ = await server.endings.next()
+        expect(await server.endings.next()?.isResumed, is: true)
+    }
+
+    @Test func aHandshakeThatDoesNotEndIsGivenUpAtTheDeadline() async throws {
+        let server = try SecureServer(.init(isSilent: true))
+        // Time enough for the connection to stand, however busy the queue.
+        let connection = try connection(to: server) { $0.connectTimeout = .seconds(5) }
+        expect(await surroundings.entered(.backingOff)?.reason, is: .dialFailed(.tls(.timedOut), server.endpoint))
+        connection.close()
+    }
+
+    @Test func aFileThatIsOfNoUseFailsBeforeAnythingIsSent() async throws {
+        let server = try SecureServer(.init())
+        let connection = try connection(to: server) { $0.tls.identity = .init(certificate: "/nonexistent/client.pem") }
+        let event = await surroundings.entered(.failed)
+        #expect(
+            event?.reason.description
+                == "\(server.endpoint): /nonexistent/client.pem: cannot be read: No such file or directory")
+        #expect(event?.reason.advice != nil)
+        connection.close()
+    }
+
+    @Test func aServerThatWantsACertificateLateEndsInFailure() async throws {
+        let server = try SecureServer(.init(asksForCertificate: true))
+        let connection = try connection(to: server)
+        expect(await surroundings.entered(.failed)?.reason, is: .flowFailed(.tls(.clientCertificateRequired)))
+        connection.close()
+    }
+
+    /// Lets others have the queue.
+    // MARK: - Turns
+
+    @Test func aClientThatIsAlwaysQuickHasOneBufferTakenInATurn() async throws {
+        let server = try SecureServer(.init())
+        let (flow, _, _) = try await connected(to: server)
+        let relay = try Relay(for: 4001) {}
+        let client = try relay.clientsEnd()
+        let piece = [UInt8](repeating: 0x55, count: 16 * 1024)
+        var written = 0
+        while written < 4 * piece.count {
+            let count = send(client.number, piece, piece.count, CInt(MSG_DONTWAIT) | CInt(MSG_NOSIGNAL))
+            guard count > 0 else { break }
+            written += count
+        }
+        let (security, number) = (try #require(flow.security), try #require(flow.number))
+        var turns = 0
+        while relay.exchange(with: security, over: number) { turns += 1 }
+        print("\(written) bytes took \(turns) turns")
+        #expect(written >= 2 * piece.count)
+        #expect(turns >= written / piece.count)
+        relay.close()
+        flow.close(aborting: false)
+    }
+
+    /// Whose connections begin their handshakes at once.
+    private final class Crowd: FlowOwner {
+        let label: ConnectionLabel? = ConnectionLabel(name: "one of many", user: 4001)
+        let user: UInt32 = 4001
+        var begun = 0
+        var begunBeforeTheCall: Int?
+
+        func flow(_ flow: Flow, did outcome: Flow.Outcome) {
+            begun += 1
+            guard begun == 1 else { return }
+            Turns.shared.add(Errand { self.begunBeforeTheCall = self.begun }, for: 4002)
+        }
+    }
+
+    @Test func theHandshakesOfOneUserDoNotGoAheadOfAnothersCall() async throws {
+        let server = try LoopbackServer()
+        let (owner, context) = (Crowd(), try TLSContext(TLSPolicy()))
+        var flows: [Flow] = []
+        // Connected by the kernel at once, and all reported in one wake-up after this turn.
+        for _ in 0..<60 {
+            flows.append(
+                try Flow(.to(server.endpoint), owner: owner) { () throws(TLSFailure) in
+                    try TLSSession(TLSRequest(to: .name(SecureServer.name), under: TLSPolicy()), in: context)
+                })
+        }
+        while owner.begun < flows.count { try await turn() }
+        let ahead = try #require(owner.begunBeforeTheCall)
+        print("\(ahead) of \(flows.count) handshakes began before the other user's call")
+        #expect(ahead < 5)
+        for flow in flows { flow.close(aborting: true) }
+    }
+
+    private func turn() async throws {
+        try Task.checkCancellation()
+        await Task.yield()
+    }
+}

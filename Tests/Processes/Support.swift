@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Connection
+import Foundation
+import Platform
+import TestSupport
+import Testing
+
+@testable import Processes
+
+/// The user that the tests run as.
+let thisUser = ProgramIdentity(
+    user: geteuid(), group: getegid(), groups: [getegid()], name: "tester", home: "/tmp", shell: "/bin/sh")
+
+/// Another user, whom no file of the tests' belongs to.
+let nobody = ProgramIdentity(
+    user: 65534, group: 65534, groups: [65534, 1234], name: "nobody", home: "/", shell: "/bin/sh")
+
+/// Whether this process can become another user: as root, and in no namespace with one user.
+let hasManyUsers: Bool = {
+    guard geteuid() == 0, let map = try? String(contentsOfFile: "/proc/self/uid_map", encoding: .utf8) else {
+        return false
+    }
+    return map.split(separator: " ").last.flatMap { Int($0.trimmingCharacters(in: .whitespacesAndNewlines)) } ?? 0
+        > 65534
+}()
+
+/// A socket pair: one end for the program, one for the test.
+final class Pair: Sendable {
+    let program: CInt
+    let test: CInt
+
+    init() {
+        var ends: [CInt] = [-1, -1]
+        precondition(
+            socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0, "no socket pair")
+        (program, test) = (ends[0], ends[1])
+        _ = fcntl(program, F_SETFL, O_NONBLOCK)
+    }
+
+    deinit {
+        close(program)
+        close(test)
+    }
+
+    /// What the program wrote until it ended, or closed its end.
+    func text() async throws -> String {
+        _ = fcntl(test, F_SETFL, O_NONBLOCK)
+        var bytes: [UInt8] = []
+        try await eventually("the program's end of the socket is closed") {
+            var chunk = [UInt8](repeating: 0, count: 4096)
+            while true {
+                let count = read(test, &chunk, chunk.count)
+                if count == 0 { return true }
+                if count < 0 { return errno != EAGAIN }
+                bytes += chunk[..<count]
+            }
+        }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    func write(_ text: String) {
+        precondition(Foundation.write(test, text, text.utf8.count) == text.utf8.count)
+    }
+}
+
+/// One launched program, and what was said of it.
+@AgentQueue
+final class Launch {
+    private(set) var program: LaunchedProgram?
+    private(set) var failure: SystemError?
+    private(set) var hasStarted = false
+    private(set) var end: ProgramEnd?
+
+    init(_ request: ProgramRequest, socket: CInt?, output: CInt = STDERR_FILENO) throws {
+        program = try LaunchedProgram(request, socket: socket, output: output) { [weak self] failure in
+            self?.hasStarted = true
+            self?.failure = failure
+        } ended: { [weak self] end in
+            self?.end = end
+        }
+    }
+
+    func ended() async throws -> ProgramEnd {
+        try await eventually("the program ends") { self.end != nil }
+        return try #require(end)
+    }
+
+    func started() async throws {
+        try await eventually("the program runs, or does not") { self.hasStarted }
+    }
+}
+
+extension ProgramRequest {
+    /// A shell's script.
+    static func script(
+        _ script: String, _ streams: Streams = .passed, as identity: ProgramIdentity = thisUser,
+        variables: [String: String] = [:]
+    ) -> ProgramRequest {
+        ProgramRequest(
+            command: ["/bin/sh", "-c", script], identity: identity, streams: streams, connection: "office:1",
+            variables: variables)
+    }
+
+    /// Runs to its end, and gives what it wrote to the socket.
+    func output() async throws -> String {
+        let pair = Pair()
+        let launch = try await Launch(self, socket: pair.program)
+        _ = try await launch.ended()
+        // The program's copy went with it; this is the last one.
+        shutdown(pair.program, CInt(SHUT_RDWR))
+        return try await pair.text()
+    }
+}
