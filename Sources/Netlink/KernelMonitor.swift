@@ -89,7 +89,7 @@ public final class KernelMonitor {
             self?.noticesAreReadable()
         }
         neighboursRegistration = try Poller.shared.register(neighbours.notices.descriptor, .readable) { [weak self] _ in
-            self?.readNeighbours()
+            _ = self?.readNeighbours()
         }
         expiries.onChange = { [weak self] prefixes in
             self?.deliver?(KernelChange(.routes, routes: .inside(prefixes)))
@@ -125,14 +125,22 @@ public final class KernelMonitor {
     }
 
     /// Takes in what the kernel has told, now and not when the queue comes to it.
-    public func catchUp() { readNotices() }
+    public func catchUp() {
+        readNotices()
+        readNeighbours()
+    }
 
     /// Takes in what the kernel has told, for a caller that is in the middle of a verdict. The change is told in a turn
     /// of its own.
     ///
     /// - Returns: whether there was something.
     public func readAhead() -> Bool {
-        readNotices { [weak self] change in AgentQueue.async { self?.tell(change) } }.count > 0
+        let before = snapshot.generation
+        let later: @AgentQueue (KernelChange) -> Void = { [weak self] change in
+            AgentQueue.async { self?.tell(change) }
+        }
+        let count = readNotices(tellingBy: later).count + readNeighbours(tellingBy: later).count
+        return count > 0 || snapshot.generation != before
     }
 
     /// Counts it as a change of routes when the lifetime of the one ends that `query` goes by, whenever it was made. Of
@@ -280,7 +288,8 @@ public final class KernelMonitor {
         if !change.isEmpty { deliver?(change) }
     }
 
-    private func readNeighbours() {
+    @discardableResult
+    private func readNeighbours(tellingBy tell: (@AgentQueue (KernelChange) -> Void)? = nil) -> Drained {
         var failed = snapshot.failedNeighbours
         var change = KernelChange()
         let end = drain(neighbours.notices) { message in
@@ -301,7 +310,8 @@ public final class KernelMonitor {
         // All that can be refused is the membership, which there is by now.
         _ = try? neighbours.update(open: snapshot.openNeighbours)
         for gateway in snapshot.failedNeighbours.subtracting(failed) { change.merge(verifyFailure(of: gateway)) }
-        if !change.isEmpty { deliver?(change) }
+        if !change.isEmpty { (tell ?? self.tell)(change) }
+        return end
     }
 
     /// Takes back the failure of a gateway whose entry was removed. The kernel tells of that as of a failure first, and

@@ -113,7 +113,8 @@ final class NeighbourWatch {
     /// - Returns: those that were silent and are not any more. Their notice may be on its way still, or lost.
     func watchSilentRouters() -> Set<NetworkSnapshot.Neighbour> {
         guard let failed = try? failedNeighbours() else { return [] }
-        let returned = silent.subtracting(failed.keys)
+        let before = silent
+        var returned = before.subtracting(failed.keys)
         let byRank = Dictionary(grouping: failed.keys) { rank($0, isRouter: failed[$0] == true) }
         let chosen = Set(byRank.keys.sorted().flatMap { byRank[$0] ?? [] }.prefix(mostSilent))
         guard chosen != silent else { return [] }
@@ -121,7 +122,10 @@ final class NeighbourWatch {
         silent = chosen
         try? listen()
         // One that has come back before the filter stood is seen by the lookups to come.
-        if hasNews, let failed = try? failedNeighbours() { silent.formIntersection(failed.keys) }
+        if hasNews, let failed = try? failedNeighbours() {
+            returned.formUnion(before.intersection(silent).subtracting(failed.keys))
+            silent.formIntersection(failed.keys)
+        }
         return returned
     }
 

@@ -93,9 +93,16 @@ extension NetworkSnapshot {
     }
 
     private mutating func remove(_ address: InterfaceAddress, from index: Int) -> KernelChange {
-        guard let position = interfaces[index]?.addresses.firstIndex(where: { $0.isSameEntry(as: address) }),
-            let removed = interfaces[index]?.addresses.remove(at: position)
-        else { return KernelChange() }
+        guard let known = interfaces[index] else { return KernelChange() }
+        var removed = address
+        if let position = known.addresses.firstIndex(where: { $0.isSameEntry(as: address) }) {
+            removed = known.addresses[position]
+            interfaces[index]?.addresses.remove(at: position)
+        } else if address.address.family == .v4 {
+            return KernelChange()
+        }
+        // IPv6 sends from an address before it tells of it, which a worker does later (`addrconf_dad_work` in
+        // net/ipv6/addrconf.c). Of one that is removed before that, the removal is all that is told.
         var change = KernelChange(.addresses, lostAddresses: lost(removed, from: interfaces[index]))
         change.links = [index]
         change.rerouted = [index: records[index]?.reach ?? .unknown]

@@ -221,7 +221,8 @@ package final class NetworkState {
     func kernelChanged(_ change: KernelChange) {
         for gateway in change.forgotten { prober.probeNow(gateway, isWanted: askers > 0) }
         guard !change.subjects.isEmpty else { return }
-        defer { if change.subjects.contains(.neighbours) { endWaits() } }
+        // A gateway that is waited for goes with its link, too.
+        defer { if change.subjects.contains(.neighbours) || !awaiting.isEmpty { endWaits() } }
         pending.merge(change)
         if change.lostAddresses.isEmpty {
             pace()
@@ -234,7 +235,12 @@ package final class NetworkState {
             }
             // What was bound to them must be dialled again now, and by the right path: no waiting for a token.
             evaluatePending()
-            whenEvaluated { [self] in for handler in lostAddressHandlers { handler(change.lostAddresses) } }
+            whenEvaluated { [self] in
+                // The evaluation may have read that one is back.
+                let lost = change.lostAddresses.filter { !snapshot.hasUsable($0) }
+                guard !lost.isEmpty else { return }
+                for handler in lostAddressHandlers { handler(lost) }
+            }
         }
     }
 

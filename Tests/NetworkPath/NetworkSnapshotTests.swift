@@ -165,6 +165,15 @@ struct NetworkSnapshotTests {
         #expect(!snapshot.hasUsable(Sample.own4))
     }
 
+    /// One that was removed before the kernel had told of it may be the source that a lookup found.
+    @Test func anAddressOfIPv6ThatWasNeverToldIsLostAsWell() {
+        var snapshot = Sample.network
+        let untold = InterfaceAddress(IPAddress(v6: 0x2001_0DB8_0000_0000_0000_0000_0000_0077), prefixLength: 64)
+        let change = snapshot.apply(.addressRemoved(untold, interfaceIndex: 2))
+        #expect(change.addresses == [untold.address] && change.links == [2])
+        #expect(change.lostAddresses == [untold.address])
+    }
+
     @Test func anAddressOnTwoInterfacesIsLostOnlyWithTheLast() {
         var snapshot = Sample.network
         let address = InterfaceAddress(Sample.own4, prefixLength: 24)
