@@ -113,6 +113,56 @@ import Testing
         #expect(!Self.looks(unwilling.tell(.timerFired(.dial), after: .seconds(9))))
     }
 
+    @Test func `a handshake that stays silent has the next uplink tried beside it`() {
+        var policy = ConnectionPolicy(remote: .of("tls://192.0.2.7:5060"))
+        policy.triesOtherUplinks = true
+        var harness = Self.dialling(policy)
+        harness.tell(.handshakeBegan(epoch: 1, local: .local), after: .milliseconds(20))
+        #expect(Self.looks(harness.tell(.timerFired(.dial), after: .milliseconds(3500))))
+        let actions = harness.tell(.detourFound(.office, Self.modem))
+        #expect(
+            actions.contains { if case .openSocket(let request) = $0 { request.isBoundToInterface } else { false } })
+    }
+
+    @Test func `what answers on the next uplink in the server's name is not what the dial failed of`() {
+        var harness = Self.dialling()
+        harness.tell(.timerFired(.dial), after: .milliseconds(3500))
+        harness.tell(.detourFound(.office, Self.modem))
+        harness.tell(.dialFailed(epoch: 2, .tls(.notTLS)))
+        harness.tell(.timerFired(.dial), after: .milliseconds(6500))
+        #expect(harness.status.state == .backingOff)
+        #expect(harness.status.reason == .dialFailed(.timedOut, .office))
+    }
+
+    @Test func `a trial that becomes the dial for the next flow tries the other uplink`() {
+        var harness = Self.detoured()
+        harness.tell(.timerFired(.retry), after: .seconds(45))
+        let ended = harness.tell(.remoteClosed(epoch: 2))
+        #expect(harness.status.state == .connecting)
+        #expect(ended.contains(.findDetour(.office, around: 3)))
+    }
+
+    @Test func `the pause before a trial counts that way's silences alone`() throws {
+        var harness = Self.detoured()
+        for epoch in UInt64(3)...6 {
+            let due = Self.trial(harness)
+            harness.tell(.timerFired(.retry), after: try #require(due) - harness.now)
+            harness.tell(.dialFailed(epoch: epoch, .timedOut), after: .seconds(9))
+        }
+        harness.tell(.pathChanged(.gatewayMoved), after: .seconds(3))
+        harness.tell(.dialFailed(epoch: 7, .timedOut), after: .seconds(9))
+        let due = Self.trial(harness)
+        #expect(try #require(due) - harness.now == .seconds(90))
+    }
+
+    @Test func `a private address is dialled elsewhere where the server shows who it is`() throws {
+        var policy = ConnectionPolicy(remote: .of("tls://192.168.1.5:5060"))
+        let address = try #require(IPAddress("192.168.1.5"))
+        #expect(policy.mayBeDialledElsewhere(address))
+        policy.tls.verifiesCertificate = false
+        #expect(!policy.mayBeDialledElsewhere(address))
+    }
+
     @Test func `where there is none the dial goes on as it was`() {
         var harness = Self.dialling()
         harness.tell(.timerFired(.dial), after: .milliseconds(3500))

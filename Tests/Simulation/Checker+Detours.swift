@@ -10,7 +10,7 @@ extension Checker {
     /// Takes note of what shows that a way is silent.
     func noteSilence(_ failure: FlowFailure) {
         switch failure {
-        case .timedOut, .hostUnreachable, .networkUnreachable: hasSeenSilence = true
+        case .timedOut, .hostUnreachable, .networkUnreachable, .tls(.timedOut): hasSeenSilence = true
         case .refused, .reset, .addressNotAvailable, .forbidden, .heldBack, .tls, .other: break
         }
     }
@@ -19,11 +19,13 @@ extension Checker {
     func checkSearch(for remote: Endpoint, around interface: Int, _ now: Duration) throws {
         try require(dial?.mayDetour ?? false, .detoursInNeed, "\(remote) against the policy")
         let silent = known.attempts.first { !$0.value.isDetour && $0.value.request.remote == remote }
-        guard let (epoch, socket) = silent, socket.local == nil, socket.request.interfaceIndex == interface else {
+        guard let (epoch, socket) = silent, socket.request.interfaceIndex == interface else {
             throw Violation(invariant: .detoursInNeed, detail: "\(remote) around \(interface) is not tried")
         }
-        try require(dial?.searches.insert(remote).inserted ?? false, .detoursInNeed, "\(remote) twice")
-        let patience = hasSeenSilence ? Duration.zero : .milliseconds(3500)
+        // A handshake has a search of its own.
+        let searches = socket.local == nil ? dial?.searches.insert(remote) : dial?.lateSearches.insert(remote)
+        try require(searches?.inserted ?? false, .detoursInNeed, "\(remote) twice")
+        let patience = hasSeenSilence && socket.local == nil ? Duration.zero : .milliseconds(3500)
         let silence = now - (known.begun[epoch] ?? now)
         try require(silence >= patience, .detoursInNeed, "\(remote) after \(silence)")
     }

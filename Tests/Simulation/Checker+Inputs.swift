@@ -126,7 +126,8 @@ extension Checker {
             known.ownership.hasArrivals = true
             return
         case .taken where !isHeld:
-            known.ownership = FlowOwnership(holder: .client, session: known.ownership.session == .open ? .open : .unknown)
+            known.ownership = FlowOwnership(
+                holder: .client, session: known.ownership.session == .open ? .open : .unknown)
             known.life.probes = []
         case .parked where isHeld:
             known.ownership = .parked
@@ -134,7 +135,8 @@ extension Checker {
             known.ownership = FlowOwnership(holder: .daemon, session: known.ownership.session)
         case .abandoned(_, let isUntouched, let isAlone)
         where isHeld && (isUntouched && isAlone || known.policy.keepsAbandonedFlow):
-            known.ownership = FlowOwnership(holder: .daemon, session: isUntouched && isAlone ? known.ownership.session : .unknown)
+            known.ownership = FlowOwnership(
+                holder: .daemon, session: isUntouched && isAlone ? known.ownership.session : .unknown)
         default:
             return
         }
@@ -183,7 +185,7 @@ extension Checker {
                 known.reached[remote] = now
             }
         case .dialFailed(let epoch, let failure) where known.attempts[epoch] != nil:
-            dial?.misses.append(failure)
+            note(failure, of: epoch)
             noteSilence(failure)
         default:
             break
@@ -195,8 +197,8 @@ extension Checker {
         for (epoch, socket) in known.attempts.sorted(by: { $0.key < $1.key }) {
             let begun = known.begun[epoch] ?? now
             guard begun + allowed <= now else { continue }
-            dial?.misses.append(socket.local == nil ? .timedOut : .tls(.timedOut))
-            if socket.local == nil { hasSeenSilence = true }
+            note(socket.local == nil ? .timedOut : .tls(.timedOut), of: epoch)
+            hasSeenSilence = true
         }
     }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Coalescing
 import NetworkPath
 
 @testable import Connection
@@ -45,7 +46,8 @@ extension Checker {
         if status.state.hasFlow { try checkProofs(status, now) }
         let avoided = known.isDetour ? known.path?.interface?.name : nil
         try require(status.avoidedInterface == avoided, .detoursInNeed, "avoids \(status.avoidedInterface ?? "none")")
-        try require(status.ownership == (status.state.hasFlow ? known.ownership : nil), .oneReader, "\(known.ownership)")
+        try require(
+            status.ownership == (status.state.hasFlow ? known.ownership : nil), .oneReader, "\(known.ownership)")
         guard let told = lastEvent?.status else { return }
         let isTold =
             told.state == status.state && told.epoch == status.epoch && told.since == status.since
@@ -315,7 +317,7 @@ extension Checker {
         if isUnanswered, !dial.isServiceRefused, !dial.nameMisses.contains(.noSuchName) {
             try checkUsedWhatIsKnown(dial, now)
         }
-        let told = isUnanswered ? nil : dial.misses.first { !$0.isLocal } ?? dial.misses.last
+        let told = isUnanswered ? nil : dial.told
         let isPermanent: Bool
         var settlesSince: Duration?
         if dial.isServiceRefused, dial.candidates.isEmpty {

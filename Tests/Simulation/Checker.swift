@@ -153,28 +153,6 @@ final class Checker {
         var deadline: Duration { min(stepBegunAt + .seconds(10), begunAt + .seconds(30)) }
     }
 
-    /// What one dial has heard and tried.
-    struct Dial {
-        var candidates: [IPAddress: IPAddress?] = [:]
-        /// The addresses of each answer, in its order.
-        var answers: [[IPAddress]] = []
-        var tried: Set<Endpoint> = []
-        /// For which ends another uplink was looked for, and those found that were not tried yet.
-        var searches: Set<Endpoint> = []
-        var detours: [Endpoint: Detour] = [:]
-        var lastStart: Duration?
-        var isServiceRefused = false
-        var begunAt = Duration.zero
-        /// How long an attempt has, by the policy that the dial began with.
-        var patience = Duration.zero
-        /// Whether it may try another uplink, by that policy.
-        var mayDetour = false
-        /// What its addresses have failed of.
-        var misses: [FlowFailure] = []
-        /// What its questions for addresses have failed of.
-        var nameMisses: [ResolutionFailure] = []
-    }
-
     var known: Knowledge
     var dial: Dial?
     var pathNewsAt: Duration?
@@ -357,9 +335,11 @@ final class Checker {
         let isDetour = try isDetour(request)
         let source = isDetour ? request.source : dial.candidates[request.remote.address] ?? request.source
         if isDetour { dial = self.dial ?? dial } else { try noteAddress(of: request, in: &dial, now) }
-        // Side by side with others only after a while, and never while one is being secured.
+        // Side by side with others only after a while, and while one is being secured only where that is silent.
         let others = known.attempts
-        try require(others.allSatisfy { $0.value.local == nil }, .racesInTurn, "\(epoch) beside a handshake")
+        let isForHandshake = isDetour && dial.lateSearches.contains(request.remote)
+        let isAlone = isForHandshake || others.allSatisfy { $0.value.local == nil }
+        try require(isAlone, .racesInTurn, "\(epoch) beside a handshake")
         if !others.isEmpty, let last = dial.lastStart {
             try require(now - last >= Race.attemptDelay, .racesInTurn, "\(epoch) \(now - last) after another")
         }

@@ -88,7 +88,8 @@ extension ConnectionStateMachine {
     mutating func awaitTrial(
         from ready: Ready, afterFailures failures: Int, _ turn: inout Turn<some RandomNumberGenerator>
     ) {
-        let before = (silentWay?.value.times ?? 1) - 1 + failures
+        let times = silentWay.flatMap { way in path.map(way.value.isWay) ?? false ? way.value.times : nil } ?? 1
+        let before = times - 1 + failures
         let pause = Self.trials.delay(afterFailures: before, using: &turn.random)
         let earliest = max(budget.earliest, refusedUntil(turn.now) ?? turn.now)
         moveLater(ready, at: max(turn.now + pause, earliest), failures, &turn)

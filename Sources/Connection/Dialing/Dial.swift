@@ -53,6 +53,13 @@ struct Dial {
         var epoch: UInt64 = 0
     }
 
+    /// A search for another uplink to an end.
+    private struct Search {
+        /// Whether it is for a connect, and not for a handshake.
+        let isForConnect: Bool
+        var isAnswered = false
+    }
+
     private enum Topic: Hashable {
         case services
         case pointers
@@ -80,15 +87,17 @@ struct Dial {
     /// Whether there is an address by the word of a name server, or of the remote itself.
     private var hasAddresses = false
     private var misses: [ResolutionFailure] = []
-    /// The ends for which another uplink was looked for, and whether that was answered.
-    private var detours: [Endpoint: Bool] = [:]
+    /// The ends for which another uplink was looked for.
+    private var detours: [Endpoint: Search] = [:]
+    /// How long an attempt waits for an answer before the dial also tries another uplink; `nil` if it tries none.
+    private var patience: Duration?
     /// What its owner's timer is set for; `nil` while it is not set.
     var wake: Duration?
 
     /// Begins with what can be asked or tried at once. ``goOn(_:_:)`` does the rest.
     init(_ setting: Setting, _ numbers: inout Numbers, _ turn: inout Turn<some RandomNumberGenerator>) {
         self.setting = setting
-        (began, asked, known) = (turn.now, turn.now, setting.known)
+        (began, asked, known, patience) = (turn.now, turn.now, setting.known, setting.patience)
         let remote = setting.policy.remote
         switch remote.host {
         case .address(let address):
@@ -104,6 +113,9 @@ struct Dial {
             }
         }
     }
+
+    /// It was to show that a way works, and is the dial for the next flow now: it tries other uplinks as that does.
+    mutating func becomeMain(patience: Duration?) { self.patience = patience }
 
     // MARK: - What can be asked
 
@@ -134,6 +146,8 @@ struct Dial {
             let usable = candidates.filter { $0.destination.family == family }
             if usable.isEmpty { misses.append(.noAddress) } else { hasAddresses = true }
             race?.answered(family, of: host, with: usable, now: turn.now)
+            // The address that answered last is tried where there is no other.
+            if hasAddresses { race?.dropUnconfirmed() }
         case (.services, .services(let records)):
             take(records, &turn)
         case (.pointers, .pointers(let rules)):
@@ -160,7 +174,7 @@ struct Dial {
     ///
     /// - Returns: whether that is news of one of this dial's.
     mutating func handshakeBegan(_ epoch: UInt64, _ local: Endpoint, now: Duration) -> Bool {
-        race?.securing(epoch, at: local, until: now + setting.policy.connectTimeout) ?? false
+        race?.securing(epoch, at: local, until: now + setting.policy.connectTimeout, now: now) ?? false
     }
 
     /// An attempt failed; its socket is closed.
@@ -192,8 +206,8 @@ struct Dial {
     ///
     /// - Returns: whether that is news for this dial.
     mutating func found(_ detour: Detour?, to remote: Endpoint) -> Bool {
-        guard detours[remote] == false else { return false }
-        detours[remote] = true
+        guard detours[remote]?.isAnswered == false else { return false }
+        detours[remote]?.isAnswered = true
         guard let detour else { return false }
         race?.add(detour, to: remote)
         return true
@@ -269,18 +283,19 @@ extension Dial {
     private mutating func lookForDetours(
         in race: Race, _ turn: inout Turn<some RandomNumberGenerator>
     ) -> Duration? {
-        guard let patience = setting.patience, let interface = setting.path.interface, !race.isSecuring else {
-            return nil
-        }
+        guard let patience, let interface = setting.path.interface else { return nil }
         var next: Duration?
-        for attempt in race.running where attempt.detour == nil && attempt.local == nil {
+        for attempt in race.running where attempt.detour == nil && (attempt.local != nil || !race.isSecuring) {
             let remote = attempt.remote
-            guard detours[remote] == nil, setting.policy.mayBeDialledElsewhere(remote.address) else { continue }
-            let due = attempt.began + patience
+            // One that was found for a silent connect is dropped when that is answered; the handshake has its own.
+            guard detours[remote].map({ attempt.local != nil && $0.isForConnect }) ?? true,
+                setting.policy.mayBeDialledElsewhere(remote.address)
+            else { continue }
+            let due = attempt.silence(after: patience)
             if due > turn.now {
                 next = min(next ?? due, due)
             } else {
-                detours[remote] = false
+                detours[remote] = Search(isForConnect: attempt.local == nil)
                 turn.perform(.findDetour(remote, around: interface.index))
             }
         }
@@ -292,8 +307,7 @@ extension Dial {
 
     /// Whether an attempt over that way has failed of silence, or has had no answer for so long.
     func isSilent(for patience: Duration, at now: Duration) -> Bool {
-        hasSilence
-            || attempts.contains { $0.detour == nil && $0.local == nil && now >= $0.began + patience }
+        hasSilence || attempts.contains { $0.detour == nil && $0.isSilent(for: patience, at: now) }
     }
 }
 

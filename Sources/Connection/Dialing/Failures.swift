@@ -24,10 +24,11 @@ public enum FlowFailure: Error, Hashable, Sendable {
     /// Anything else, with the kernel's number and what was tried and came back.
     case other(code: Int32, text: String)
 
-    /// Whether nothing got through to the remote, or back.
+    /// Whether nothing got through to the remote, or back. A proxy on the way can answer a connect in the remote's
+    /// name; a handshake comes from the remote alone.
     var isSilence: Bool {
         switch self {
-        case .timedOut, .hostUnreachable, .networkUnreachable: true
+        case .timedOut, .hostUnreachable, .networkUnreachable, .tls(.timedOut): true
         case .refused, .reset, .addressNotAvailable, .forbidden, .heldBack, .tls, .other: false
         }
     }

@@ -39,6 +39,17 @@ struct Race {
         var detour: Boxed<Detour>?
         /// The socket's own end, once it is connected and being secured.
         var local: Endpoint?
+        /// When it was connected, if it is being secured.
+        var securingSince: Duration?
+
+        /// Whether it has had no answer for so long. A handshake is given ``Dial/silencePatience`` at the least: a
+        /// server computes for it.
+        func isSilent(for patience: Duration, at now: Duration) -> Bool { now >= silence(after: patience) }
+
+        /// When it will have had no answer for so long.
+        func silence(after patience: Duration) -> Duration {
+            securingSince.map { $0 + max(patience, Dial.silencePatience) } ?? began + patience
+        }
     }
 
     /// An attempt to begin.
@@ -82,8 +93,11 @@ struct Race {
     private(set) var running: [Attempt] = []
     /// An address that no name server has confirmed.
     private var unconfirmed: (remote: Endpoint, failure: FlowFailure?)?
-    /// The most telling failure so far.
-    private(set) var miss: Miss?
+    /// The most telling failure so far. What another uplink failed of counts only where nothing else did: its network
+    /// may answer in the remote's name.
+    var miss: Miss? { ownMiss ?? detourMiss }
+    private var ownMiss: Miss?
+    private var detourMiss: Miss?
 
     /// An address that failed.
     struct Miss: Hashable {
@@ -141,7 +155,8 @@ struct Race {
         services[service].answeredAt = services[service].answeredAt ?? now
     }
 
-    /// There is no such name, by a name server's word: what none has confirmed is not tried any more.
+    /// There is no such name, or it has other addresses, by a name server's word: what none has confirmed is not tried any
+    /// more.
     mutating func dropUnconfirmed() {
         guard let remote = unconfirmed?.remote else { return }
         for index in services.indices where services[index].port == remote.port {
@@ -158,11 +173,12 @@ struct Race {
     /// An attempt is connected, and its handshake has until `deadline`.
     ///
     /// - Returns: whether that is news of an attempt of this race.
-    mutating func securing(_ epoch: UInt64, at local: Endpoint, until deadline: Duration) -> Bool {
+    mutating func securing(_ epoch: UInt64, at local: Endpoint, until deadline: Duration, now: Duration) -> Bool {
         guard let position = running.firstIndex(where: { $0.epoch == epoch }), running[position].local == nil else {
             return false
         }
         (running[position].local, running[position].deadline) = (local, deadline)
+        running[position].securingSince = now
         // It is not silent.
         detours.removeAll { $0.remote == running[position].remote }
         return true
@@ -177,7 +193,11 @@ struct Race {
         let attempt = running.remove(at: position)
         if attempt.detour == nil, failure.isSilence { hasSilence = true }
         if unconfirmed?.remote == attempt.remote {
-            unconfirmed?.failure = failure
+            if attempt.detour == nil { unconfirmed?.failure = failure }
+        } else if attempt.detour != nil {
+            if detourMiss.map(\.failure.isLocal) ?? true {
+                detourMiss = Miss(failure: failure, remote: attempt.remote)
+            }
         } else {
             note(failure, of: attempt.remote)
         }
@@ -187,7 +207,7 @@ struct Race {
     }
 
     private mutating func note(_ failure: FlowFailure, of remote: Endpoint) {
-        if miss.map(\.failure.isLocal) ?? true { miss = Miss(failure: failure, remote: remote) }
+        if ownMiss.map(\.failure.isLocal) ?? true { ownMiss = Miss(failure: failure, remote: remote) }
     }
 
     /// The first attempt whose time is up.
@@ -200,13 +220,16 @@ struct Race {
     /// What to do now, for as long as the answer is `start`.
     mutating func step(now: Duration) -> Step {
         if tried.count >= Self.limit, detours.isEmpty { return running.isEmpty ? .over : .wait(until: nextDeadline) }
-        // Nobody waits for their turn, or somebody has all but won.
+        // Nobody waits for their turn, or somebody has all but won: but for one whose handshake has fallen silent.
         let isIdle = detours.isEmpty && services.allSatisfy { $0.candidates.isEmpty }
-        if isSecuring || (isIdle && !running.isEmpty) { return .wait(until: nextDeadline) }
+        let detour = detours.firstIndex { detour in
+            !isSecuring || running.contains { $0.remote == detour.remote && $0.detour == nil && $0.local != nil }
+        }
+        if (isSecuring && detour == nil) || (isIdle && !running.isEmpty) { return .wait(until: nextDeadline) }
         if let lastStart, now < lastStart + Self.attemptDelay, !running.isEmpty {
             return .wait(until: soonest(lastStart + Self.attemptDelay))
         }
-        if !detours.isEmpty { return .start(detours.removeFirst()) }
+        if let detour { return .start(detours.remove(at: detour)) }
         var earliest: Duration?
         for index in services.indices {
             if let due = readiness(of: services[index]) {

@@ -43,6 +43,11 @@ extension ConnectionPolicy {
     /// Whether an address that is the server's in one network may be dialled in another. A private one is another
     /// machine's there, which is not to be told a password.
     func mayBeDialledElsewhere(_ address: IPAddress) -> Bool {
-        !address.isPrivate || (tlsRequest != nil && !address.isLinkLocal)
+        !address.isPrivate || (identifiesServer && !address.isLinkLocal)
+    }
+
+    /// Whether a server shows who it is before it is told anything.
+    private var identifiesServer: Bool {
+        tlsRequest.map { $0.policy.verifiesCertificate || !$0.policy.pins.isEmpty } ?? false
     }
 }

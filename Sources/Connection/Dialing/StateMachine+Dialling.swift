@@ -43,9 +43,9 @@ extension ConnectionStateMachine {
     /// Does what is due in a dial that has no flow to fall back on.
     ///
     /// - Parameters:
-    ///   - isNew: whether it begins with this.
+    ///   - isNew: whether it begins with this, or to be that.
     ///   - misses: the attempts that failed in this turn.
-    private mutating func goOn(
+    mutating func goOn(
         _ dial: Dial, isNew: Bool = false, because reason: StatusReason, misses: [StatusReason] = [],
         _ turn: inout Turn<some RandomNumberGenerator>
     ) {

@@ -168,7 +168,9 @@ extension ConnectionStateMachine {
         of ready: Ready, because reason: StatusReason, _ turn: inout Turn<some RandomNumberGenerator>
     ) -> Bool {
         switch ready.move {
-        case .dialling(let dial, _): enter(.dialling(dial), because: reason, &turn)
+        case .dialling(var dial, _):
+            dial.becomeMain(patience: path.flatMap { patience(with: $0) })
+            goOn(dial, isNew: true, because: reason, &turn)
         case .opening(var next, _):
             if hasAnsweredKeepalives { next.liveness.answeredBefore() }
             enter(.ready(next), because: reason, &turn)
