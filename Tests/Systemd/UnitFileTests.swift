@@ -17,12 +17,14 @@ struct UnitFileTests {
                 try FileManager.default.createDirectory(
                     atPath: "\(directory)/\(folder)", withIntermediateDirectories: true)
             }
-            try Data("#!/bin/sh\n".utf8).write(to: URL(fileURLWithPath: "\(directory)/bin/dialtoned"))
-            chmod("\(directory)/bin/dialtoned", 0o755)
+            for program in ["dialtoned", "dialtone-launcher"] {
+                try Data("#!/bin/sh\n".utf8).write(to: URL(fileURLWithPath: "\(directory)/bin/\(program)"))
+                chmod("\(directory)/bin/\(program)", 0o755)
+            }
             for unit in ["dialtoned", "dialtone-launcher", "user/dialtoned"] {
                 let service = try String(
                     contentsOf: Self.sources.appendingPathComponent("\(unit).service.in"), encoding: .utf8)
-                try service.replacingOccurrences(of: "@BINDIR@", with: "\(directory)/bin")
+                try service.replacing(/@(BINDIR|LIBEXECDIR)@/, with: "\(directory)/bin")
                     .write(toFile: "\(directory)/\(unit).service", atomically: true, encoding: .utf8)
                 try FileManager.default.copyItem(
                     atPath: Self.sources.appendingPathComponent("\(unit).socket").path,

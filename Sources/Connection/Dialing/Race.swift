@@ -155,8 +155,8 @@ struct Race {
         services[service].answeredAt = services[service].answeredAt ?? now
     }
 
-    /// There is no such name, or it has other addresses, by a name server's word: what none has confirmed is not tried any
-    /// more.
+    /// There is no such name, or it has other addresses, by a name server's word: what none has confirmed is not tried
+    /// any more.
     mutating func dropUnconfirmed() {
         guard let remote = unconfirmed?.remote else { return }
         for index in services.indices where services[index].port == remote.port {

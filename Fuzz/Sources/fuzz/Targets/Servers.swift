@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 @testable internal import Agent
+@testable internal import Configuration
 @testable internal import Connection
 
 extension FuzzTarget {
