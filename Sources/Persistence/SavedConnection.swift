@@ -250,7 +250,7 @@ extension SavedFlows.Standing {
         static let since = 9
         static let number = 10
         static let isSecured = 11
-        static let isDetour = 12
+        static let isBound = 12
     }
 
     fileprivate func write(_ fields: inout FieldWriter) {
@@ -267,7 +267,7 @@ extension SavedFlows.Standing {
         }
         if let number { fields.put(Field.number, number) }
         fields.put(Field.isSecured, isSecured ? 1 : 0)
-        if adoption.isDetour { fields.put(Field.isDetour, 1) }
+        if adoption.isBound { fields.put(Field.isBound, 1) }
     }
 
     fileprivate init(_ fields: FieldReader) throws(DamagedState) {
@@ -275,7 +275,7 @@ extension SavedFlows.Standing {
         var (local, remote) = (Endpoint?.none, Endpoint?.none)
         var (holder, session) = (FlowOwnership.Holder.daemon, FlowOwnership.Session.unknown)
         var (proof, interface) = (Duration?.none, String?.none)
-        var (connectedAt, since, isDetour) = (Duration.zero, Duration.zero, false)
+        var (connectedAt, since, isBound) = (Duration.zero, Duration.zero, false)
         while let (field, value) = try fields.next() {
             switch field {
             case Field.epoch: epoch = try value.count()
@@ -289,7 +289,7 @@ extension SavedFlows.Standing {
             case Field.since: since = .nanoseconds(try value.signed())
             case Field.number: number = try value.count()
             case Field.isSecured: isSecured = try value.unsigned() != 0
-            case Field.isDetour: isDetour = try value.unsigned() != 0
+            case Field.isBound: isBound = try value.unsigned() != 0
             default: break
             }
         }
@@ -297,7 +297,7 @@ extension SavedFlows.Standing {
         self.init(
             adoption: Adoption(
                 epoch: epoch, local: local, remote: remote, ownership: FlowOwnership(holder: holder, session: session),
-                lastProof: proof, interface: interface, isDetour: isDetour,
+                lastProof: proof, interface: interface, isBound: isBound,
                 past: .init(connectedAt: connectedAt, since: since)),
             number: number, isSecured: isSecured)
     }

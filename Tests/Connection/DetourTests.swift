@@ -216,18 +216,27 @@ import Testing
         #expect(trial - harness.now == .seconds(90))
     }
 
-    @Test func `one that is only slow when it comes back is tried no later for that`() throws {
+    @Test func `one that is only slow is tried no later for that`() throws {
         var harness = Self.detoured()
-        harness.tell(all: .pathChanged(.none), .pathChanged(.modem))
-        let back = harness.tell(.pathChanged(.wifi))
-        #expect(back.contains(.openSocket(.office(epoch: 3))))
-        #expect(Self.looks(back), "the flow's packets leave by the silent way")
+        harness.tell(.remoteClosed(epoch: 2))
+        let dial = harness.tell(.timerFired(.retry), after: .seconds(60))
+        #expect(Self.looks(dial))
         harness.tell(.detourFound(.office, Self.modem))
         harness.tell(.timerFired(.dial), after: .milliseconds(250))
         harness.tell(.dialSucceeded(epoch: 4, local: Self.overModem, remote: .office))
         let due = Self.trial(harness)
         let trial = try #require(due)
         #expect(trial - harness.now == .seconds(45))
+    }
+
+    @Test func `its socket stays on its interface when the kernel comes to choose another`() {
+        var harness = Self.detoured()
+        harness.tell(all: .pathChanged(.none), .pathChanged(.modem))
+        #expect(harness.status.avoidedInterface == nil)
+        let back = harness.tell(.pathChanged(.wifi))
+        #expect(back.contains(.openSocket(.office(epoch: 3))))
+        #expect(!Self.looks(back), "its packets leave by the modem all the same")
+        #expect((harness.status.epoch, harness.status.avoidedInterface) == (2, "wlan0"))
     }
 
     @Test func `what came for the client goes first`() {

@@ -43,13 +43,14 @@ extension Checker {
         return true
     }
 
-    /// A flow over another uplink is one like any other once the path leads that way.
+    /// A flow over another uplink is one like any other while the path leads that way.
     func settleDetour() {
-        guard let standing = known.standing, let socket = known.sockets[standing], socket.isDetour,
-            let path = known.path, path.status == .satisfied, path.source == socket.local?.address,
-            path.interface?.index == socket.request.interfaceIndex
+        guard let standing = known.standing, let socket = known.sockets[standing], socket.request.isBoundToInterface,
+            let path = known.path, path.status == .satisfied, let source = path.source
         else { return }
-        known.sockets[standing]?.isDetour = false
+        let isByKernel =
+            source == socket.local?.address && path.interface?.index == socket.request.interfaceIndex
+        known.sockets[standing]?.isDetour = !isByKernel
     }
 }
 

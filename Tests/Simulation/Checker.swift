@@ -241,9 +241,9 @@ final class Checker {
         case .observePath, .stopObservingPath, .watchInput:
             break
         case .observeFlowPath(let epoch, let target):
-            try require(
-                epoch == known.standing && (!known.isWatchedApart || known.isAskedAnew), .watchesTheWay,
-                "watches \(target)")
+            let isNews = !known.isWatchedApart || known.isAskedAnew || before.isDetour != known.isDetour
+            try require(epoch == known.standing && isNews, .watchesTheWay, "watches \(target)")
+            try require((target.interface != nil) == known.isDetour, .watchesTheWay, "bound: \(target)")
             try require(
                 target.host == known.sockets[epoch].map { .address($0.request.remote.address) }, .watchesTheWay,
                 "watches \(target)")

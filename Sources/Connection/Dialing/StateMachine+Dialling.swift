@@ -165,7 +165,7 @@ extension ConnectionStateMachine {
             security: security.map { .value($0) }, settledAt: turn.now,
             liveness: Liveness(
                 policy.livenessFigures, connectedAt: turn.now, hasAnsweredKeepalives: hasAnsweredKeepalives))
-        ready.isDetour = detour != nil
+        (ready.isBound, ready.isDetour) = (detour != nil, detour != nil)
         if let opening { return play(opening, on: ready, besides: old, &turn) }
         if let old { closeFlow(old, .replaced, &turn) }
         noteReached(ready)

@@ -26,8 +26,12 @@ extension ConnectionStateMachine {
     mutating func chooseWay(
         of ready: inout Ready, after known: Path?, _ turn: inout Turn<some RandomNumberGenerator>
     ) {
-        endDetour(of: &ready, &turn)
+        let wasDetour = ready.isDetour
+        settleDetour(of: &ready, &turn)
         switch (ready.way, !ready.isDetour && connectionsPathLeads(to: ready.remote)) {
+        case (.own, false) where ready.isDetour != wasDetour:
+            // For another target now: bound to the interface, or not.
+            turn.perform(.observeFlowPath(epoch: ready.epoch, wayTarget(of: ready)))
         case (.connections, true), (.own, false):
             break
         case (.connections, false):
@@ -39,12 +43,13 @@ extension ConnectionStateMachine {
         }
     }
 
-    /// A flow over another uplink is one like any other once the kernel chooses that for it.
-    private mutating func endDetour(of ready: inout Ready, _ turn: inout Turn<some RandomNumberGenerator>) {
-        guard ready.isDetour, let path, path.leadsBack(to: ready), path.interface?.name == ready.interface else {
-            return
-        }
-        ready.isDetour = false
+    /// A flow over another uplink is one like any other while the kernel chooses that for it.
+    private mutating func settleDetour(of ready: inout Ready, _ turn: inout Turn<some RandomNumberGenerator>) {
+        guard ready.isBound, let path, path.status == .satisfied, path.source != nil else { return }
+        let isDetour = !(path.leadsBack(to: ready) && path.interface?.name == ready.interface)
+        guard isDetour != ready.isDetour else { return }
+        ready.isDetour = isDetour
+        guard !isDetour else { return }
         // What was to show that the first way works would lead this way now. One whose login is under way goes on.
         if !ready.isLoggingInElsewhere { endMove(of: &ready, .pathMoved, &turn) }
     }

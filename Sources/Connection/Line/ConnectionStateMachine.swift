@@ -101,6 +101,8 @@ public struct ConnectionStateMachine: ~Copyable {
         var move: Move?
         /// Who has it.
         var ownership = FlowOwnership.new
+        /// Whether its socket is bound to its interface: its packets leave by that whatever the kernel chooses.
+        var isBound = false
         /// Whether it goes by another uplink than the one that the kernel chooses.
         var isDetour = false
         /// What it has lost, until it has proved itself again.

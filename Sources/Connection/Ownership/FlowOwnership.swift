@@ -110,8 +110,8 @@ public struct Adoption: Hashable, Sendable {
     public var lastProof: Duration?
     /// The name of the interface that had its local address when it was made, where that is known.
     public var interface: String?
-    /// Whether it goes by another uplink than the one that the kernel would choose.
-    public var isDetour: Bool
+    /// Whether its socket is bound to that interface.
+    public var isBound: Bool
     /// What an earlier run of the agent knew of its age; `nil` for a flow that a client brought.
     public var past: Past?
 
@@ -133,7 +133,7 @@ public struct Adoption: Hashable, Sendable {
     public init(
         epoch: UInt64 = 1, local: Endpoint, remote: Endpoint, ownership: FlowOwnership = .parked,
         lastProof: Duration? = nil,
-        interface: String? = nil, isDetour: Bool = false, past: Past? = nil
+        interface: String? = nil, isBound: Bool = false, past: Past? = nil
     ) {
         self.epoch = epoch
         self.local = local
@@ -141,7 +141,7 @@ public struct Adoption: Hashable, Sendable {
         self.ownership = ownership
         self.lastProof = lastProof
         self.interface = interface
-        self.isDetour = isDetour
+        self.isBound = isBound
         self.past = past
     }
 }

@@ -19,7 +19,8 @@ extension ConnectionStateMachine {
             ownership: adoption.ownership)
         // The agent's own TLS is on no flow that it has not dialled: the keys would be with whoever did.
         ready.isSealed = policy.remote.scheme.needsTLS
-        ready.isDetour = adoption.isDetour
+        // Until the path says otherwise.
+        (ready.isBound, ready.isDetour) = (adoption.isBound, adoption.isBound)
         turn.perform(.observePath(policy.target))
         turn.perform(.configureSocket(epoch: adoption.epoch, socketOptions))
         state = .ready(ready)
@@ -54,7 +55,7 @@ extension ConnectionStateMachine {
         return Adoption(
             epoch: ready.epoch, local: ready.local, remote: ready.remote,
             ownership: FlowOwnership(holder: ready.ownership.holder, session: ready.ownership.session),
-            lastProof: ready.liveness.lastProof, interface: ready.interface, isDetour: ready.isDetour,
+            lastProof: ready.liveness.lastProof, interface: ready.interface, isBound: ready.isBound,
             past: .init(connectedAt: ready.settledAt ?? since, since: since))
     }
 
