@@ -28,8 +28,7 @@ export OPEN
 BUILT = .build/$(CONFIGURATION)
 # Several packages are built in .build, the examples with the tests. The manifest of a build that one of them left there
 # would be taken for the other's, and nothing be built whatever has changed.
-# A target that imports what Package.swift does not name for it is refused: that is what holds the layers.
-BUILD = swift build --disable-build-manifest-caching --explicit-target-dependency-import-check error
+BUILD = swift build --disable-build-manifest-caching
 # What the examples are compiled to. It goes before each build of them: SwiftPM does not see, in a package that shares the
 # folder of another one's build, that the library has changed, and links what was compiled for the one before.
 EXAMPLES = reachability_watch.build sleeping_client.build

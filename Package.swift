@@ -123,7 +123,8 @@ let package = Package(
         .target(
             name: "PrivilegedLauncher",
             dependencies: [
-                "Configuration", "Connection", "DialtoneAPI", "Platform", "Processes", "Systemd", "Varlink", logging,
+                "Configuration", "Connection", "DialtoneAPI", "NetworkPath", "Platform", "Processes", "Systemd",
+                "Varlink", logging,
             ],
             swiftSettings: strict),
         .target(

@@ -114,14 +114,27 @@ import Testing
     }
 
     @Test func `a handshake that stays silent has the next uplink tried beside it`() {
-        var policy = ConnectionPolicy(remote: .of("tls://192.0.2.7:5060"))
-        policy.triesOtherUplinks = true
-        var harness = Self.dialling(policy)
+        var harness = Self.dialling(ConnectionPolicy(remote: .of("tls://192.0.2.7:5060")))
         harness.tell(.handshakeBegan(epoch: 1, local: .local), after: .milliseconds(20))
         #expect(Self.looks(harness.tell(.timerFired(.dial), after: .milliseconds(3500))))
         let actions = harness.tell(.detourFound(.office, Self.modem))
         #expect(
             actions.contains { if case .openSocket(let request) = $0 { request.isBoundToInterface } else { false } })
+    }
+
+    @Test func `a handshake has half of its time, where that is little`() {
+        var policy = ConnectionPolicy(remote: .of("tls://192.0.2.7:5060"))
+        policy.connectTimeout = .seconds(3)
+        var harness = Self.dialling(policy)
+        harness.tell(.handshakeBegan(epoch: 1, local: .local), after: .milliseconds(20))
+        #expect(Self.looks(harness.tell(.timerFired(.dial), after: .milliseconds(1500))))
+    }
+
+    @Test func `what was found for a connect is not tried beside its handshake`() {
+        var harness = Self.dialling(ConnectionPolicy(remote: .of("tls://192.0.2.7:5060")))
+        harness.tell(.timerFired(.dial), after: .milliseconds(3500))
+        harness.tell(.handshakeBegan(epoch: 1, local: .local), after: .milliseconds(20))
+        #expect(harness.tell(.detourFound(.office, Self.modem)) == [])
     }
 
     @Test func `what answers on the next uplink in the server's name is not what the dial failed of`() {

@@ -25,7 +25,10 @@ extension Checker {
         // A handshake has a search of its own.
         let searches = socket.local == nil ? dial?.searches.insert(remote) : dial?.lateSearches.insert(remote)
         try require(searches?.inserted ?? false, .detoursInNeed, "\(remote) twice")
-        let patience = hasSeenSilence && socket.local == nil ? Duration.zero : .milliseconds(3500)
+        let others = known.attempts.values.filter { $0.isDetour && $0.request.remote == remote }
+        try require(others.isEmpty, .detoursInNeed, "\(remote) is tried by another uplink")
+        var patience = hasSeenSilence ? Duration.zero : .milliseconds(3500)
+        if socket.local != nil { patience = min(.milliseconds(3500), (dial?.patience ?? .zero) / 2) }
         let silence = now - (known.begun[epoch] ?? now)
         try require(silence >= patience, .detoursInNeed, "\(remote) after \(silence)")
     }

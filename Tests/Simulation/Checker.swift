@@ -311,7 +311,8 @@ final class Checker {
     }
 
     private func beginDial(on input: ConnectionInput, _ now: Duration) throws {
-        if beganDialInThisTurn || Self.continuesDial(input) { return }
+        // What was to show that a way works may go on as the dial for the next flow.
+        if beganDialInThisTurn || Self.continuesDial(input) || (dial != nil && known.isDialling) { return }
         beganDialInThisTurn = true
         dial = Dial(begunAt: now, patience: known.policy.connectTimeout, mayDetour: known.policy.mayDetour)
         dials.removeAll { now - $0 > .seconds(60) }

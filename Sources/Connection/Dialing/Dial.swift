@@ -206,9 +206,11 @@ struct Dial {
     ///
     /// - Returns: whether that is news for this dial.
     mutating func found(_ detour: Detour?, to remote: Endpoint) -> Bool {
-        guard detours[remote]?.isAnswered == false else { return false }
+        guard let search = detours[remote], !search.isAnswered else { return false }
         detours[remote]?.isAnswered = true
-        guard let detour else { return false }
+        // One for a connect that was answered meanwhile is for nothing.
+        let isAnswered = attempts.contains { $0.remote == remote && $0.detour == nil && $0.local != nil }
+        guard let detour, !(search.isForConnect && isAnswered) else { return false }
         race?.add(detour, to: remote)
         return true
     }
@@ -289,6 +291,7 @@ extension Dial {
             let remote = attempt.remote
             // One that was found for a silent connect is dropped when that is answered; the handshake has its own.
             guard detours[remote].map({ attempt.local != nil && $0.isForConnect }) ?? true,
+                !race.running.contains(where: { $0.detour != nil && $0.remote == remote }),
                 setting.policy.mayBeDialledElsewhere(remote.address)
             else { continue }
             let due = attempt.silence(after: patience)

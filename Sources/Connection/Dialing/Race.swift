@@ -42,13 +42,14 @@ struct Race {
         /// When it was connected, if it is being secured.
         var securingSince: Duration?
 
-        /// Whether it has had no answer for so long. A handshake is given ``Dial/silencePatience`` at the least: a
-        /// server computes for it.
+        /// Whether it has had no answer for so long. A handshake is given ``Dial/silencePatience`` at the least, since
+        /// a server computes for it, but no more than half of the time that it has.
         func isSilent(for patience: Duration, at now: Duration) -> Bool { now >= silence(after: patience) }
 
         /// When it will have had no answer for so long.
         func silence(after patience: Duration) -> Duration {
-            securingSince.map { $0 + max(patience, Dial.silencePatience) } ?? began + patience
+            guard let securingSince else { return began + patience }
+            return securingSince + min(max(patience, Dial.silencePatience), (deadline - securingSince) / 2)
         }
     }
 
