@@ -15,7 +15,7 @@ public struct WakePolicy: Hashable, Sendable {
     /// How long a client that runs has to acknowledge after a nudge, before the next means is tried. A process that was
     /// stopped or frozen is back within milliseconds; three seconds let it be swapped in on a small machine.
     public var answerTime: Duration
-    /// How long a client that is started has: the start of the unit or program included.
+    /// How long a unit or program may take to start, and again how long it then has to acknowledge.
     public var startTime: Duration
     /// How often each means is tried until the wake has failed.
     public var rounds: Int
