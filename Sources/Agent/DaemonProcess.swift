@@ -22,7 +22,7 @@ public struct DaemonOptions: Sendable {
     public var socket: String?
     /// Where to record what the kernel says.
     public var recording: String?
-    /// The least level that is logged.
+    /// The minimum log level.
     public var logLevel: Logger.Level
 
     /// What the command line says.

@@ -117,7 +117,9 @@ extension ConnectionDriver {
 
     private func resumption(_ kept: SavedFlows, _ takeDescriptor: (UInt64) -> OwnedDescriptor?) -> ConnectionInput {
         guard let standing = kept.standing else { return .reopened(epoch: kept.epoch, .withoutFlow) }
-        let (adoption, epoch) = (standing.adoption, max(kept.epoch, standing.adoption.epoch))
+        let epoch = max(kept.epoch, standing.adoption.epoch)
+        var adoption = standing.adoption
+        adoption.past?.newestEpoch = epoch
         if standing.isSecured { return .reopened(epoch: epoch, .keysLost) }
         guard let store, let number = standing.number, let descriptor = takeDescriptor(number) else {
             return .reopened(epoch: epoch, .flowLost)

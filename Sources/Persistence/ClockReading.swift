@@ -5,8 +5,8 @@ internal import Platform
 
 /// Both clocks, read together: what turns instants of the boot clock into times of day.
 ///
-/// An event keeps the reading of its moment, so that it says the same to whoever hears of it later, also when the wall
-/// clock was set in between.
+/// An event keeps the reading of its moment, so that a reader sees the same time of day later, also when the wall clock
+/// was set in between.
 package struct ClockReading {
     package let wall: Timestamp
     package let boot: Duration

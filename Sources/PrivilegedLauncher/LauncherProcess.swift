@@ -18,7 +18,7 @@ public enum LauncherProcess {
     /// - Parameters:
     ///   - configuration: the main configuration file in place of the standard one.
     ///   - socket: the daemon's socket in place of the standard one.
-    ///   - logLevel: the least level that is logged.
+    ///   - logLevel: the minimum log level.
     public static func run(configuration: String?, socket: String?, logLevel: Logger.Level) -> Never {
         // Root's files hold the passwords of connections.
         ProcessMemory.forbidDumps()

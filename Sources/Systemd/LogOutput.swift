@@ -31,7 +31,7 @@ public enum LogOutput: Hashable, Sendable {
     /// - Parameters:
     ///   - identifier: the program's name.
     ///   - label: the logger's.
-    ///   - level: the least level that is logged.
+    ///   - level: the minimum log level.
     public func handler(identifier: String, label: String, level: Logger.Level) -> any LogHandler {
         switch self {
         case .journal: JournalLogHandler(identifier: identifier, label: label, level: level)

@@ -14,8 +14,7 @@ struct DialtonedCommand: ParsableCommand {
             SIGHUP reloads the configuration, SIGTERM ends it. `dialtone` is its command line.
 
             Exit status as in sysexits.h: 0 after SIGTERM, 64 bad usage, 69 another agent serves the socket, 71 the \
-            system \
-            refuses, 73 the socket cannot be made, 78 the configuration is wrong.
+            system refuses, 73 the socket cannot be made, 78 the configuration is wrong.
             """,
         version: DaemonProcess.version)
 
@@ -46,7 +45,7 @@ struct DialtonedCommand: ParsableCommand {
 
     @Option(
         name: .long,
-        help: .init("The least that is logged: trace, debug, info, notice, warning, error.", valueName: "level"))
+        help: .init("Minimum log level: trace, debug, info, notice, warning, error.", valueName: "level"))
     var logLevel: Logger.Level = .notice
 
     func run() throws {

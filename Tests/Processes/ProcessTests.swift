@@ -20,7 +20,8 @@ import Testing
     }
 
     @Test func anotherSignalContinuesAStoppedProcessToo() async throws {
-        let sleeper = try await Sleeper("trap 'echo nudged; exit 5' USR1; echo ready; while read -r line; do :; done")
+        // A shell that is about to read when its trap is due reads first (dash(1)); `wait` has no such moment.
+        let sleeper = try await Sleeper("trap 'kill $!; exit 5' USR1; sleep 600 & echo ready; wait")
         try await sleeper.stop()
         expect(try await sleeper.wake(.signal, WakeTargets(signal: SIGUSR1)), is: "done")
         expect(try await sleeper.launch.ended(), is: .exited(status: 5))

@@ -63,7 +63,7 @@ extension Checker.Knowledge {
 
     /// Whether a flow over another uplink may go back to the first.
     var mayGoBack: Bool {
-        guard policy.movesToBetterPath, !ownership.hasArrivals, ownership.session != .opening, let path,
+        guard policy.movesToBetterPath, policy.redials, !ownership.hasArrivals, ownership.session != .opening, let path,
             path.status == .satisfied
         else { return false }
         return path.interface?.index != standing.flatMap { sockets[$0] }?.request.interfaceIndex

@@ -54,10 +54,31 @@ extension Checker {
             if epoch == known.standing, known.ownership.session != .opening { noteHands(input, now) }
         case .openingLeft, .openingAnswered, .sessionOpened, .openingFailed: noteOpening(input, now)
         case .flowFailed(_, let failure): noteSilence(failure)
-        case .opened, .adopted, .reopened, .remoteClosed, .closeRequested, .probeSent, .answered, .answerHidden,
+        case .adopted(let adoption): noteAdoption(adoption, now)
+        case .opened, .reopened, .remoteClosed, .closeRequested, .probeSent, .answered, .answerHidden,
             .acknowledged:
             break
         }
+    }
+
+    /// The flow that an earlier run of the agent had stands.
+    private func noteAdoption(_ adoption: Adoption, _ now: Duration) {
+        let options = known.policy.socketOptions(keeping: known.opening)
+        let index = World.interfaces.first { $0.name == adoption.interface }?.index
+        let request = FlowRequest(
+            epoch: adoption.epoch, remote: adoption.remote, source: adoption.local.address, interfaceIndex: index,
+            isBoundToInterface: adoption.isBound, options: options)
+        let since = adoption.past?.connectedAt ?? now
+        known.sockets[adoption.epoch] = Socket(
+            request: request, options: options, local: adoption.local, connectedAt: since, settledAt: since,
+            isDetour: adoption.isBound, isSealed: known.policy.remote.scheme.needsTLS)
+        known.life.begin(known.policy, now)
+        known.life.lastProof = adoption.lastProof ?? now
+        known.ownership = adoption.ownership
+        if case .name = known.policy.remote.host { known.reached[adoption.remote] = since }
+        if let socket = known.sockets[adoption.epoch] { noteTaken(socket, now) }
+        heartbeatChangedAt = now
+        newestEpoch = max(newestEpoch, adoption.epoch)
     }
 
     private func noteNetwork(_ input: ConnectionInput, _ now: Duration) {

@@ -24,7 +24,9 @@ extension Checker {
             let options = known.policy.socketOptions(keeping: known.opening)
             try require(socket.options == options, .configuredAsAsked, "\(socket.options) and not \(options)")
         }
-        let isRight = known.isWatchedApart == (known.leadsElsewhere || known.isDetour || known.isAskedAnew)
+        // After a restart of the agent nothing is known of the way before the first path.
+        let isApart = known.leadsElsewhere || known.isDetour || known.isAskedAnew
+        let isRight = known.isWatchedApart == isApart || known.path == nil
         try require(isRight, .watchesTheWay, "\(known.isWatchedApart)")
         let isSecuring = attempts.values.contains { $0.local != nil }
         switch status.state {
@@ -80,6 +82,10 @@ extension Checker {
         _ now: Duration
     ) throws {
         switch input {
+        case _ where status.state == .closed:
+            // One that is not dialled again ends with its flow.
+            let isForCause = input == .closeRequested || !known.policy.redials
+            try require(isForCause, .flowEndsForCause, "closed on \(input)")
         case .pathChanged(let new):
             try checkPathReaction(new, before, actions, status, now)
         case .flowPathChanged(let epoch, let new):
@@ -106,14 +112,7 @@ extension Checker {
                 try checkDialsNow(status, now)
             }
         case .resumed:
-            if before.isSilent {
-                try checkSilence()
-            } else if let standing = before.standing {
-                try require(actions.contains(.probe(epoch: standing)), .proofsKept, "slept, and takes no care")
-            } else if before.hasPath {
-                (failures, refusedSince) = (0, nil)
-                try checkDialsNow(status, now)
-            }
+            try checkResume(before, actions, status, now)
         case .policyChanged:
             if Self.isElsewhere(known.policy, before.policy) { return (failures, refusedSince) = (0, nil) }
             try checkOtherLogin(before, status, now)
@@ -142,6 +141,19 @@ extension Checker {
             if before.next != nil, known.next == nil { try checkFailedMove(actions) }
         case .opened, .adopted, .reopened, .detourFound, .closeRequested, .openingAnswered, .sessionOpened:
             break
+        }
+    }
+
+    private func checkResume(
+        _ before: Knowledge, _ actions: [ConnectionAction], _ status: ConnectionStatus, _ now: Duration
+    ) throws {
+        if before.isSilent {
+            try checkSilence()
+        } else if let standing = before.standing {
+            try require(actions.contains(.probe(epoch: standing)), .proofsKept, "slept, and takes no care")
+        } else if before.hasPath {
+            (failures, refusedSince) = (0, nil)
+            try checkDialsNow(status, now)
         }
     }
 
@@ -198,7 +210,10 @@ extension Checker {
     private func checkPathReaction(
         _ new: Path, _ before: Knowledge, _ actions: [ConnectionAction], _ status: ConnectionStatus, _ now: Duration
     ) throws {
-        guard let old = before.path else { return try checkFirstPath(status, now) }
+        guard let old = before.path else {
+            // One that an earlier run of the agent had goes on.
+            return before.standing == nil ? try checkFirstPath(status, now) : ()
+        }
         if new.changes(from: old).isEmpty {
             try require(actions.isEmpty, .silentWithoutNews, "\(actions)")
         }
@@ -254,7 +269,7 @@ extension Checker {
 
     /// Whether another flow is dialled beside one that has no way, where there is one for it.
     private func checkSilence() throws {
-        guard known.next == nil, known.hasPath, !known.awaitsWay else { return }
+        guard known.policy.redials, known.next == nil, known.hasPath, !known.awaitsWay else { return }
         let isTried = known.isDialling || known.timers[.retry] != nil
         try require(isTried, .pathDialledAtOnce, "waits with a path")
     }

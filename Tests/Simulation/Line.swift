@@ -12,8 +12,6 @@ struct Line {
     var sentAt = Duration.zero
     /// Since when bytes of ours wait for their acknowledgement.
     var unacknowledged: Duration?
-    /// Whether bytes of the client's stand in front.
-    var isUnread = false
 }
 
 // Keepalives as the driver sends them: not behind bytes that nobody read, not while the server's kernel owes an
@@ -39,7 +37,7 @@ extension Simulation {
     mutating func probe(_ epoch: UInt64) {
         if send(on: epoch, isVerification: true) {
             scheduleBeat(epoch)
-            backlog.append(.probeSent(epoch: epoch))
+            backlog.append(.input(.probeSent(epoch: epoch)))
             answer(epoch)
         }
         acknowledge(epoch)
@@ -52,7 +50,7 @@ extension Simulation {
         if reaches(epoch) { line.unacknowledged = nil }
         if now >= line.sentAt + heartbeat.answerDeadline { line.awaited = 0 }
         let isFree = line.awaited < (isVerification ? 2 : 1)
-        guard !line.isUnread, line.unacknowledged == nil, isFree else { return false }
+        guard !isBehindBytes(epoch), line.unacknowledged == nil, isFree else { return false }
         line.sentAt = now
         if !reaches(epoch), let timeout = checker.known.sockets[epoch]?.options.userTimeout {
             line.unacknowledged = now
@@ -86,7 +84,7 @@ extension Simulation {
     /// Takes an answer out of the stream, if one is looked for and it can be seen.
     mutating func isAwaited(_ input: ConnectionInput, on epoch: UInt64) -> Bool {
         guard case .answered(_, let count) = input else { return true }
-        guard let line = lines[epoch], line.awaited >= count, !line.isUnread else { return false }
+        guard let line = lines[epoch], line.awaited >= count, !isBehindBytes(epoch) else { return false }
         lines[epoch]?.awaited -= count
         return true
     }
@@ -100,24 +98,28 @@ extension Simulation {
         return false
     }
 
-    /// Bytes for the client come, before the answer to a keepalive if one is under way.
-    mutating func receive(on epoch: UInt64) throws {
-        let ownership = checker.known.ownership
-        let isLookedFor = lines[epoch].map { $0.awaited > 0 && !$0.isUnread } ?? false
-        if ownership.holder == .daemon, ownership.session != .opening { lines[epoch, default: Line()].isUnread = true }
-        if isLookedFor {
-            lines[epoch]?.awaited = 0
-            try tell(.answerHidden(epoch: epoch))
-            acknowledge(epoch)
-        }
-        try tell(.arrived(epoch: epoch))
+    /// Whether bytes that nobody has read stand before what comes next on a flow that the agent reads.
+    private func isBehindBytes(_ epoch: UInt64) -> Bool {
+        clients.sockets[epoch].map { $0.isWatched && $0.unread > 0 } ?? false
     }
 
-    /// Whoever takes a flow reads what has come.
-    mutating func noteHands(_ input: ConnectionInput) {
-        switch input {
-        case .taken(let epoch), .parked(let epoch), .returned(let epoch): lines[epoch]?.isUnread = false
-        default: break
+    /// Bytes for the client come, before the answer to a keepalive if one is under way.
+    mutating func receive(_ count: Int, on epoch: UInt64) throws {
+        guard checker.known.ownership.session != .opening else { return }
+        let isLookedFor = lines[epoch].map { $0.awaited > 0 && !isBehindBytes(epoch) } ?? false
+        clients.sockets[epoch]?.received += count
+        if let socket = clients.sockets[epoch], socket.isWatched {
+            backlog.append(.input(.arrived(epoch: epoch)))
+            if let awaited = socket.awaitedBeyond, socket.unread > awaited {
+                clients.sockets[epoch]?.awaitedBeyond = nil
+                backlog.append(.client(.bytesCame))
+            }
         }
+        if isLookedFor {
+            lines[epoch]?.awaited = 0
+            acknowledge(epoch)
+            backlog.insert(.input(.answerHidden(epoch: epoch)), at: 0)
+        }
+        try takeBacklog()
     }
 }

@@ -34,7 +34,10 @@ extension Simulation {
         pending.removeAll { if case .kick = $0.happening { true } else { false } }
         if let standing = checker.known.standing, random.chance(50) { world.forgotten.insert(standing) }
         isAttended = true
-        if let standing = checker.known.standing { try login(standing) }
+        backlog.append(.attend)
+        try takeBacklog()
+        // One may have ended with its flow.
+        if isOver { return }
         var bound = dialBound
         if byPath {
             try move(to: .uplink(random.below(2)))
@@ -47,6 +50,7 @@ extension Simulation {
         // Where an attempt may take no longer than the patience with a silent way, a whole dial fails first.
         if !world.deadUplinks.isEmpty { bound += dialBound + max(policy.backoff.ceiling, .seconds(1800)) }
         try waitUntilReady(within: bound)
+        if isOver { return }
         try expectCalm()
         try expectReturn()
     }
@@ -83,42 +87,50 @@ extension Simulation {
 
     /// How long a wait that was begun before the world healed may still last, and what the dial that ran may fail of.
     private var waitBound: Duration {
-        let wait = machine.status.state == .failed ? Duration.seconds(1800) : checker.known.policy.backoff.ceiling
+        let wait = connection.status.state == .failed ? Duration.seconds(1800) : checker.known.policy.backoff.ceiling
         // A query or a connect that was lost in the broken world runs into its deadline first; its failure waits too.
         return wait + .seconds(15) + dialBound + max(checker.known.policy.backoff.ceiling, .seconds(1800))
     }
 
     private mutating func waitUntilReady(within bound: Duration) throws {
         let end = now + bound
-        while !machine.status.state.hasFlow, let next = nextDue(), next <= end { try run(until: next) }
-        if !machine.status.state.hasFlow {
+        while !connection.status.state.hasFlow, !isOver, let next = nextDue(), next <= end { try run(until: next) }
+        if !connection.status.state.hasFlow, !isOver {
             throw Violation(
-                invariant: .readyInTime, detail: "\(machine.status.state) \(bound) after the world healed")
+                invariant: .readyInTime, detail: "\(connection.status.state) \(bound) after the world healed")
         }
     }
 
     /// A calm world: whatever is owed is proved or found out, and then a flow that works stays, and nothing is told.
     private mutating func expectCalm() throws {
-        if let heartbeat = checker.known.policy.heartbeat, heartbeat.kind.figures.isAnswerMandatory {
+        // What is on a flow that a client has secured nobody else can send.
+        let isSealed = checker.known.standing.flatMap { checker.known.sockets[$0] }?.isSealed ?? false
+        if let heartbeat = checker.known.policy.heartbeat, !isSealed, heartbeat.kind.figures.isAnswerMandatory {
             // Whatever is dead is noticed by then, dialled anew, and a move that was tried has come about.
             let notice = heartbeat.cadence.interval + heartbeat.kind.figures.answerDeadline
             // A host with a stranger's certificate is not dialled again for so long, and nor are those beside it.
             let refusal: Duration = world.deadUplinks.isEmpty ? .zero : .seconds(1800)
             let pauses = refusal + checker.known.policy.backoff.ceiling
-            try run(until: now + notice + dialBound + pauses + .seconds(1))
+            let bound = notice + dialBound + pauses + .seconds(1)
+            try run(until: now + bound)
+            // Nothing is sent while a program has the flow that it was launched with.
+            for _ in 0..<9 where isHeld || now - (checker.heartbeatChangedAt ?? .zero) <= bound {
+                try run(until: now + bound)
+            }
             try expectLiving()
         } else {
             try run(until: now + dialBound + checker.known.policy.backoff.ceiling)
         }
         // Only where nothing is left to be found out.
-        guard machine.status.state == .ready, isCarried, checker.known.timers[.retry] == nil,
-            !checker.known.isDialling, checker.known.play == nil
+        guard connection.status.state == .ready, isCarried, checker.known.timers[.retry] == nil,
+            !checker.known.isDialling, checker.known.play == nil, !isHeld, connection.wakes.deadline == nil,
+            !pending.contains(where: \.isOfClient)
         else { return }
-        let (before, flow) = (checker.events, machine.status.epoch)
+        let (before, flow) = (checker.events, connection.status.epoch)
         try run(until: now + .seconds(checker.known.policy.heartbeat == nil ? 86_400 : 600))
-        if checker.events != before || machine.status.epoch != flow || machine.status.state != .ready {
+        if checker.events != before || connection.status.epoch != flow || connection.status.state != .ready {
             throw Violation(
-                invariant: .staysReady, detail: "\(checker.events - before) events, \(machine.status.state)")
+                invariant: .staysReady, detail: "\(checker.events - before) events, \(connection.status.state)")
         }
     }
 
@@ -130,15 +142,21 @@ extension Simulation {
             && world.hosts[host] != .silent && world.hosts[host] != .hangs
     }
 
+    private var isHeld: Bool { connection.status.ownership?.holder == .client }
+
     private func expectLiving() throws {
-        if !machine.status.state.hasFlow || !isCarried {
-            throw Violation(invariant: .proofsKept, detail: "\(machine.status.state) over a dead line")
+        if isOver { return }
+        if !connection.status.state.hasFlow || !isCarried {
+            throw Violation(invariant: .proofsKept, detail: "\(connection.status.state) over a dead line")
         }
     }
 
     /// Closes, and says everything once more that could be said.
     mutating func close() throws {
+        isClosed = true
         try tell(.closeRequested)
+        let deadline = connection.nextDeadline
+        try require(deadline == nil, .closedForGood, "a deadline at \(String(describing: deadline))")
         let (timers, isOpen) = (checker.known.timers, !checker.known.sockets.isEmpty || checker.known.isDialling)
         if !timers.isEmpty || isOpen { throw Violation(invariant: .closedForGood, detail: "left: \(timers)") }
         let epoch = checker.newestEpoch

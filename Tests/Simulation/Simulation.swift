@@ -5,10 +5,12 @@ import TestSupport
 
 @testable import Connection
 
-/// One agent's connection in a world that misbehaves, in virtual time: the clock jumps to whatever comes next.
+/// One agent's connection, with its clients and programs, in a world that misbehaves; the agent is killed in between.
+/// In virtual time: the clock jumps to whatever comes next.
 ///
-/// Everything follows from the seed. A ``Checker`` looks at every step; the first invariant that does not hold ends the
-/// run with a ``Violation``.
+/// Everything follows from the seed. A ``Checker`` follows the line at every step, and what was given to clients is
+/// held against what they did with it (``ClientWorld``). The first invariant that does not hold ends the run with a
+/// ``Violation``.
 struct Simulation: ~Copyable {
     /// Something of the world that comes at its time.
     struct Pending {
@@ -18,6 +20,13 @@ struct Simulation: ~Copyable {
 
     enum Happening {
         case input(ConnectionInput)
+        case client(ClientInput)
+        /// A process that the agent asked for begins, or does not.
+        case launch(WakeAttempt.ID)
+        /// The agent hears that a process has ended.
+        case end(KnownProcess)
+        /// Whoever has something reads it and gives it back, and somebody comes for what nobody has.
+        case attend
         /// The name server's answer arrives; what the kernel would do with a packet to each address is found out then.
         case answer(query: UInt64, NameQuestion)
         /// A host ends a flow that it accepted.
@@ -49,39 +58,68 @@ struct Simulation: ~Copyable {
     /// What a deadlock or a storm would exceed; the longest honest run is far below.
     private static let stepLimit = 40_000
 
-    let seed: UInt64
     var random: SplitMix64
-    var machineRandom: SplitMix64
+    private var decisions: SplitMix64
     var now: Duration = .seconds(1_000_000)
     var world = World()
-    var machine: ConnectionStateMachine
-    let checker: Checker
+    /// The sockets as the kernel has them, and who reads them.
+    var clients = ClientWorld()
+    var connection: Connection
+    var checker: Checker
     /// What the world will do, in the order in which it was decided.
     var pending: [Pending] = []
-    /// What happened while actions ran, to be told after them.
-    var backlog: [ConnectionInput] = []
+    /// What happened while effects were carried out, to be told after them.
+    var backlog: [Happening] = []
     /// The keepalives that the driver was asked for.
     var heartbeats: [UInt64: Heartbeat] = [:]
     /// What is under way on the flows.
     var lines: [UInt64: Line] = [:]
     /// The flow whose own path is watched, and where it leads.
     var watchedFlow: WatchedFlow?
-    /// Whether a client logs in on every new flow, from the recovery on.
+    /// Whether a client logs in on every new flow and reads what comes, from the recovery on.
     var isAttended = false
+    var isClosed = false
+    /// Whether it begins with a flow that a client brings.
+    let isBrought: Bool
     var steps = 0
+    /// What came about, but for what the checker has seen.
+    var seen = Coverage()
+    var coverage: Coverage {
+        var all = seen
+        all.formUnion(checker.seen)
+        return all
+    }
+
     var trace: [String]?
 
     init(seed: UInt64, traced: Bool = false) {
-        self.seed = seed
         random = SplitMix64(seed: seed)
-        machineRandom = SplitMix64(seed: ~seed)
-        let policy = Simulation.policy(&random)
-        machine = ConnectionStateMachine(policy: policy, now: now)
+        decisions = SplitMix64(seed: ~seed)
+        var policy = Simulation.policy(&random)
+        let isBrought = random.chance(10)
+        self.isBrought = isBrought
+        // One that is its flow and nothing more begins with that.
+        if isBrought { policy.redials = random.chance(50) }
+        connection = Connection(policy: policy, wakes: Simulation.wakes(&random), now: now)
+        connection.exchanges = []
         checker = Checker(policy: policy)
         trace = traced ? [] : nil
         world.isMultihomed = random.chance(50)
         world.hasOneSession = random.chance(50)
         world.services = random.pick(World.Services.allCases)
+    }
+
+    static func wakes(_ random: inout SplitMix64) -> Wakes.Settings {
+        var wakes = Wakes.Settings(
+            policy: WakePolicy(), reasons: Set(WakeReason.allCases), isTended: random.chance(60), budget: .seconds(30))
+        for means in [WakeMeans.signal, .unit, .exec] {
+            let isUsed = random.chance(60)
+            if isUsed, wakes.isTended { wakes.policy.means.insert(means) }
+        }
+        wakes.policy.rounds = 1 + random.below(4)
+        if random.chance(20) { wakes.policy.launch = .always }
+        if random.chance(20) { wakes.policy.relaunches = false }
+        return wakes
     }
 
     /// A remote by address or by name, of either family of back-off, with shorter or longer figures.
@@ -105,6 +143,7 @@ struct Simulation: ~Copyable {
         if random.chance(30) { policy.grace = random.pick([.zero, .seconds(1), .seconds(20)]) }
         if random.chance(50) { policy.opening = opening(&random) }
         policy.triesOtherUplinks = random.chance(80)
+        policy.keepsAbandonedFlow = random.chance(30)
         return policy
     }
 
@@ -118,7 +157,14 @@ struct Simulation: ~Copyable {
     mutating func run(until end: Duration) throws {
         while let next = nextDue(), next <= end {
             now = max(now, next)
-            try takeNext(due: next)
+            if let deadline = connection.nextDeadline, deadline <= next {
+                try decide("the deadline") { connection, clients, now, from, random in
+                    connection.deadlinePassed(now: now, dialsFrom: from, facts: clients, using: &random)
+                }
+            } else if let position = pending.firstIndex(where: { $0.due == next }) {
+                try happen(pending.remove(at: position).happening)
+                try takeBacklog()
+            }
         }
         now = max(now, end)
     }
@@ -130,7 +176,7 @@ struct Simulation: ~Copyable {
         pending.removeAll { pending in
             switch pending.happening {
             case .reply, .login: pending.due <= now
-            case .input, .answer, .kick, .beat, .flowPath, .userTimeout: false
+            case .input, .client, .launch, .end, .attend, .answer, .kick, .beat, .flowPath, .userTimeout: false
             }
         }
         // Whether timers or the word of the resume come first is chance.
@@ -140,19 +186,21 @@ struct Simulation: ~Copyable {
     }
 
     func nextDue() -> Duration? {
-        let first = pending.lazy.map(\.due).min()
-        guard let timer = checker.known.timers.values.min() else { return first }
-        return first.map { min($0, timer) } ?? timer
+        [pending.lazy.map(\.due).min(), connection.nextDeadline].compactMap(\.self).min()
     }
 
-    private mutating func takeNext(due: Duration) throws {
-        if let (timer, _) = checker.known.timers.filter({ $0.value == due }).min(by: { "\($0.key)" < "\($1.key)" }) {
-            return try tell(.timerFired(timer))
-        }
-        guard let position = pending.firstIndex(where: { $0.due == due }) else { return }
-        switch pending.remove(at: position).happening {
+    private mutating func happen(_ happening: Happening) throws {
+        switch happening {
         case .input(let input):
             try tell(input)
+        case .client(let input):
+            try tell(input)
+        case .launch(let attempt):
+            try begin(attempt)
+        case .end(let process):
+            try tellEnd(of: process)
+        case .attend:
+            try attend()
         case .answer(let query, let question):
             switch world.answer(to: question) {
             case .success(let answer): try tell(.resolved(query: query, answer))
@@ -184,34 +232,76 @@ struct Simulation: ~Copyable {
         pending.append(Pending(due: now + delay, happening: happening))
     }
 
-    // MARK: - The machine and its driver
+    // MARK: - The connection and its driver
 
-    /// Tells the machine something and does what it answers; what that brings about at once is told afterwards.
     mutating func tell(_ input: ConnectionInput) throws {
-        backlog.append(input)
-        guard backlog.count == 1 else { return }
-        while let input = backlog.first {
-            try step(input)
-            backlog.removeFirst()
+        noteSession(input)
+        try decide("\(input)") { connection, clients, now, from, random in
+            connection.process(input, now: now, dialsFrom: from, facts: clients, using: &random)
         }
     }
 
-    private mutating func step(_ input: ConnectionInput) throws {
-        steps += 1
-        if steps > Self.stepLimit { throw Violation(invariant: .attemptsBounded, detail: "\(steps) steps") }
-        let actions = machine.process(
-            input, now: now, dialsFrom: checker.dialsFrom, using: &machineRandom)
-        let status = machine.status
-        noteHands(input)
-        trace?.append("\(now) \(input)\n    -> \(actions)\n    \(status.state)")
-        try checker.follow(input, answeredWith: actions, status: status, world: world, now: now)
-        for action in actions { run(action) }
+    mutating func tell(_ input: ClientInput) throws {
+        try decide("\(input)") { connection, clients, now, from, random in
+            connection.process(input, now: now, dialsFrom: from, facts: clients, using: &random)
+        }
     }
 
-    private mutating func run(_ action: ConnectionAction) {
+    /// Has the connection decide something, and carries out what it answers; what that brings about at once is told
+    /// afterwards.
+    mutating func decide(
+        _ what: @autoclosure () -> String,
+        _ body: (inout Connection, ClientWorld, Duration, Duration, inout SplitMix64) -> [ConnectionEffect]
+    ) throws {
+        steps += 1
+        if steps > Self.stepLimit { throw Violation(invariant: .attemptsBounded, detail: "\(steps) steps") }
+        let effects = body(&connection, clients, now, checker.dialsFrom, &decisions)
+        trace?.append("\(now) \(what())\n    -> \(effects)\n    \(connection.status.state)")
+        for exchange in connection.exchanges ?? [] {
+            try checker.follow(
+                exchange.input, answeredWith: exchange.actions, status: exchange.status, world: world, now: now)
+        }
+        connection.exchanges = []
+        for effect in effects { try run(effect) }
+        try takeBacklog()
+    }
+
+    /// Tells what has happened meanwhile; what must hold of clients holds then.
+    mutating func takeBacklog() throws {
+        while !backlog.isEmpty { try happen(backlog.removeFirst()) }
+        try checkReaders()
+        try checkWakes()
+    }
+
+    mutating func run(_ effect: ConnectionEffect) throws {
+        switch effect {
+        case .network(let action): try run(action)
+        case .close(let epoch, _): try close(epoch, isDelivered: false)
+        case .letGo(let epoch, _): try close(epoch, isDelivered: true)
+        case .retire(let epoch, let survivesAgent, let isHeld):
+            leave(epoch)
+            try retire(epoch, survivesAgent: survivesAgent, isHeld: isHeld)
+        case .rest(let epoch): try takeBack(epoch)
+        case .linger(let epoch): leave(epoch)
+        case .tell(let event, _, _):
+            if isAttended, event.kind == .stateChanged, event.status.ownership == .new { backlog.append(.attend) }
+        case .attempt(let attempt, _):
+            guard random.chance(90) else { return }
+            let outcome = random.chance(80) ? WakeOutcome.done : .failed("chance")
+            let answer = Happening.client(.attempted(attempt.id, outcome))
+            random.chance(50) ? backlog.append(answer) : later(.milliseconds(random.below(40_000)), answer)
+        case .launch(let attempt, let offer):
+            if let offer { try hand(offer.epoch, to: .launch(attempt.id)) }
+            later(.milliseconds(random.below(random.chance(80) ? 50 : 60_000)), .launch(attempt.id))
+        case .awaitBytes(let epoch, let count):
+            clients.sockets[epoch]?.awaitedBeyond = count
+        }
+    }
+
+    private mutating func run(_ action: ConnectionAction) throws {
         switch action {
         case .observePath:
-            backlog.append(.pathChanged(world.path()))
+            backlog.append(.input(.pathChanged(world.path())))
         case .observeFlowPath(let epoch, let target):
             guard case .address(let address) = target.host else { return }
             let uplink = World.interfaces.firstIndex { $0.name == target.interface }
@@ -223,8 +313,9 @@ struct Simulation: ~Copyable {
         case .resolve(let query, let question):
             later(.milliseconds(random.below(200)), .answer(query: query, question))
         case .findDetour(let remote, let interface):
-            backlog.append(.detourFound(remote, world.detour(to: remote.address, around: interface)))
+            backlog.append(.input(.detourFound(remote, world.detour(to: remote.address, around: interface))))
         case .openSocket(let request):
+            clients.sockets[request.epoch] = .init(survivesAgent: request.tls == nil)
             connect(request)
         case .keepAlive(let epoch, let heartbeat):
             heartbeats[epoch] = heartbeat
@@ -232,105 +323,41 @@ struct Simulation: ~Copyable {
             scheduleBeat(epoch)
         case .probe(let epoch):
             probe(epoch)
-        case .closeSocket(let epoch, _, _):
-            heartbeats[epoch] = nil
-            lines[epoch] = nil
-            pending.removeAll { if case .beat(epoch) = $0.happening { true } else { false } }
-            // Half of the words that are under way come all the same, late.
-            if random.chance(50) { pending.removeAll { $0.concerns(epoch: epoch) } }
-        case .emit(let event):
-            if isAttended, event.kind == .stateChanged, event.status.ownership == .new {
-                backlog += [.taken(epoch: event.status.epoch), .parked(epoch: event.status.epoch)]
-            }
+        case .watchInput(let epoch, let isWatched):
+            clients.sockets[epoch]?.isWatched = isWatched
+            guard isWatched else { return }
+            try takeBack(epoch)
+            if clients.unreadBytes(on: epoch) > 0 { backlog.append(.input(.arrived(epoch: epoch))) }
         case .playOpening(let epoch, let opening):
             later(.milliseconds(random.below(400)), .login(epoch: epoch, step: 1, of: opening.steps.count, begun: now))
         case .giveUpAnswers(let epoch):
             lines[epoch]?.awaited = 0
-        case .watchInput, .stopObservingPath, .cancelResolution, .configureSocket, .scheduleTimer,
-            .cancelTimer:
+        case .stopObservingPath, .cancelResolution, .configureSocket:
             break
+        case .closeSocket, .scheduleTimer, .cancelTimer, .emit:
+            throw Violation(invariant: .stateHoldsWhatItNeeds, detail: "\(action) is not the network's")
         }
     }
 
-    /// Whether what a flow's server says comes through.
-    func hears(_ epoch: UInt64) -> Bool {
-        guard let socket = checker.known.sockets[epoch], let local = socket.local else { return false }
-        return world.carries(socket.request, from: local.address)
-    }
-
-    /// The server hears a step of an opening, and answers.
-    private mutating func login(_ epoch: UInt64, _ step: Int, of count: Int, _ begun: Duration) throws {
-        guard hears(epoch), let host = host(of: epoch), world.hosts[host] != .silent, world.hosts[host] != .hangs else {
-            return
-        }
-        if world.hasOneSession, step == 1 {
-            let others = checker.known.sockets.filter { $0.key != epoch && $0.value.connectedAt != nil }.keys
-            for other in others { later(.milliseconds(random.below(50)), .input(.remoteClosed(epoch: other))) }
-        }
-        switch world.login {
-        case .silent: break
-        case .hangsUp: try tell(.remoteClosed(epoch: epoch))
-        case .refuses:
-            let cause: OpeningFailure.Cause = random.chance(80) ? .mismatch : .tooLong
-            let busy = LoginRefusal("busy", mayPass: true, pause: random.chance(30) ? .seconds(120) : nil)
-            let refusal = random.chance(50) ? busy : random.chance(20) ? LoginRefusal("no", pause: .seconds(9)) : nil
-            try tell(.openingFailed(epoch: epoch, .init(step: step, cause: cause, refusal: refusal)))
-        case .accepts:
-            try tell(.openingAnswered(epoch: epoch, awaiting: min(step + 1, count), begun: begun))
-            if step == count { return try tell(.sessionOpened(epoch: epoch)) }
-            later(.milliseconds(random.below(9000)), .login(epoch: epoch, step: step + 1, of: count, begun: now))
-        }
-    }
-
-    func host(of epoch: UInt64) -> Int? {
-        checker.known.sockets[epoch].flatMap { World.hosts.firstIndex(of: $0.request.remote.address) }
-    }
-
-    /// The client logs in on a flow, whoever has it.
-    mutating func login(_ epoch: UInt64) throws {
-        try tell(.taken(epoch: epoch))
-        try tell(.parked(epoch: epoch))
-    }
-
-    private mutating func connect(_ request: FlowRequest) {
-        let epoch = request.epoch
-        let failed = { (failure: FlowFailure) in ConnectionInput.dialFailed(epoch: epoch, failure) }
-        let own = World.interfaces.firstIndex { $0.index == request.interfaceIndex }
-        guard let uplink = request.isBoundToInterface ? own : world.usedUplink else {
-            return backlog.append(failed(.networkUnreachable))
-        }
-        let source = request.source ?? World.source(of: uplink, request.remote.address.family)
-        guard world.isPresent(source) else { return backlog.append(failed(.addressNotAvailable)) }
-        guard let host = World.hosts.firstIndex(of: request.remote.address) else { return }
-        var latency = Duration.milliseconds(random.below(600))
-        if World.uplink(of: source).map(world.deadUplinks.contains) ?? false {
-            // A router may say so.
-            return random.chance(30) ? later(latency, .input(failed(.hostUnreachable))) : ()
-        }
-        let local = Endpoint(address: source, port: UInt16(40_000 + epoch % 20_000))
-        if request.tls != nil, world.hosts[host].accepts {
-            later(latency, .input(.handshakeBegan(epoch: epoch, local: local)))
-            latency += .milliseconds(1 + random.below(200))
-            if world.hosts[host] == .stallsHandshake { return }
-            let problem = FlowFailure.tls(.certificate(.selfSigned(subject: "a stranger")))
-            if world.hosts[host] == .isStranger { return later(latency, .input(failed(problem))) }
-        }
-        switch world.hosts[host] {
-        case .accepts, .kicks, .hangs, .isStranger, .stallsHandshake:
-            later(latency, .input(.dialSucceeded(epoch: epoch, local: local, remote: request.remote)))
-            guard world.hosts[host] == .kicks else { return }
-            later(latency + .milliseconds(random.below(90_000)), .kick(epoch: epoch))
-        case .refuses:
-            later(latency, .input(failed(.refused)))
-        case .unreachable:
-            later(latency, .input(failed(.hostUnreachable)))
-        case .silent:
-            break
-        }
+    /// Nothing more is done on a flow.
+    mutating func leave(_ epoch: UInt64) {
+        heartbeats[epoch] = nil
+        lines[epoch] = nil
+        pending.removeAll { if case .beat(epoch) = $0.happening { true } else { false } }
+        // Half of the words that are under way come all the same, late.
+        if random.chance(50) { pending.removeAll { $0.concerns(epoch: epoch) } }
     }
 }
 
 extension Simulation.Pending {
+    /// Whether it is what a client or a program does.
+    var isOfClient: Bool {
+        switch happening {
+        case .client, .launch, .end, .attend: true
+        case .input, .answer, .kick, .flowPath, .beat, .login, .reply, .userTimeout: false
+        }
+    }
+
     fileprivate func concerns(epoch: UInt64) -> Bool {
         switch happening {
         case .kick(let kicked): kicked == epoch
@@ -341,7 +368,7 @@ extension Simulation.Pending {
         case .input(.handshakeBegan(let dialled, _)): dialled == epoch
         case .input(.dialFailed(let dialled, _)): dialled == epoch
         case .userTimeout(let timed, _): timed == epoch
-        case .input, .answer, .flowPath: false
+        case .input, .client, .launch, .end, .attend, .answer, .flowPath: false
         }
     }
 }

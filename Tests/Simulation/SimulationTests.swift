@@ -4,45 +4,28 @@ import Connection
 import Foundation
 import Testing
 
-/// Many short lives in bad networks. `SIM_SEED=n` replays one with its trace; `SIM_SEQUENCES=n` says how many are run,
-/// `SIM_FIRST=n` from which seed on.
+/// Many short lives in bad networks, with clients, programs and restarts of the agent. `SIM_SEED=n` replays one with its
+/// trace; `SIM_SEQUENCES=n` says how many are run, `SIM_FIRST=n` from which seed on.
 @Suite struct SimulationTests {
     /// Where the seeds of a run begin; the same in every run, so that a failure in one place is a failure everywhere.
     private static let usualSeed: UInt64 = 1
 
-    @Test func noSequenceOfFaultsBreaksAnInvariant() async throws {
-        let run = try await Self.run { seed, isTraced in
-            var simulation = Simulation(seed: seed, traced: isTraced)
-            let failure = Result { try simulation.live() }
-            return Life(
-                steps: simulation.steps, failure: failure.error, trace: simulation.trace,
-                seen: simulation.checker.seen)
-        }
-        guard let run else { return }
+    @Test func noSequenceBreaksAnInvariant() async throws {
+        guard let run = try await Self.run() else { return }
         // A world that never brings a state or a cause about proves nothing of it.
         if run.count >= 10_000 {
-            #expect(run.total.seen.states == Set(ConnectionStatus.State.allCases))
-            #expect(run.total.seen.closings == Set(CloseReason.allCases))
-            // Of wakes it is not the machine that tells.
-            #expect(run.total.seen.kinds == Set(ConnectionEvent.Kind.allCases).subtracting([.wake]))
+            let seen = run.total.seen
+            #expect(seen.states == Set(ConnectionStatus.State.allCases))
+            #expect(seen.closings == Set(CloseReason.allCases))
+            // Of wakes it is not the line that tells.
+            #expect(seen.kinds == Set(ConnectionEvent.Kind.allCases).subtracting([.wake]))
+            #expect(seen.deeds == Set(Deed.allCases))
+            #expect(seen.takes > 0 && seen.launches > 0 && seen.kills > 0, "\(seen)")
         }
-        print("\(run.count) sequences from seed \(run.first), \(run.total.steps) steps")
-    }
-
-    /// The same of clients, programs and restarts of the agent (``ClientSimulation``).
-    @Test func noSequenceOfClientsAndRestartsBreaksAnInvariant() async throws {
-        let run = try await Self.run { seed, isTraced in
-            var simulation = ClientSimulation(seed: seed, traced: isTraced)
-            let failure = Result { try simulation.live() }
-            return Life(
-                steps: simulation.steps, failure: failure.error, trace: simulation.trace, deeds: simulation.deeds)
-        }
-        guard let run else { return }
-        let deeds = run.total.deeds
-        if run.count >= 10_000 { #expect(Set(deeds.keys) == Set(ClientDeed.allCases)) }
+        let seen = run.total.seen
         print(
-            "\(run.count) sequences of clients from seed \(run.first), \(run.total.steps) steps: "
-                + "\(deeds[.given] ?? 0) takes, \(deeds[.launched] ?? 0) launches, \(deeds[.killAgent] ?? 0) kills")
+            "\(run.count) sequences from seed \(run.first), \(run.total.steps) steps: "
+                + "\(seen.takes) takes, \(seen.launches) launches, \(seen.kills) kills of the agent")
     }
 
     /// What came of one sequence, or of several.
@@ -51,23 +34,27 @@ import Testing
         var failure: (any Error)?
         var trace: [String]?
         var seen = Coverage()
-        var deeds: [ClientDeed: Int] = [:]
+
+        init() {}
+
+        init(seed: UInt64, isTraced: Bool = false) {
+            var simulation = Simulation(seed: seed, traced: isTraced)
+            failure = Result { try simulation.live() }.error
+            (steps, trace, seen) = (simulation.steps, simulation.trace, simulation.coverage)
+        }
 
         mutating func add(_ other: Life) {
             steps += other.steps
             seen.formUnion(other.seen)
-            deeds.merge(other.deeds, uniquingKeysWith: +)
         }
     }
 
     /// Runs the seeds that the environment asks for on every processor, each of them up to the first that breaks an
     /// invariant; `nil` where one was replayed instead.
-    private static func run(
-        _ live: @escaping @Sendable (_ seed: UInt64, _ isTraced: Bool) -> Life
-    ) async throws -> (count: UInt64, first: UInt64, total: Life)? {
+    private static func run() async throws -> (count: UInt64, first: UInt64, total: Life)? {
         let environment = ProcessInfo.processInfo.environment
         if let seed = environment["SIM_SEED"].flatMap(UInt64.init) {
-            let life = live(seed, true)
+            let life = Life(seed: seed, isTraced: true)
             print(life.trace?.joined(separator: "\n") ?? "")
             if let failure = life.failure { throw failure }
             return nil
@@ -80,7 +67,7 @@ import Testing
                 group.addTask {
                     var all = Life()
                     for seed in stride(from: first + worker, to: first + count, by: Int(workers)) {
-                        let life = live(seed, false)
+                        let life = Life(seed: seed)
                         all.add(life)
                         guard let failure = life.failure else { continue }
                         Issue.record("SIM_SEED=\(seed) breaks \(failure), after \(all.steps) steps")

@@ -121,11 +121,14 @@ public struct Adoption: Hashable, Sendable {
         public var connectedAt: Duration
         /// When the connection entered the state that it was in.
         public var since: Duration
+        /// The highest number that a flow had: that of a later attempt may be higher.
+        public var newestEpoch: UInt64
 
         /// A past; instants of the boot clock.
-        public init(connectedAt: Duration, since: Duration) {
+        public init(connectedAt: Duration, since: Duration, newestEpoch: UInt64 = 0) {
             self.connectedAt = connectedAt
             self.since = since
+            self.newestEpoch = newestEpoch
         }
     }
 

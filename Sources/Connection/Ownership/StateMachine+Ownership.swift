@@ -4,7 +4,8 @@
 
 extension ConnectionStateMachine {
     mutating func adopt(_ adoption: Adoption, _ turn: inout Turn<some RandomNumberGenerator>) {
-        numbers.epoch = max(numbers.epoch, min(adoption.epoch, Self.largestNumber))
+        let newest = max(adoption.epoch, adoption.past?.newestEpoch ?? 0)
+        numbers.epoch = max(numbers.epoch, min(newest, Self.largestNumber))
         if adoption.ownership.session == .opening {
             // Nobody knows how far it was.
             turn.perform(.closeSocket(epoch: adoption.epoch, .superseded, .dropped))
@@ -21,6 +22,7 @@ extension ConnectionStateMachine {
         ready.isSealed = policy.remote.scheme.needsTLS
         // Until the path says otherwise.
         (ready.isBound, ready.isDetour) = (adoption.isBound, adoption.isBound)
+        noteReached(ready)
         turn.perform(.observePath(policy.target))
         turn.perform(.configureSocket(epoch: adoption.epoch, socketOptions))
         state = .ready(ready)
@@ -56,7 +58,7 @@ extension ConnectionStateMachine {
             epoch: ready.epoch, local: ready.local, remote: ready.remote,
             ownership: FlowOwnership(holder: ready.ownership.holder, session: ready.ownership.session),
             lastProof: ready.liveness.lastProof, interface: ready.interface, isBound: ready.isBound,
-            past: .init(connectedAt: ready.settledAt ?? since, since: since))
+            past: .init(connectedAt: ready.settledAt ?? since, since: since, newestEpoch: newestEpoch))
     }
 
     /// The highest number that a flow had; the next one's is above it.

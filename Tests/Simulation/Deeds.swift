@@ -5,46 +5,57 @@ import TestSupport
 
 @testable import Connection
 
-/// What can go wrong, and what users do meanwhile.
-enum Fault: CaseIterable {
+/// What can go wrong, and what users, clients and programs do meanwhile.
+enum Deed: CaseIterable {
+    // The network.
     case pathGoes, pathComes, pathMoves, pathUnknown, pathUnresolved, pathFlaps, pathRepeats
     case overrun
     case addressRemovedBeforeThePath, addressRemovedAfterThePath
-    case nameServersOutOfReach
-    case hostsChange, serverRestarts, silentDeath
-    case nameServerChanges, answerChanges, servicesChange
-    case uplinkDies, lineForgotten, suspend, serverAsks, answerHidden
-    case redial, redialStorm, policyChanges
-    case budgetUsedUp
+    case uplinkDies, lineForgotten, suspend
+    // Name servers and servers.
+    case nameServersOutOfReach, nameServerChanges, answerChanges, servicesChange
+    case hostsChange, serverRestarts, silentDeath, serverAsks, loginChanges
+    case send, answerHidden, hangUp, reset, openedFlowEnds
+    // Users.
+    case redial, redialStorm, policyChanges, wakesChange, budgetUsedUp, openingLeft
+    // Drivers that are late, or early.
     case lateWords, earlyTimer
-    case loginChanges, openingLeft, openedFlowEnds
-    case bytesArrive, clientTakes, clientParks, clientGoes
+    // Clients and programs.
+    case take, takeAgain, takeUnseen, read, readAll, write, park, end, acknowledge, watchersCome, keepaliveDue
+    case killAgent
     case calm
+
+    static let ofClients: [Deed] = [
+        .take, .takeAgain, .takeUnseen, .read, .readAll, .write, .park, .end, .acknowledge, .watchersCome,
+        .keepaliveDue, .send, .send, .hangUp, .reset, .redial, .wakesChange, .pathGoes, .pathComes, .killAgent, .calm,
+    ]
 }
 
 extension Simulation {
-    /// Lives through a whole sequence: a start, some faults with pauses between them, a recovery, a close.
+    /// Lives through a whole sequence: a start, some deeds with pauses between them, a recovery, a close.
     mutating func live() throws {
         world.link = random.chance(80) ? .uplink(0) : .none
-        if random.chance(10) {
-            checker.newestEpoch = 7
-            try tell(.reopened(epoch: 7, .withoutFlow))
-        } else {
-            try tell(.opened)
-        }
-        let faults = 3 + random.below(10)
-        for _ in 0..<faults {
-            try run(until: now + random.pause())
-            try apply(random.pick(Fault.allCases))
+        if isBrought { try bring() } else { try tell(.opened) }
+        // Some are mostly about clients, who do more in a shorter time.
+        let share = random.pick([10, 10, 50, 90])
+        let count = share == 10 ? 3 + random.below(10) : 10 + random.below(share / 2)
+        for _ in 0..<count {
+            let isOfClients = random.chance(share)
+            try run(until: now + (isOfClients ? random.pause() / 4 : random.pause()))
+            try apply(random.pick(isOfClients ? Deed.ofClients : Deed.allCases))
         }
         try run(until: now + random.pause())
-        if random.chance(80) { try recover() }
+        if !isOver, random.chance(80) { try recover() }
         try close()
     }
 
-    private mutating func apply(_ fault: Fault) throws {
-        trace?.append("\(now) fault \(fault)")
-        switch fault {
+    /// Whether the connection has ended with its flow.
+    var isOver: Bool { connection.status.state == .closed }
+
+    private mutating func apply(_ deed: Deed) throws {
+        trace?.append("\(now) deed \(deed)")
+        seen.deeds.insert(deed)
+        switch deed {
         case .pathGoes: try move(to: .none)
         case .pathComes, .pathMoves: try move(to: .uplink(random.below(2)))
         case .pathUnknown: try move(to: .unknown)
@@ -54,56 +65,25 @@ extension Simulation {
         case .overrun: try overrun()
         case .addressRemovedBeforeThePath: try removeAddress(pathFirst: false)
         case .addressRemovedAfterThePath: try removeAddress(pathFirst: true)
-        case .nameServersOutOfReach:
-            world.supportsDNS.toggle()
-            try tellPath()
-        case .hostsChange:
-            for host in world.hosts.indices where random.chance(60) {
-                world.hosts[host] = random.pick(World.Host.allCases)
-            }
-        case .serverRestarts: try restartServer()
-        case .silentDeath:
-            let failure = random.pick([FlowFailure.timedOut, .hostUnreachable, .networkUnreachable])
-            try withFlow { .flowFailed(epoch: $0, failure) }
-        case .nameServerChanges: world.nameServer = random.pick(World.NameServer.allCases)
-        case .answerChanges: world.answer = (0...random.below(4)).map { _ in random.below(4) }
-        case .servicesChange: world.services = random.pick(World.Services.allCases)
         case .uplinkDies: world.deadUplinks.formSymmetricDifference([random.below(2)])
         case .lineForgotten: world.forgotten.formUnion(checker.known.sockets.keys)
         case .suspend: try suspend(.seconds(1 + random.below(30_000)))
-        case .serverAsks:
-            if random.chance(30) { return try tell(.redialRequested(after: .seconds(random.below(120)))) }
-            try tell(.serverAsked(.seconds(random.below(120))))
-            if random.chance(70) { try withFlow { .remoteClosed(epoch: $0) } }
-        case .answerHidden:
-            // As if by chance in the moment of a keepalive.
-            if let epoch = checker.known.standing {
-                try beat(epoch)
-                if checker.known.standing == epoch { try receive(on: epoch) }
-            }
-        case .redial: try tell(.redialRequested())
-        case .redialStorm: for _ in 0..<random.below(60) { try tell(.redialRequested()) }
-        case .policyChanges: try changePolicy()
-        case .budgetUsedUp:
-            checker.dialsFrom = now + .milliseconds(1 + random.below(60_000))
-            if random.chance(50) { try withFlow { .remoteClosed(epoch: $0) } }
-        case .lateWords: try sayLateWords()
-        case .earlyTimer:
-            let timer = ConnectionTimer.allCases.first { checker.known.timers[$0] != nil }
-            if let timer { try tell(.timerFired(timer)) }
-        case .loginChanges: world.login = random.pick(World.Login.allCases)
-        case .openingLeft:
-            let left = random.chance(70) ? Simulation.opening(&random) : nil
-            try tell(.openingLeft(random.chance(80) ? left : Opening([])))
-        case .openedFlowEnds: if let play = checker.known.play { try tell(.remoteClosed(epoch: play.epoch)) }
-        case .bytesArrive: if let epoch = checker.known.standing { try receive(on: epoch) }
-        case .clientTakes: try withFlow { .taken(epoch: $0) }
-        case .clientParks:
-            let isUntouched = random.chance(10)
-            try withFlow { isUntouched ? .returned(epoch: $0) : .parked(epoch: $0) }
-        case .clientGoes:
-            let (isUntouched, isAlone) = (random.chance(50), random.chance(60))
-            try withFlow { .abandoned(epoch: $0, isUntouched: isUntouched, isAlone: isAlone) }
+        case .nameServersOutOfReach:
+            world.supportsDNS.toggle()
+            try tellPath()
+        case .nameServerChanges: world.nameServer = random.pick(World.NameServer.allCases)
+        case .answerChanges: world.answer = (0...random.below(4)).map { _ in random.below(4) }
+        case .servicesChange: world.services = random.pick(World.Services.allCases)
+        case .hostsChange, .serverRestarts, .silentDeath, .serverAsks, .loginChanges, .send, .answerHidden, .hangUp,
+            .reset, .openedFlowEnds:
+            try applyToServer(deed)
+        case .redial, .redialStorm, .policyChanges, .wakesChange, .budgetUsedUp, .openingLeft, .lateWords,
+            .earlyTimer:
+            try applyOfUser(deed)
+        case .take, .takeAgain, .takeUnseen, .read, .readAll, .write, .park, .end, .acknowledge, .watchersCome,
+            .keepaliveDue:
+            try applyOfClient(deed)
+        case .killAgent: if !isOver { try restart() }
         case .calm: try run(until: now + .seconds(checker.known.policy.heartbeat == nil ? 3600 : 600))
         }
     }
@@ -172,6 +152,35 @@ extension Simulation {
 
     // MARK: - The other end
 
+    private mutating func applyToServer(_ deed: Deed) throws {
+        switch deed {
+        case .hostsChange:
+            for host in world.hosts.indices where random.chance(60) {
+                world.hosts[host] = random.pick(World.Host.allCases)
+            }
+        case .serverRestarts: try restartServer()
+        case .silentDeath:
+            let failure = random.pick([FlowFailure.timedOut, .hostUnreachable, .networkUnreachable])
+            try withFlow { .flowFailed(epoch: $0, failure) }
+        case .serverAsks:
+            if random.chance(30) { return try tell(.redialRequested(after: .seconds(random.below(120)))) }
+            try tell(.serverAsked(.seconds(random.below(120))))
+            if random.chance(70) { try withFlow { .remoteClosed(epoch: $0) } }
+        case .loginChanges: world.login = random.pick(World.Login.allCases)
+        case .send: if let epoch = checker.known.standing { try receive(1 + random.below(5), on: epoch) }
+        case .answerHidden:
+            // As if by chance in the moment of a keepalive.
+            if let epoch = checker.known.standing {
+                try beat(epoch)
+                if checker.known.standing == epoch { try receive(1, on: epoch) }
+            }
+        case .hangUp: try withFlow { .remoteClosed(epoch: $0) }
+        case .reset: try withFlow { .flowFailed(epoch: $0, .reset) }
+        case .openedFlowEnds: if let play = checker.known.play { try tell(.remoteClosed(epoch: play.epoch)) }
+        default: break
+        }
+    }
+
     private mutating func restartServer() throws {
         let before = world.hosts
         world.hosts = [World.Host](repeating: .refuses, count: before.count)
@@ -218,8 +227,32 @@ extension Simulation {
 
     // MARK: - Users
 
+    private mutating func applyOfUser(_ deed: Deed) throws {
+        switch deed {
+        case .redial: try tell(.redialRequested())
+        case .redialStorm: for _ in 0..<random.below(60) { try tell(.redialRequested()) }
+        case .policyChanges: try changePolicy()
+        case .wakesChange:
+            var settings = connection.wakes.settings
+            settings.policy.rounds = 1 + random.below(4)
+            try tell(.wakesChanged(settings))
+        case .budgetUsedUp:
+            checker.dialsFrom = now + .milliseconds(1 + random.below(60_000))
+            if random.chance(50) { try withFlow { .remoteClosed(epoch: $0) } }
+        case .openingLeft:
+            let left = random.chance(70) ? Simulation.opening(&random) : nil
+            try tell(.openingLeft(random.chance(80) ? left : Opening([])))
+        case .lateWords: try sayLateWords()
+        case .earlyTimer:
+            let timer = ConnectionTimer.allCases.first { checker.known.timers[$0] != nil }
+            if let timer { try tell(.timerFired(timer)) }
+        default: break
+        }
+    }
+
     private mutating func changePolicy() throws {
         var policy = random.chance(50) ? Simulation.policy(&random) : checker.known.policy
+        policy.redials = checker.known.policy.redials
         if random.chance(30) { policy.keepalive = nil }
         if random.chance(30) { policy.heartbeat = random.chance(50) ? Heartbeat(.mqtt) : nil }
         if random.chance(30) { policy.movesToBetterPath.toggle() }

@@ -4,7 +4,7 @@
 
 // What must hold of clients and programs after every step.
 
-extension ClientSimulation {
+extension Simulation {
     /// Whoever was given a socket is its reader, and nobody else.
     func checkReaders() throws {
         let ownership = connection.ownership
@@ -16,9 +16,10 @@ extension ClientSimulation {
             Set(ownership.endedEpochs).count == ownership.endedEpochs.count
                 && ownership.endedEpochs.count <= Ownership.most, .oneReader, "\(ownership.endedEpochs)")
         for epoch in ownership.endedEpochs {
-            try require(world.sockets[epoch]?.isRetired == true, .closesWhatIsOpen, "\(epoch) is not there to be taken")
+            try require(
+                clients.sockets[epoch]?.isRetired == true, .closesWhatIsOpen, "\(epoch) is not there to be taken")
         }
-        for (epoch, socket) in world.sockets where socket.owner != nil {
+        for (epoch, socket) in clients.sockets where socket.owner != nil {
             let reader = epoch == standing?.epoch ? ownership.reader : ownership.reader(of: epoch)
             // One that another flow took the place of is its client's, whom nobody asks about it any more.
             guard epoch == standing?.epoch || ownership.endedEpochs.contains(epoch) else { continue }
@@ -36,7 +37,7 @@ extension ClientSimulation {
         let standing = connection.line.standing
         let isHeld = standing.map { $0.ownership.holder == .daemon && $0.ownership.session != .opening } ?? false
         // Where the server refused an opening the client is called for that, and what it said is not looked for.
-        let socket = standing.flatMap { world.sockets[$0.epoch] }
+        let socket = standing.flatMap { clients.sockets[$0.epoch] }
         let waits = isHeld && socket.map { $0.isWatched && $0.unread > 0 } ?? false
         // What a server said that turned the agent away is there for who asks.
         let hasUnreadEnd = connection.ownership.ended.contains { $0.reader == nil && !$0.isRefusal }

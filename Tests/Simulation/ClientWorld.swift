@@ -25,13 +25,15 @@ struct ClientWorld: ConnectionFacts {
         var hasEnded = false
         /// Whether it ended and waits for its reader.
         var isRetired = false
-        /// Whether it is there after the agent was killed.
-        var survivesAgent = true
+        /// Whether it is there after the agent was killed: the keys of TLS end with it.
+        var survivesAgent: Bool
         /// Whether somebody is, or may be, logged in on it.
         var hasSession = false
         var isWatched = false
         /// The bytes beyond which somebody wants to hear of more.
         var awaitedBeyond: Int?
+
+        init(survivesAgent: Bool) { self.survivesAgent = survivesAgent }
 
         var unread: Int { received - read }
         var isTouched: Bool { handed.map { $0 != (read, writes) } ?? false }
@@ -69,6 +71,12 @@ struct ClientWorld: ConnectionFacts {
 
     /// Nobody has it any more.
     mutating func release(_ epoch: UInt64) { sockets[epoch]?.owner = nil }
+
+    /// Somebody reads all that has come on a socket.
+    mutating func readAll(of epoch: UInt64) {
+        let received = sockets[epoch]?.received ?? 0
+        sockets[epoch]?.read = received
+    }
 
     // MARK: - What the connection asks
 

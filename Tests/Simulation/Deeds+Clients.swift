@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NetworkPath
+import TestSupport
+
+@testable import Connection
+
+// What clients and programs do, and that the agent is killed.
+
+extension Simulation {
+    mutating func applyOfClient(_ deed: Deed) throws {
+        switch deed {
+        case .take: try take(by: clients.newProcess())
+        case .takeAgain: if let process = anybody() { try take(by: process) }
+        case .takeUnseen: if random.chance(20) { try take(by: nil) }
+        case .read: read { 1 + $0.below(3) }
+        case .readAll: read { _ in .max }
+        case .write:
+            if let process = anybody(), let epoch = clients.sockets(of: process).first {
+                clients.sockets[epoch]?.writes += 1
+            }
+        case .park:
+            if let process = anybody(), let epoch = clients.sockets(of: process).first { try park(epoch) }
+        case .end: if let process = anybody() { try end(process) }
+        case .acknowledge: if let wake = connection.wakes.standing { try tell(.acknowledged(wake: wake.number)) }
+        case .watchersCome:
+            clients.isWatched.toggle()
+            try tell(.watchersChanged)
+        case .keepaliveDue: try tell(.keepaliveDue(isCalled: random.chance(50)))
+        default: break
+        }
+    }
+
+    func anybody() -> KnownProcess? {
+        let alive = clients.alive
+        // Without a draw. The process that was made last is the likeliest to have something.
+        return steps.isMultiple(of: 3) && !alive.isEmpty ? alive[steps / 3 % alive.count] : alive.last
+    }
+
+    mutating func read(_ count: (inout SplitMix64) -> Int) {
+        guard let process = anybody(), let epoch = clients.sockets(of: process).first,
+            var socket = clients.sockets[epoch]
+        else { return }
+        socket.read += min(socket.unread, count(&random))
+        clients.sockets[epoch] = socket
+    }
+
+    // MARK: - Clients
+
+    /// A client brings a flow that it has made and logged in on.
+    mutating func bring() throws {
+        let local = Endpoint(address: World.source(of: 0, .v4), port: 40_000)
+        clients.sockets[1] = .init(survivesAgent: true)
+        clients.sockets[1]?.hasSession = true
+        try tell(.brought(by: clients.newProcess()))
+        try tell(.adopted(Adoption(local: local, remote: Endpoint(address: World.hosts[0], port: World.port))))
+    }
+
+    /// - Returns: whether it was given something.
+    @discardableResult
+    private mutating func take(by process: KnownProcess?) throws -> Bool {
+        // Its driver hears of ends before it gives anything out.
+        for dead in clients.processes.filter({ !$0.value.isAlive && !$0.value.isProgram }).keys {
+            try tellEnd(of: dead)
+        }
+        var effects: [ConnectionEffect] = []
+        let offer: Connection.Offer
+        do throws(TakeRefusal) {
+            offer = try connection.offer(to: process, facts: clients, &effects)
+        } catch {
+            for effect in effects { try run(effect) }
+            return false
+        }
+        for effect in effects { try run(effect) }
+        seen.takes += 1
+        try hand(offer.epoch, to: offer.reader)
+        if !offer.isOver { clients.sockets[offer.epoch]?.hasSession = true }
+        try tell(.took(epoch: offer.epoch, by: offer.reader))
+        return true
+    }
+
+    private mutating func park(_ epoch: UInt64) throws {
+        clients.sockets[epoch]?.isTorn = false
+        if connection.line.standing?.epoch == epoch {
+            clients.release(epoch)
+        } else {
+            // One that has ended is not given back: who says so had it.
+            clients.sockets[epoch]?.isGivenUp = true
+        }
+        try tell(.parked(epoch: epoch, leaving: nil))
+    }
+
+    /// Whoever has something reads it all and gives it back, or ends where it is a program; and somebody comes for the
+    /// flow that nobody has.
+    mutating func attend() throws {
+        for process in clients.alive {
+            let epochs = clients.sockets(of: process)
+            for epoch in epochs { clients.readAll(of: epoch) }
+            if clients.processes[process]?.isProgram == true {
+                try end(process, .exited(status: 0))
+            } else {
+                for epoch in epochs { try park(epoch) }
+            }
+        }
+        for (epoch, socket) in clients.sockets where socket.owner == .unknown { try park(epoch) }
+        guard !isOver, let standing = connection.line.standing, standing.ownership.holder == .daemon,
+            standing.ownership.session != .opening,
+            standing.ownership.session != .open || clients.unreadBytes(on: standing.epoch) > 0
+        else { return }
+        if try take(by: clients.newProcess()) { backlog.append(.attend) }
+    }
+
+    // MARK: - The agent is killed
+
+    /// Another run of the agent goes on with what this one left, whatever was under way.
+    mutating func restart() throws {
+        var before = connection.clientele
+        let (policy, newest, opening) = (connection.policy, connection.newestEpoch, connection.line.leftOpening)
+        let (adoption, restart) = survivingFlow()
+        before.ended.removeAll { clients.sockets[$0.epoch]?.survivesAgent == false }
+        // Programs that were being launched, and attempts and dials, end with the agent.
+        pending.removeAll { pending in
+            switch pending.happening {
+            case .end, .kick, .userTimeout, .input(.remoteClosed), .input(.flowFailed): false
+            case .input, .client, .launch, .attend, .answer, .flowPath, .beat, .login, .reply: true
+            }
+        }
+        (watchedFlow, heartbeats) = (nil, [:])
+        let survivors = Set(before.ended.map(\.epoch) + [adoption?.epoch].compactMap(\.self))
+        for epoch in clients.sockets.keys where !survivors.contains(epoch) {
+            (clients.sockets[epoch], lines[epoch]) = (nil, nil)
+        }
+        for epoch in survivors {
+            clients.sockets[epoch]?.isForgotten = true
+            clients.sockets[epoch]?.handed = nil
+            lines[epoch]?.awaited = 0
+            if case .launch? = clients.sockets[epoch]?.owner { clients.sockets[epoch]?.owner = nil }
+        }
+        connection = Connection(
+            policy: policy, wakes: connection.wakes.settings, lastWake: UInt64(now / .milliseconds(1)), now: now)
+        connection.exchanges = []
+        seen.kills += 1
+        seen.formUnion(checker.seen)
+        let dialsFrom = checker.dialsFrom
+        checker = Checker(policy: policy)
+        (checker.dialsFrom, checker.newestEpoch) = (dialsFrom, newest)
+        let input = adoption.map { ConnectionInput.adopted($0) } ?? .reopened(epoch: newest, restart)
+        try decide("the agent is killed") { connection, clients, now, from, random in
+            connection.restore(
+                before, input, leaving: opening, now: now, dialsFrom: from, facts: clients, using: &random)
+        }
+        if let local = adoption?.local.address, !world.isPresent(local) { try tell(.localAddressRemoved(local)) }
+        try checkRestart(before, isKept: adoption != nil)
+    }
+
+    /// The flow that goes on in another run of the agent, and what becomes of one that does not.
+    private func survivingFlow() -> (Adoption?, Restart) {
+        guard let adoption = connection.adoption else { return (nil, .withoutFlow) }
+        if clients.sockets[adoption.epoch]?.survivesAgent == false { return (nil, .keysLost) }
+        return adoption.ownership.session == .opening ? (nil, .openingCut) : (adoption, .kept)
+    }
+}
