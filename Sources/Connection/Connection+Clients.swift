@@ -65,9 +65,9 @@ extension Connection {
         case .attempted(let attempt, let outcome):
             tellWakes(.attempted(wake: attempt.wake, attempt: attempt.attempt, outcome), &turn)
         case .launchBegan(let attempt, let process):
-            // Should the agent end now, its next run holds on to that.
+            // Should the agent end now, its next run holds on to that. It may never run, and another one does.
             ownership.replace(.launch(attempt), by: .program(process))
-            wakes.program = process
+            wakes.program = wakes.program ?? process
         case .launched(let attempt, let process): launched(attempt, process, &turn)
         case .launchFailed(let attempt, let process): launchFailed(attempt, process, &turn)
         case .watchersChanged: watchersChanged(&turn)

@@ -98,6 +98,7 @@ extension Checker {
             known.flowPath = new
             noteWay(new, isLost: !Self.mayDial(new), now)
         case .localAddressRemoved(let address):
+            known.goneAddresses.insert(address)
             if let standing = known.standing, known.sockets[standing]?.local?.address == address {
                 let isNamed = known.way.map { Self.mayDial($0) && $0.source == address } ?? false
                 noteLoss(.localAddressRemoved, now)
@@ -161,8 +162,9 @@ extension Checker {
         default:
             return
         }
-        if let standing = known.standing, known.sockets[standing]?.settledAt == nil {
+        if let standing = known.standing, let socket = known.sockets[standing], socket.settledAt == nil {
             known.sockets[standing]?.settledAt = now
+            noteTaken(socket, now)
         }
         heartbeatChangedAt = now
     }

@@ -18,7 +18,7 @@ extension Checker {
 
     /// Whether a dial that failed for want of an answer has tried the address that answered last.
     func checkUsedWhatIsKnown(_ dial: Dial, _ now: Duration) throws {
-        guard let newest = known.newest, now - newest.since <= .seconds(86_400), newest.known <= dial.begunAt else {
+        guard let newest = known.newest, now - newest.since <= .seconds(86_400), newest.known < dial.begunAt else {
             return
         }
         try require(dial.tried.contains(newest.remote), .dialsTheAnswer, "gives up without \(newest.remote)")

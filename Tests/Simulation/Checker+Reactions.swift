@@ -41,7 +41,8 @@ extension Checker {
         let waitsToMove = status.state.hasFlow && known.timers[.retry] != nil
         try require(known.timers[.opening] == known.play?.deadline, .openingsEnd, "opening timer \(known.timers)")
         try needs((known.timers[.retry] != nil) == (isIdle || waitsToMove), "retry timer")
-        if waitsToMove { try needs(!isDialling && known.hasBetterPath, "a retry that serves nothing") }
+        let mayMove = known.hasBetterPath || known.awaitsWay
+        if waitsToMove { try needs(!isDialling && mayMove, "a retry that serves nothing") }
         try needs(known.timers[.proof] == (status.state.hasFlow ? known.proofDeadline : nil), "proof timer")
         if isIdle { try needs(status.nextAttempt == known.timers[.retry], "nextAttempt") }
         if status.state == .waiting { try require(!known.hasPath, .pathDialledAtOnce, "waits with a path") }
@@ -328,11 +329,13 @@ extension Checker {
     ) throws {
         guard before.isDialling, !known.isDialling, let dial else { return }
         // What became of the address that answered last tells less than that there is no other.
-        let isUnanswered = dial.candidates.isEmpty && dial.nameMisses.contains(.temporary)
-        if isUnanswered, !dial.isServiceRefused, !dial.nameMisses.contains(.noSuchName) {
+        let isWithoutAddress = dial.candidates.isEmpty && !dial.nameMisses.isEmpty
+        if isWithoutAddress, dial.nameMisses.contains(.temporary), !dial.isServiceRefused,
+            !dial.nameMisses.contains(.noSuchName)
+        {
             try checkUsedWhatIsKnown(dial, now)
         }
-        let told = isUnanswered ? nil : dial.told
+        let told = isWithoutAddress ? nil : dial.told
         let isPermanent: Bool
         var settlesSince: Duration?
         if dial.isServiceRefused, dial.candidates.isEmpty {

@@ -30,6 +30,8 @@ final class Checker {
         var isWatchedApart = false
         /// Whether that is because an address that it names was told to be gone.
         var isAskedAnew = false
+        /// The addresses that were told to be gone.
+        var goneAddresses: Set<IPAddress> = []
         var sockets: [UInt64: Socket] = [:]
         var queries: [UInt64: NameQuestion] = [:]
         var timers: [ConnectionTimer: Duration] = [:]
@@ -241,8 +243,10 @@ final class Checker {
                 target.host == known.sockets[epoch].map { .address($0.request.remote.address) }, .watchesTheWay,
                 "watches \(target)")
             known.isWatchedApart = true
+            let remote = known.sockets[epoch]?.request.remote.address
             let led =
-                !known.isAskedAnew && before.standing == epoch && before.path.map { !before.isElsewhere($0) } ?? false
+                !known.isAskedAnew && before.standing == epoch
+                && before.path.map { !before.isElsewhere($0) && $0.destination == remote } ?? false
             known.flowPath = led ? before.path : nil
         case .stopObservingFlowPath:
             try require(known.isWatchedApart, .watchesTheWay, "stops twice")
@@ -340,7 +344,8 @@ final class Checker {
         dial.lastStart = now
         self.dial = dial
         if let bound = request.source {
-            try require(world.isPresent(bound), .boundToWhatExists, "opens \(epoch) bound to \(bound)")
+            let isGone = known.goneAddresses.contains(bound) && !world.isPresent(bound)
+            try require(!isGone, .boundToWhatExists, "opens \(epoch) bound to \(bound)")
             try require(bound == source, .boundToWhatExists, "\(bound) is for another destination")
         }
         newestEpoch = epoch

@@ -15,8 +15,12 @@ struct ClientWorld: ConnectionFacts {
         var handed: (read: Int, writes: Int)?
         /// Who was given it and has not given it back.
         var owner: Reader?
-        /// Whether the last owner went in the middle of something.
-        var isTorn = false
+        /// Whether the descriptor got lost on its way to the owner, who may take it again.
+        var isLost = false
+        /// How often it was given out since it ended.
+        var gives = 0
+        /// The last owner, if that went in the middle of something.
+        var tornBy: KnownProcess?
         /// Whether a program ended in order that had it after its end: it has read what it wanted.
         var isGivenUp = false
         /// Whether an agent that was killed knew how far it was when its owner got it.
@@ -35,6 +39,7 @@ struct ClientWorld: ConnectionFacts {
 
         init(survivesAgent: Bool) { self.survivesAgent = survivesAgent }
 
+        var isTorn: Bool { tornBy != nil }
         var unread: Int { received - read }
         var isTouched: Bool { handed.map { $0 != (read, writes) } ?? false }
     }
@@ -51,6 +56,8 @@ struct ClientWorld: ConnectionFacts {
     var sockets: [UInt64: Socket] = [:]
     var processes: [KnownProcess: Process] = [:]
     var isWatched = false
+    /// The program that was launched last, to the agent's knowledge.
+    var lastProgram: KnownProcess?
     private var lastProcess: UInt64 = 0
 
     var alive: [KnownProcess] { processes.filter(\.value.isAlive).keys.sorted { $0.number < $1.number } }
@@ -69,11 +76,23 @@ struct ClientWorld: ConnectionFacts {
         sockets.filter { $0.value.owner?.process == process }.keys.sorted()
     }
 
+    /// The first of those that it can read and write.
+    func openSocket(of process: KnownProcess) -> UInt64? {
+        sockets(of: process).first { sockets[$0]?.isLost == false }
+    }
+
+    /// Whether the program runs that the agent launched last. One whose launch it had given up may run beside it.
+    var hasProgram: Bool { lastProgram.map(isAlive) ?? false }
+
     /// Nobody has it any more.
-    mutating func release(_ epoch: UInt64) { sockets[epoch]?.owner = nil }
+    mutating func release(_ epoch: UInt64) {
+        sockets[epoch]?.owner = nil
+        sockets[epoch]?.isLost = false
+    }
 
     /// Somebody reads all that has come on a socket.
     mutating func readAll(of epoch: UInt64) {
+        guard sockets[epoch]?.isLost == false else { return }
         let received = sockets[epoch]?.received ?? 0
         sockets[epoch]?.read = received
     }

@@ -16,13 +16,13 @@ extension Simulation {
         case .read: read { 1 + $0.below(3) }
         case .readAll: read { _ in .max }
         case .write:
-            if let process = anybody(), let epoch = clients.sockets(of: process).first {
+            if let process = anybody(), let epoch = clients.openSocket(of: process) {
                 clients.sockets[epoch]?.writes += 1
             }
         case .park:
             if let process = anybody(), let epoch = clients.sockets(of: process).first { try park(epoch) }
         case .end: if let process = anybody() { try end(process) }
-        case .acknowledge: if let wake = connection.wakes.standing { try tell(.acknowledged(wake: wake.number)) }
+        case .acknowledge: try acknowledge()
         case .watchersCome:
             clients.isWatched.toggle()
             try tell(.watchersChanged)
@@ -38,7 +38,7 @@ extension Simulation {
     }
 
     mutating func read(_ count: (inout SplitMix64) -> Int) {
-        guard let process = anybody(), let epoch = clients.sockets(of: process).first,
+        guard let process = anybody(), let epoch = clients.openSocket(of: process),
             var socket = clients.sockets[epoch]
         else { return }
         socket.read += min(socket.unread, count(&random))
@@ -79,8 +79,16 @@ extension Simulation {
         return true
     }
 
+    private mutating func acknowledge() throws {
+        guard let wake = connection.wakes.standing else { return }
+        // Who sees to a wake has what it took.
+        for (epoch, socket) in clients.sockets where socket.owner != nil { clients.sockets[epoch]?.isLost = false }
+        try tell(.acknowledged(wake: wake.number))
+    }
+
     private mutating func park(_ epoch: UInt64) throws {
-        clients.sockets[epoch]?.isTorn = false
+        clients.sockets[epoch]?.isLost = false
+        clients.sockets[epoch]?.tornBy = nil
         if connection.line.standing?.epoch == epoch {
             clients.release(epoch)
         } else {

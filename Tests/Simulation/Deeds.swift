@@ -251,8 +251,9 @@ extension Simulation {
     }
 
     private mutating func changePolicy() throws {
+        // Nobody has another one for a connection that is its flow and nothing more.
+        guard checker.known.policy.redials else { return }
         var policy = random.chance(50) ? Simulation.policy(&random) : checker.known.policy
-        policy.redials = checker.known.policy.redials
         if random.chance(30) { policy.keepalive = nil }
         if random.chance(30) { policy.heartbeat = random.chance(50) ? Heartbeat(.mqtt) : nil }
         if random.chance(30) { policy.movesToBetterPath.toggle() }

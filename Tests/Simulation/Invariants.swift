@@ -76,6 +76,8 @@ enum Invariant: String, CaseIterable {
     case nobodyReadsOn
     /// What waits for a client has it woken, until it comes or is given up aloud.
     case wokenForWhatWaits
+    /// No program is launched while one runs.
+    case oneProgram
     /// What was so before the agent was killed is so afterwards.
     case survivesRestart
 }

@@ -33,6 +33,7 @@ extension Simulation {
             clients.processes[program]?.isEndTold = true
             return try failLaunch(attempt, program)
         }
+        clients.lastProgram = program
         try tell(.launched(attempt, program))
         seen.launches += 1
         if isAttended { backlog.append(.attend) }
@@ -45,6 +46,7 @@ extension Simulation {
         }
         try tell(.launchFailed(attempt, program))
         try tell(.attempted(attempt, .failed("chance")))
+        if isAttended { backlog.append(.attend) }
     }
 
     /// A process ends; the agent hears of it now or later.
@@ -64,7 +66,7 @@ extension Simulation {
                 continue
             }
             let isTorn = clients.sockets[epoch]?.isTouched ?? false
-            clients.sockets[epoch]?.isTorn = isTorn
+            clients.sockets[epoch]?.tornBy = isTorn ? process : nil
         }
         later(.milliseconds(random.chance(50) ? 0 : random.below(5000)), .end(process))
     }
@@ -72,11 +74,14 @@ extension Simulation {
     mutating func tellEnd(of process: KnownProcess) throws {
         guard let known = clients.processes[process], !known.isAlive, !known.isEndTold else { return }
         clients.processes[process]?.isEndTold = true
-        for epoch in clients.sockets(of: process) {
-            clients.release(epoch)
-            if connection.policy.keepsAbandonedFlow { clients.sockets[epoch]?.isTorn = false }
+        for epoch in clients.sockets(of: process) { clients.release(epoch) }
+        if connection.policy.keepsAbandonedFlow {
+            for (epoch, socket) in clients.sockets where socket.tornBy == process {
+                clients.sockets[epoch]?.tornBy = nil
+            }
         }
         try tell(.processEnded(process, known.end))
+        if isAttended { backlog.append(.attend) }
     }
 
     // MARK: - Hands
@@ -89,6 +94,7 @@ extension Simulation {
             socket.owner == nil || isDead, .oneReader,
             "\(epoch) is taken back from \(String(describing: socket.owner)), who has it")
         clients.sockets[epoch]?.handed = nil
+        clients.sockets[epoch]?.gives = 0
         clients.release(epoch)
     }
 
@@ -107,6 +113,9 @@ extension Simulation {
             "\(epoch) is given to \(reader) in the middle of what another one read")
         // A program that takes again what it was launched with is that program still.
         if !isSame || reader.process == nil { clients.sockets[epoch]?.owner = reader }
+        if socket.isRetired { clients.sockets[epoch]?.gives += 1 }
+        // One that is given again arrives.
+        clients.sockets[epoch]?.isLost = !isSame && reader.isClient && random.chance(10)
         if socket.handed == nil { clients.sockets[epoch]?.handed = (socket.read, socket.writes) }
     }
 
@@ -124,6 +133,9 @@ extension Simulation {
         }
         guard socket.unread > 0, !isClosed else { return }
         let hasReader = socket.owner.map { $0.process.map { clients.isAlive($0) } ?? ($0 == .unknown) } ?? false
+        if socket.isLost, socket.gives == 1, isDelivered, hasReader {
+            throw Violation(invariant: .restKept, detail: "\(epoch) never came to its reader: \(socket)")
+        }
         // What a reader has it reads, and what one left torn is of use to nobody.
         if hasReader && isDelivered || socket.isTorn { return }
         // A program that ends with 0 has read what it wanted of what has ended.
@@ -136,4 +148,8 @@ extension Simulation {
         if clients.sockets.values.count(where: \.isRetired) >= Ownership.most - 1, socket.isRetired { return }
         throw Violation(invariant: .restKept, detail: "\(socket.unread) bytes on \(epoch) are lost: \(socket)")
     }
+}
+
+extension Reader {
+    fileprivate var isClient: Bool { if case .client = self { true } else { false } }
 }

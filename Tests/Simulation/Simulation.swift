@@ -291,6 +291,7 @@ struct Simulation: ~Copyable {
             let answer = Happening.client(.attempted(attempt.id, outcome))
             random.chance(50) ? backlog.append(answer) : later(.milliseconds(random.below(40_000)), answer)
         case .launch(let attempt, let offer):
+            try require(!clients.hasProgram, .oneProgram, "\(attempt.id) beside one that runs")
             if let offer { try hand(offer.epoch, to: .launch(attempt.id)) }
             later(.milliseconds(random.below(random.chance(80) ? 50 : 60_000)), .launch(attempt.id))
         case .awaitBytes(let epoch, let count):

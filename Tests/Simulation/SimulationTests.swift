@@ -4,8 +4,8 @@ import Connection
 import Foundation
 import Testing
 
-/// Many short lives in bad networks, with clients, programs and restarts of the agent. `SIM_SEED=n` replays one with its
-/// trace; `SIM_SEQUENCES=n` says how many are run, `SIM_FIRST=n` from which seed on.
+/// Many short lives in bad networks, with clients, programs and restarts of the agent. `SIM_SEED=n` replays one with
+/// its trace; `SIM_SEQUENCES=n` says how many are run, `SIM_FIRST=n` from which seed on.
 @Suite struct SimulationTests {
     /// Where the seeds of a run begin; the same in every run, so that a failure in one place is a failure everywhere.
     private static let usualSeed: UInt64 = 1

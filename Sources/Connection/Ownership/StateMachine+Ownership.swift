@@ -127,7 +127,10 @@ extension ConnectionStateMachine {
         }
         ready.ownership = ownership
         // What its client makes of it is its client's, whatever came of an opening.
-        ready.settledAt = ready.settledAt ?? turn.now
+        if ready.settledAt == nil {
+            ready.settledAt = turn.now
+            noteReached(ready)
+        }
         if ownership.session == .open { lastFailure = nil }
         state = .ready(ready)
         attend(to: ready, &turn)
