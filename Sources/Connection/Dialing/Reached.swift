@@ -24,7 +24,7 @@ extension ConnectionStateMachine {
     /// Whether an address may still be the server's.
     private func isGood(_ reached: Reached, _ now: Duration) -> Bool {
         guard now - reached.at <= Reached.validity else { return false }
-        let isElsewhere = networkChangedAt.map { $0 > reached.at } ?? false
+        let isElsewhere = retry.networkChangedAt.map { $0 > reached.at } ?? false
         return !isElsewhere || policy.mayBeDialledElsewhere(reached.remote.address)
     }
 

@@ -14,7 +14,7 @@ extension ConnectionStateMachine {
             return enter(.waiting, because: lost ?? reason, &turn)
         }
         if waitForRefusedLogin(&turn) { return }
-        if let leftAloneUntil, turn.now < leftAloneUntil {
+        if let until = retry.leftAloneUntil, turn.now < until {
             return wait(until: drawDeadline(policy.backoff, &turn), because: .serverAsked, &turn)
         }
         guard turn.now >= turn.dialsFrom else {
@@ -153,7 +153,7 @@ extension ConnectionStateMachine {
             // The dial began under an earlier policy, or before a client left another opening.
             turn.perform(.configureSocket(epoch: epoch, socketOptions))
         }
-        refusedSince = nil
+        retry.dialSucceeded()
         let detour = won.attempts.first { $0.epoch == epoch }?.detour
         if detour != nil { noteSilence(in: won, at: turn.now) }
         hasFallenSilent = false

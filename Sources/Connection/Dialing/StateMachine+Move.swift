@@ -78,7 +78,7 @@ extension ConnectionStateMachine {
         _ ready: Ready, afterFailures failures: Int, _ turn: inout Turn<some RandomNumberGenerator>
     ) {
         guard let way = betterWay(for: ready) else { return keep(ready, moving: nil) }
-        var earliest = max(leftAloneUntil ?? turn.now, refusedUntil(turn.now) ?? turn.now, turn.now)
+        var earliest = max(retry.leftAloneUntil ?? turn.now, refusedUntil(turn.now) ?? turn.now, turn.now)
         if turn.dialsFrom > earliest {
             // The one that stands will do meanwhile. All that wait like this must not come back in one instant.
             earliest = turn.dialsFrom
@@ -114,7 +114,7 @@ extension ConnectionStateMachine {
         _ ready: Ready, afterFailures failures: Int, because cause: StatusReason,
         _ turn: inout Turn<some RandomNumberGenerator>
     ) {
-        let isSettling = passesInSeconds(cause, turn.now)
+        let isSettling = retry.isSettling(cause, at: turn.now)
         if betterWay(for: ready) == nil {
             keep(ready, moving: nil)
         } else if ready.awaitsTrial, !isSettling {

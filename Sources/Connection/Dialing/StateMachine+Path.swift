@@ -14,14 +14,16 @@ extension ConnectionStateMachine {
         }
         path = new
         let isFresh = old.map { new.promisesMore(than: $0) } ?? true
-        if isFresh { (pathMovedAt, hasFallenSilent) = (turn.now, false) }
-        if isFresh, old != nil, new.permitsDialling { networkChangedAt = turn.now }
+        if isFresh {
+            hasFallenSilent = false
+            retry.pathMoved(at: turn.now, isAnotherNetwork: old != nil && new.permitsDialling)
+        }
         endLogin(ledAwayBy: new, &turn)
         if case .ready(let ready) = state { return pathChanged(under: ready, from: old, &turn) }
         guard new.permitsDialling else { return pathLost(&turn) }
         switch state {
         case .waiting:
-            startOver()
+            retry.startOver()
             dial(because: .pathAvailable, &turn)
         case .dialling:
             // What was sent went out by a way that packets no longer take.
@@ -76,14 +78,14 @@ extension ConnectionStateMachine {
     mutating func forgetSource(_ address: IPAddress, _ turn: inout Turn<some RandomNumberGenerator>) {
         if path?.source == address {
             path?.source = nil
-            pathMovedAt = turn.now
+            retry.pathMoved(at: turn.now, isAnotherNetwork: false)
             forgetWaitingMove(&turn)
         }
         if case .ready(var ready) = state, case .own(var way?) = ready.way, way.source == address {
             way.source = nil
             ready.way = .own(way)
             state = .ready(ready)
-            pathMovedAt = turn.now
+            retry.pathMoved(at: turn.now, isAnotherNetwork: false)
             forgetWaitingMove(&turn)
         }
     }

@@ -99,7 +99,9 @@ extension ConnectionStateMachine {
         guard case .ready(let told) = state, told.epoch == epoch, case .own(let known) = told.way else { return }
         // The kernel's state is being re-read, and what was known stays the verdict.
         if !new.isCoherent, !new.permitsDialling { return }
-        if let known, new.promisesMore(than: known) { (pathMovedAt, networkChangedAt) = (turn.now, turn.now) }
+        if let known, new.promisesMore(than: known) {
+            retry.pathMoved(at: turn.now, isAnotherNetwork: true)
+        }
         // That of a flow over another uplink is not the kernel's choice.
         if !told.isDetour { endLogin(ledAwayBy: new, &turn) }
         guard case .ready(var ready) = state else { return }

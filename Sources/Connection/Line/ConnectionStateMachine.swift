@@ -137,13 +137,6 @@ public struct ConnectionStateMachine: ~Copyable {
     /// years, so what is above was never counted.
     public static let largestNumber: UInt64 = 1 << 53
 
-    /// How long after a change of the path its failures count as the network settling: addresses still tentative, a
-    /// name server that is not routed to yet. Duplicate address detection, router discovery and DHCP are over by then.
-    static let settlingTime = Duration.seconds(30)
-
-    /// For how long every dial must have been refused until that counts as permanent: longer than a server's upgrade.
-    static let persistentRefusal = Duration.seconds(3600)
-
     /// What its user decided.
     public internal(set) var policy: ConnectionPolicy
     var state = State.waiting
@@ -152,16 +145,8 @@ public struct ConnectionStateMachine: ~Copyable {
     var since: Duration
     /// The newest path that is believed; `nil` before the first and after a change of target.
     var path: Path?
-    /// When the path came or last moved; `nil` while it has not.
-    var pathMovedAt: Duration?
-    /// When the network last became another than it was: not the path's first coming, but its moving, or a sleep.
-    var networkChangedAt: Duration?
-    /// How many dials failed, or flows ended before they were stable, in a row.
-    var failures = 0
-    /// How many openings had no answer, in a row.
-    var silentOpenings = 0
-    /// Since when every dial was refused.
-    var refusedSince: Duration?
+    /// What is counted of its failures, and what the next dial waits for.
+    var retry = Retry()
     var budget = DialBudget()
     var numbers = Dial.Numbers()
     /// The flow that was last spoken of.
@@ -170,8 +155,6 @@ public struct ConnectionStateMachine: ~Copyable {
     var hasAnsweredKeepalives = false
     /// What a client left to be played in place of the policy's opening.
     var leftOpening: Opening?
-    /// Until when the server wants to be left alone.
-    var leftAloneUntil: Duration?
     /// The login that the server refused, until another one is known or a flow lasts.
     var refusedLogin: Boxed<RefusedLogin>?
     /// What the last dial or flow failed of, until a flow stands that its server took.
@@ -229,7 +212,7 @@ public struct ConnectionStateMachine: ~Copyable {
         case .sessionOpened(let epoch): sessionOpened(epoch, &turn)
         case .openingFailed(let epoch, let failure): openingFailed(epoch, failure, &turn)
         case .resumed: resumed(&turn)
-        case .serverAsked(let pause): serverAsked(pause, &turn)
+        case .serverAsked(let pause): retry.serverAsked(pause, at: turn.now)
         case .localAddressRemoved(let address): localAddressRemoved(address, &turn)
         case .timerFired(let timer): timerFired(timer, &turn)
         case .redialRequested(let pause): redialRequested(after: pause, &turn)
@@ -251,8 +234,8 @@ extension ConnectionStateMachine {
 
     private mutating func redialRequested(after pause: Duration?, _ turn: inout Turn<some RandomNumberGenerator>) {
         // A user's word goes before the server's, unless it is the server's that the user passes on.
-        (leftAloneUntil, refusedLogin) = (nil, nil)
-        if let pause { serverAsked(pause, &turn) }
+        refusedLogin = nil
+        retry.serverAsked(pause, at: turn.now)
         redial(because: .redialRequested, closing: .superseded, &turn)
     }
 
@@ -262,7 +245,7 @@ extension ConnectionStateMachine {
     ) {
         if case .waiting = state { return }
         release(closing, &turn)
-        startOver()
+        retry.startOver()
         dial(because: reason, &turn)
     }
 
@@ -279,8 +262,9 @@ extension ConnectionStateMachine {
             // The path that is known leads to the old target; the driver is asked for the new one's.
             release(.superseded, &turn)
             path = nil
-            startOver()
-            (hasAnsweredKeepalives, leftAloneUntil) = (false, nil)
+            retry.startOver()
+            hasAnsweredKeepalives = false
+            retry.serverAsked(nil, at: turn.now)
             // Its secrets were for the other server.
             leftOpening = nil
             (refusedLogin, lastFailure, reached) = (nil, nil, nil)
@@ -337,13 +321,6 @@ extension ConnectionStateMachine {
         }
     }
 
-    /// Forgets the failures so far: the next ones have other causes.
-    mutating func startOver() {
-        failures = 0
-        silentOpenings = 0
-        refusedSince = nil
-    }
-
     /// Gives up what the state holds: its sockets, its queries, its timers. The caller enters another state.
     mutating func release(_ closing: CloseReason, _ turn: inout Turn<some RandomNumberGenerator>) {
         switch state {
@@ -379,7 +356,7 @@ extension ConnectionStateMachine {
     mutating func flowIsOver(_ ready: Ready, at now: Duration) {
         noteReached(ready)
         guard isStable(ready, at: now) else { return }
-        startOver()
+        retry.startOver()
         noteProbation(of: ready, at: now)
         // The server accepted the login on it, the agent's or a client's.
         refusedLogin = nil

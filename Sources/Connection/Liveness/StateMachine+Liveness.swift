@@ -36,7 +36,7 @@ extension ConnectionStateMachine {
 
     mutating func resumed(_ turn: inout Turn<some RandomNumberGenerator>) {
         // The network may have to come up first, and what fails meanwhile fails of that.
-        (pathMovedAt, networkChangedAt) = (turn.now, turn.now)
+        retry.pathMoved(at: turn.now, isAnotherNetwork: true)
         switch state {
         case .ready(let ready) where ready.isSilent:
             if !ready.isLoggingInElsewhere { endMove(.overslept, &turn) }
@@ -45,11 +45,6 @@ extension ConnectionStateMachine {
         case .dialling, .backingOff, .failed: redial(because: .resumed, closing: .overslept, &turn)
         case .waiting, .closed: break
         }
-    }
-
-    mutating func serverAsked(_ pause: Duration, _ turn: inout Turn<some RandomNumberGenerator>) {
-        // A figure beyond a day is a mistake, or meant to harm.
-        leftAloneUntil = turn.now + min(max(pause, .zero), BackoffPolicy.longestRequest)
     }
 
     mutating func heartbeatChanged(_ turn: inout Turn<some RandomNumberGenerator>) {
@@ -111,12 +106,12 @@ extension ConnectionStateMachine {
         let wasStable = isStable(ready, at: turn.now)
         flowIsOver(ready, at: turn.now)
         if !ready.isDetour { hasFallenSilent = true }
-        if !wasStable { failures += 1 }
+        if !wasStable { retry.flowFailed(because: cause, at: turn.now) }
         if promoteMove(of: ready, because: cause, &turn) { return }
         guard let path, path.permitsDialling else { return dial(because: cause, &turn) }
         // A line that was cut in the middle is dialled anew at once: the keepalives of a server's agents lie at
         // different times, and so do these dials. One that keeps falling silent waits.
-        if wasStable || cause == .unverified { dial(because: cause, &turn) } else { backOff(because: cause, &turn) }
+        if wasStable || cause == .unverified { dial(because: cause, &turn) } else { wait(for: .backOff, because: cause, &turn) }
     }
 }
 

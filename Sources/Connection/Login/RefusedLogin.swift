@@ -33,7 +33,7 @@ struct RefusedLogin {
 extension ConnectionStateMachine {
     /// Until when the login that the server refused is not tried again.
     func refusedUntil(_ now: Duration) -> Duration? {
-        refusedLogin?.value.wait(at: now, networkChangedAt: networkChangedAt)
+        refusedLogin?.value.wait(at: now, networkChangedAt: retry.networkChangedAt)
     }
 
     /// The server said no to an opening.
@@ -48,7 +48,7 @@ extension ConnectionStateMachine {
             wait = BackoffPolicy.slow.delay(afterFailures: 0, using: &turn.random)
         } else if let pause = failure.refusal?.pause {
             // What the server asked for it asked of everybody: a wait of one's own comes on top.
-            wait = pause + policy.backoff.delay(afterFailures: failures, using: &turn.random)
+            wait = pause + policy.backoff.delay(afterFailures: retry.failures, using: &turn.random)
         } else {
             return
         }

@@ -31,11 +31,6 @@ struct OpeningProgress: Hashable {
 }
 
 extension ConnectionStateMachine {
-    /// How many openings in a row may have no answer, or end with the flow, before the client is wanted. One may be a
-    /// restart of the server or a cut of the line, two the same one's end. A server that refuses logins by hanging up
-    /// does it each time.
-    static let mostSilentOpenings = 3
-
     /// What is said on each new flow.
     var opening: Opening? {
         guard let opening = leftOpening ?? policy.opening, !opening.steps.isEmpty else { return nil }
@@ -111,7 +106,7 @@ extension ConnectionStateMachine {
     mutating func sessionOpened(_ epoch: UInt64, _ turn: inout Turn<some RandomNumberGenerator>) {
         guard case .ready(let before) = state, opensSession(epoch) else { return }
         turn.perform(.cancelTimer(.opening))
-        silentOpenings = 0
+        retry.openingAnswered()
         loginTaken()
         let now = turn.now
         withOpeningFlow(epoch) { ready in
@@ -145,7 +140,7 @@ extension ConnectionStateMachine {
         }
         loginRefused(failure, of: ready.opening?.opening, isOfMove: false, &turn)
         turn.perform(.cancelTimer(.opening))
-        silentOpenings = 0
+        retry.openingAnswered()
         (ready.ownership, ready.opening) = (.new, nil)
         state = .ready(ready)
         // A dial that is under way would say the same on the next flow, and take this one's place.
@@ -167,8 +162,9 @@ extension ConnectionStateMachine {
             // Its timer has rung.
             lost.opening = nil
             closeFlow(lost, .timedOut, &turn)
-            failures += 1
-            goOn(after: lost, because: .openingFailed(progress.failure(.timedOut)), &turn)
+            let cause = StatusReason.openingFailed(progress.failure(.timedOut))
+            retry.flowFailed(because: cause, at: turn.now)
+            goOn(after: lost, because: cause, &turn)
             openingHadNoAnswer(progress.failure(.timedOut), &turn)
         } else if case .opening(let next, _)? = ready.move, let progress = next.opening {
             guard isDue(progress.deadline, .opening, &turn) else { return }
@@ -199,10 +195,8 @@ extension ConnectionStateMachine {
 
     /// An opening came to nothing and nobody refused it. The state was entered that follows from that.
     mutating func openingHadNoAnswer(_ failure: OpeningFailure, _ turn: inout Turn<some RandomNumberGenerator>) {
-        silentOpenings += 1
         lastFailure = .openingFailed(failure)
-        guard silentOpenings == Self.mostSilentOpenings else { return }
-        emit(.openingFailed, because: .openingFailed(failure), &turn)
+        if retry.openingHadNoAnswer() { emit(.openingFailed, because: .openingFailed(failure), &turn) }
     }
 }
 
