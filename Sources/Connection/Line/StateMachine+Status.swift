@@ -6,7 +6,8 @@ extension ConnectionStateMachine {
     /// What can be said of the connection now.
     public var status: ConnectionStatus {
         var status = ConnectionStatus(
-            state: publicState, reason: reason, epoch: shownEpoch, attempt: retry.failures + 1, since: since, path: path)
+            state: publicState, reason: reason, epoch: shownEpoch, attempt: retry.failures + 1, since: since,
+            path: path)
         status.lastFailure = lastFailure
         switch state {
         case .waiting, .closed:

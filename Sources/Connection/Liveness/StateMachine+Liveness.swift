@@ -111,7 +111,8 @@ extension ConnectionStateMachine {
         guard let path, path.permitsDialling else { return dial(because: cause, &turn) }
         // A line that was cut in the middle is dialled anew at once: the keepalives of a server's agents lie at
         // different times, and so do these dials. One that keeps falling silent waits.
-        if wasStable || cause == .unverified { dial(because: cause, &turn) } else { wait(for: .backOff, because: cause, &turn) }
+        if wasStable || cause == .unverified { return dial(because: cause, &turn) }
+        wait(for: .backOff, because: cause, &turn)
     }
 }
 
