@@ -283,6 +283,44 @@ import Testing
         next.tell(.processEnded(.first, .exited(status: 0)))
         #expect(next.connection.status.ownership == .parked)
     }
+
+    @Test func attemptsBeforeARestartKeepTheirNumbers() throws {
+        var harness = ConnectionHarness.ready()
+        harness.park(1)
+        // The flow stands while another one is tried, in vain.
+        harness.tell(.pathChanged(.modem))
+        harness.tell(.dialFailed(epoch: 2, .refused))
+        var next = Self.restarted(harness)
+        let effects = next.tell(.pathChanged(.modem)) + next.tell(.redialRequested())
+        let numbers = effects.compactMap { effect in
+            if case .network(.openSocket(let request)) = effect { request.epoch } else { nil }
+        }
+        #expect(numbers.first == 3, "\(effects)")
+    }
+
+    @Test func aLaunchThatFailsAfterTheEndOfAConnectionWakesForWhatItLeft() throws {
+        var harness = try Self.launching()
+        var policy = harness.connection.policy
+        policy.redials = false
+        harness.tell(.policyChanged(policy))
+        harness.tell(.remoteClosed(epoch: 1))
+        #expect(harness.connection.status.state == .closed)
+        harness.tell(.launchFailed(harness.attempt, nil))
+        harness.tell(.attempted(harness.attempt, .failed("no memory")))
+        let next = harness.untilLaunched()
+        #expect(next?.epoch == 1)
+    }
+
+    @Test func aLateLaunchThatFailsLeavesTheProgramThatRuns() throws {
+        var harness = try Self.launching()
+        // It takes so long that another one is launched.
+        let late = harness.attempt
+        let launch = harness.untilLaunched()
+        harness.tell(.launched(try #require(launch).attempt, .first))
+        harness.tell(.launchBegan(late, .second))
+        harness.tell(.launchFailed(late, .second))
+        #expect(harness.connection.wakes.program == .first)
+    }
 }
 
 extension ConnectionHarness {
