@@ -249,7 +249,9 @@ import Testing
         harness.connection = Connection(
             policy: former.connection.policy, wakes: former.connection.wakes.settings, now: former.now)
         (harness.now, harness.facts) = (former.now, former.facts)
-        let input = former.connection.adoption.map { ConnectionInput.adopted($0) }
+        var adoption = former.connection.adoption
+        adoption?.past?.newestEpoch = former.connection.newestEpoch
+        let input = adoption.map { ConnectionInput.adopted($0) }
         _ = harness.connection.restore(
             former.connection.clientele, input ?? .reopened(epoch: former.connection.newestEpoch, .withoutFlow),
             leaving: nil, now: harness.now, facts: harness.facts, using: &harness.random)

@@ -108,10 +108,12 @@ final class Checker {
             return path.destination != flow.request.remote.address
         }
 
+        /// Whether what is on the flow that stands is inside TLS of its client's own: nobody else can send on it.
+        var isSealed: Bool { standing.flatMap { sockets[$0] }?.isSealed ?? false }
+
         /// What is to be sent on the flow that stands.
         var heartbeat: Heartbeat? {
-            let isSealed = standing.flatMap { sockets[$0] }?.isSealed ?? false
-            return isSealed ? nil : policy.heartbeat.flatMap { ownership.permits($0.kind) ? $0 : nil }
+            isSealed ? nil : policy.heartbeat.flatMap { ownership.permits($0.kind) ? $0 : nil }
         }
     }
 

@@ -23,7 +23,7 @@ struct ClientWorld: ConnectionFacts {
         var tornBy: KnownProcess?
         /// Whether a program ended in order that had it after its end: it has read what it wanted.
         var isGivenUp = false
-        /// Whether an agent that was killed knew how far it was when its owner got it.
+        /// Whether only an agent that was killed knew how far it was when its owner got it.
         var isForgotten = false
         /// Whether its server hung up.
         var hasEnded = false
@@ -60,7 +60,12 @@ struct ClientWorld: ConnectionFacts {
     var lastProgram: KnownProcess?
     private var lastProcess: UInt64 = 0
 
-    var alive: [KnownProcess] { processes.filter(\.value.isAlive).keys.sorted { $0.number < $1.number } }
+    var alive: [KnownProcess] { processes(where: \.isAlive) }
+
+    /// In the order in which they began, so that everything follows from the seed.
+    func processes(where isMeant: (Process) -> Bool) -> [KnownProcess] {
+        processes.filter { isMeant($0.value) }.keys.sorted { $0.number < $1.number }
+    }
 
     mutating func newProcess(isProgram: Bool = false) -> KnownProcess {
         lastProcess += 1

@@ -8,29 +8,6 @@ import TestSupport
 // What clients and programs do, and that the agent is killed.
 
 extension Simulation {
-    mutating func applyOfClient(_ deed: Deed) throws {
-        switch deed {
-        case .take: try take(by: clients.newProcess())
-        case .takeAgain: if let process = anybody() { try take(by: process) }
-        case .takeUnseen: if random.chance(20) { try take(by: nil) }
-        case .read: read { 1 + $0.below(3) }
-        case .readAll: read { _ in .max }
-        case .write:
-            if let process = anybody(), let epoch = clients.openSocket(of: process) {
-                clients.sockets[epoch]?.writes += 1
-            }
-        case .park:
-            if let process = anybody(), let epoch = clients.sockets(of: process).first { try park(epoch) }
-        case .end: if let process = anybody() { try end(process) }
-        case .acknowledge: try acknowledge()
-        case .watchersCome:
-            clients.isWatched.toggle()
-            try tell(.watchersChanged)
-        case .keepaliveDue: try tell(.keepaliveDue(isCalled: random.chance(50)))
-        default: break
-        }
-    }
-
     func anybody() -> KnownProcess? {
         let alive = clients.alive
         // Without a draw. The process that was made last is the likeliest to have something.
@@ -45,7 +22,17 @@ extension Simulation {
         clients.sockets[epoch] = socket
     }
 
+    mutating func write() {
+        guard let process = anybody(), let epoch = clients.openSocket(of: process) else { return }
+        clients.sockets[epoch]?.writes += 1
+    }
+
     // MARK: - Clients
+
+    mutating func changeWatchers() throws {
+        clients.isWatched.toggle()
+        try tell(.watchersChanged)
+    }
 
     /// A client brings a flow that it has made and logged in on.
     mutating func bring() throws {
@@ -58,20 +45,13 @@ extension Simulation {
 
     /// - Returns: whether it was given something.
     @discardableResult
-    private mutating func take(by process: KnownProcess?) throws -> Bool {
+    mutating func take(by process: KnownProcess?) throws -> Bool {
         // Its driver hears of ends before it gives anything out.
-        for dead in clients.processes.filter({ !$0.value.isAlive && !$0.value.isProgram }).keys {
-            try tellEnd(of: dead)
-        }
+        for dead in clients.processes(where: { !$0.isAlive && !$0.isProgram }) { try tellEnd(of: dead) }
         var effects: [ConnectionEffect] = []
-        let offer: Connection.Offer
-        do throws(TakeRefusal) {
-            offer = try connection.offer(to: process, facts: clients, &effects)
-        } catch {
-            for effect in effects { try run(effect) }
-            return false
-        }
+        let offer = try? connection.offer(to: process, facts: clients, &effects)
         for effect in effects { try run(effect) }
+        guard let offer else { return false }
         seen.takes += 1
         try hand(offer.epoch, to: offer.reader)
         if !offer.isOver { clients.sockets[offer.epoch]?.hasSession = true }
@@ -79,11 +59,15 @@ extension Simulation {
         return true
     }
 
-    private mutating func acknowledge() throws {
+    mutating func acknowledge() throws {
         guard let wake = connection.wakes.standing else { return }
         // Who sees to a wake has what it took.
         for (epoch, socket) in clients.sockets where socket.owner != nil { clients.sockets[epoch]?.isLost = false }
         try tell(.acknowledged(wake: wake.number))
+    }
+
+    mutating func parkSomething() throws {
+        if let process = anybody(), let epoch = clients.sockets(of: process).first { try park(epoch) }
     }
 
     private mutating func park(_ epoch: UInt64) throws {
@@ -110,7 +94,7 @@ extension Simulation {
                 for epoch in epochs { try park(epoch) }
             }
         }
-        for (epoch, socket) in clients.sockets where socket.owner == .unknown { try park(epoch) }
+        for epoch in clients.sockets.keys.sorted() where clients.sockets[epoch]?.owner == .unknown { try park(epoch) }
         guard !isOver, let standing = connection.line.standing, standing.ownership.holder == .daemon,
             standing.ownership.session != .opening,
             standing.ownership.session != .open || clients.unreadBytes(on: standing.epoch) > 0
@@ -124,7 +108,8 @@ extension Simulation {
     mutating func restart() throws {
         var before = connection.clientele
         let (policy, newest, opening) = (connection.policy, connection.newestEpoch, connection.line.leftOpening)
-        let (adoption, restart) = survivingFlow()
+        var (adoption, restart) = survivingFlow()
+        adoption?.past?.newestEpoch = newest
         before.ended.removeAll { clients.sockets[$0.epoch]?.survivesAgent == false }
         // Programs that were being launched, and attempts and dials, end with the agent.
         pending.removeAll { pending in

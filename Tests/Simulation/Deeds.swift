@@ -74,15 +74,37 @@ extension Simulation {
         case .nameServerChanges: world.nameServer = random.pick(World.NameServer.allCases)
         case .answerChanges: world.answer = (0...random.below(4)).map { _ in random.below(4) }
         case .servicesChange: world.services = random.pick(World.Services.allCases)
-        case .hostsChange, .serverRestarts, .silentDeath, .serverAsks, .loginChanges, .send, .answerHidden, .hangUp,
-            .reset, .openedFlowEnds:
-            try applyToServer(deed)
-        case .redial, .redialStorm, .policyChanges, .wakesChange, .budgetUsedUp, .openingLeft, .lateWords,
-            .earlyTimer:
-            try applyOfUser(deed)
-        case .take, .takeAgain, .takeUnseen, .read, .readAll, .write, .park, .end, .acknowledge, .watchersCome,
-            .keepaliveDue:
-            try applyOfClient(deed)
+        case .hostsChange: changeHosts()
+        case .serverRestarts: try restartServer()
+        case .silentDeath: try fallSilent()
+        case .serverAsks: try askForPause()
+        case .loginChanges: world.login = random.pick(World.Login.allCases)
+        case .send: if let epoch = checker.known.standing { try receive(1 + random.below(5), on: epoch) }
+        case .answerHidden: try hideAnswer()
+        case .hangUp: try withFlow { .remoteClosed(epoch: $0) }
+        case .reset: try withFlow { .flowFailed(epoch: $0, .reset) }
+        case .openedFlowEnds: if let play = checker.known.play { try tell(.remoteClosed(epoch: play.epoch)) }
+        case .redial: try tell(.redialRequested())
+        case .redialStorm: for _ in 0..<random.below(60) { try tell(.redialRequested()) }
+        case .policyChanges: try changePolicy()
+        case .wakesChange: try changeWakes()
+        case .budgetUsedUp: try useUpBudget()
+        case .openingLeft: try leaveOpening()
+        case .lateWords: try sayLateWords()
+        case .earlyTimer:
+            let timer = ConnectionTimer.allCases.first { checker.known.timers[$0] != nil }
+            if let timer { try tell(.timerFired(timer)) }
+        case .take: try take(by: clients.newProcess())
+        case .takeAgain: if let process = anybody() { try take(by: process) }
+        case .takeUnseen: if random.chance(20) { try take(by: nil) }
+        case .read: read { 1 + $0.below(3) }
+        case .readAll: read { _ in .max }
+        case .write: write()
+        case .park: try parkSomething()
+        case .end: if let process = anybody() { try end(process) }
+        case .acknowledge: try acknowledge()
+        case .watchersCome: try changeWatchers()
+        case .keepaliveDue: try tell(.keepaliveDue(isCalled: random.chance(50)))
         case .killAgent: if !isOver { try restart() }
         case .calm: try run(until: now + .seconds(checker.known.policy.heartbeat == nil ? 3600 : 600))
         }
@@ -152,33 +174,28 @@ extension Simulation {
 
     // MARK: - The other end
 
-    private mutating func applyToServer(_ deed: Deed) throws {
-        switch deed {
-        case .hostsChange:
-            for host in world.hosts.indices where random.chance(60) {
-                world.hosts[host] = random.pick(World.Host.allCases)
-            }
-        case .serverRestarts: try restartServer()
-        case .silentDeath:
-            let failure = random.pick([FlowFailure.timedOut, .hostUnreachable, .networkUnreachable])
-            try withFlow { .flowFailed(epoch: $0, failure) }
-        case .serverAsks:
-            if random.chance(30) { return try tell(.redialRequested(after: .seconds(random.below(120)))) }
-            try tell(.serverAsked(.seconds(random.below(120))))
-            if random.chance(70) { try withFlow { .remoteClosed(epoch: $0) } }
-        case .loginChanges: world.login = random.pick(World.Login.allCases)
-        case .send: if let epoch = checker.known.standing { try receive(1 + random.below(5), on: epoch) }
-        case .answerHidden:
-            // As if by chance in the moment of a keepalive.
-            if let epoch = checker.known.standing {
-                try beat(epoch)
-                if checker.known.standing == epoch { try receive(1, on: epoch) }
-            }
-        case .hangUp: try withFlow { .remoteClosed(epoch: $0) }
-        case .reset: try withFlow { .flowFailed(epoch: $0, .reset) }
-        case .openedFlowEnds: if let play = checker.known.play { try tell(.remoteClosed(epoch: play.epoch)) }
-        default: break
+    private mutating func changeHosts() {
+        for host in world.hosts.indices where random.chance(60) {
+            world.hosts[host] = random.pick(World.Host.allCases)
         }
+    }
+
+    private mutating func fallSilent() throws {
+        let failure = random.pick([FlowFailure.timedOut, .hostUnreachable, .networkUnreachable])
+        try withFlow { .flowFailed(epoch: $0, failure) }
+    }
+
+    private mutating func askForPause() throws {
+        if random.chance(30) { return try tell(.redialRequested(after: .seconds(random.below(120)))) }
+        try tell(.serverAsked(.seconds(random.below(120))))
+        if random.chance(70) { try withFlow { .remoteClosed(epoch: $0) } }
+    }
+
+    /// Bytes for the client come as if by chance in the moment of a keepalive.
+    private mutating func hideAnswer() throws {
+        guard let epoch = checker.known.standing else { return }
+        try beat(epoch)
+        if checker.known.standing == epoch { try receive(1, on: epoch) }
     }
 
     private mutating func restartServer() throws {
@@ -227,27 +244,20 @@ extension Simulation {
 
     // MARK: - Users
 
-    private mutating func applyOfUser(_ deed: Deed) throws {
-        switch deed {
-        case .redial: try tell(.redialRequested())
-        case .redialStorm: for _ in 0..<random.below(60) { try tell(.redialRequested()) }
-        case .policyChanges: try changePolicy()
-        case .wakesChange:
-            var settings = connection.wakes.settings
-            settings.policy.rounds = 1 + random.below(4)
-            try tell(.wakesChanged(settings))
-        case .budgetUsedUp:
-            checker.dialsFrom = now + .milliseconds(1 + random.below(60_000))
-            if random.chance(50) { try withFlow { .remoteClosed(epoch: $0) } }
-        case .openingLeft:
-            let left = random.chance(70) ? Simulation.opening(&random) : nil
-            try tell(.openingLeft(random.chance(80) ? left : Opening([])))
-        case .lateWords: try sayLateWords()
-        case .earlyTimer:
-            let timer = ConnectionTimer.allCases.first { checker.known.timers[$0] != nil }
-            if let timer { try tell(.timerFired(timer)) }
-        default: break
-        }
+    private mutating func changeWakes() throws {
+        var settings = connection.wakes.settings
+        settings.policy.rounds = 1 + random.below(4)
+        try tell(.wakesChanged(settings))
+    }
+
+    private mutating func useUpBudget() throws {
+        checker.dialsFrom = now + .milliseconds(1 + random.below(60_000))
+        if random.chance(50) { try withFlow { .remoteClosed(epoch: $0) } }
+    }
+
+    private mutating func leaveOpening() throws {
+        let left = random.chance(70) ? Simulation.opening(&random) : nil
+        try tell(.openingLeft(random.chance(80) ? left : Opening([])))
     }
 
     private mutating func changePolicy() throws {

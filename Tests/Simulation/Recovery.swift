@@ -103,9 +103,9 @@ extension Simulation {
 
     /// A calm world: whatever is owed is proved or found out, and then a flow that works stays, and nothing is told.
     private mutating func expectCalm() throws {
-        // What is on a flow that a client has secured nobody else can send.
-        let isSealed = checker.known.standing.flatMap { checker.known.sockets[$0] }?.isSealed ?? false
-        if let heartbeat = checker.known.policy.heartbeat, !isSealed, heartbeat.kind.figures.isAnswerMandatory {
+        if let heartbeat = checker.known.policy.heartbeat, !checker.known.isSealed,
+            heartbeat.kind.figures.isAnswerMandatory
+        {
             // Whatever is dead is noticed by then, dialled anew, and a move that was tried has come about.
             let notice = heartbeat.cadence.interval + heartbeat.kind.figures.answerDeadline
             // A host with a stranger's certificate is not dialled again for so long, and nor are those beside it.

@@ -21,7 +21,7 @@ extension Simulation {
         }
         if world.hasOneSession, step == 1 {
             let others = checker.known.sockets.filter { $0.key != epoch && $0.value.connectedAt != nil }.keys
-            for other in others { later(.milliseconds(random.below(50)), .input(.remoteClosed(epoch: other))) }
+            for other in others.sorted() { later(.milliseconds(random.below(50)), .input(.remoteClosed(epoch: other))) }
         }
         switch world.login {
         case .silent: break

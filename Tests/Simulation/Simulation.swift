@@ -163,7 +163,7 @@ struct Simulation: ~Copyable {
                 }
             } else if let position = pending.firstIndex(where: { $0.due == next }) {
                 try happen(pending.remove(at: position).happening)
-                try takeBacklog()
+                if !backlog.isEmpty { try takeBacklog() }
             }
         }
         now = max(now, end)

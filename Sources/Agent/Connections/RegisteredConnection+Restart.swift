@@ -28,12 +28,12 @@ extension RegisteredConnection {
     /// The same, once after it changed; `nil` where what was written down last still holds.
     ///
     /// Without what changes all the time and is found out by other means: the kernel knows of acknowledgements, and the
-    /// events of the numbers of flows.
+    /// events of the numbers of flows. Those of attempts beside a flow that stands are in no event.
     func changes() -> SavedConnection? {
         keepProcesses()
         guard let kept else { return nil }
         var comparable = kept
-        comparable.flows.epoch = 0
+        if comparable.flows.standing == nil { comparable.flows.epoch = 0 }
         comparable.flows.standing?.adoption.lastProof = nil
         if comparable == written { return nil }
         written = comparable

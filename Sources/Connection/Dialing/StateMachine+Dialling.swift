@@ -33,13 +33,6 @@ extension ConnectionStateMachine {
         return deadline
     }
 
-    private mutating func wait(
-        until deadline: Duration, because reason: StatusReason, _ turn: inout Turn<some RandomNumberGenerator>
-    ) {
-        turn.perform(.scheduleTimer(.retry, deadline: deadline))
-        enter(.backingOff(until: deadline), because: reason, &turn)
-    }
-
     /// Does what is due in a dial that has no flow to fall back on.
     ///
     /// - Parameters:

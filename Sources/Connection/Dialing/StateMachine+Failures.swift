@@ -49,9 +49,18 @@ extension ConnectionStateMachine {
             case .backOff: policy.backoff
             case .mending: .slow
             }
-        let deadline = drawDeadline(backoff, &turn)
+        self.wait(until: drawDeadline(backoff, &turn), isFailed: wait == .mending, because: cause, &turn)
+    }
+
+    /// Waits until then, and then dials.
+    ///
+    /// - Parameter isFailed: whether time alone will not mend the cause.
+    mutating func wait(
+        until deadline: Duration, isFailed: Bool = false, because reason: StatusReason,
+        _ turn: inout Turn<some RandomNumberGenerator>
+    ) {
         turn.perform(.scheduleTimer(.retry, deadline: deadline))
-        enter(wait == .mending ? .failed(until: deadline) : .backingOff(until: deadline), because: cause, &turn)
+        enter(isFailed ? .failed(until: deadline) : .backingOff(until: deadline), because: reason, &turn)
     }
 
     /// Ends a connection that is its flow and nothing more.

@@ -68,9 +68,8 @@ extension ConnectionStateMachine {
             return false
         }
         guard let deadline = refusedUntil(turn.now) else { return false }
-        turn.perform(.scheduleTimer(.retry, deadline: deadline))
-        let state = refused.failure.isLasting ? State.failed(until: deadline) : .backingOff(until: deadline)
-        enter(state, because: .openingFailed(refused.failure), &turn)
+        let failure = refused.failure
+        wait(until: deadline, isFailed: failure.isLasting, because: .openingFailed(failure), &turn)
         return true
     }
 

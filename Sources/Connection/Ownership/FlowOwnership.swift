@@ -121,14 +121,13 @@ public struct Adoption: Hashable, Sendable {
         public var connectedAt: Duration
         /// When the connection entered the state that it was in.
         public var since: Duration
-        /// The highest number that a flow had: that of a later attempt may be higher.
-        public var newestEpoch: UInt64
+        /// The highest number that an attempt had since; 0 until whoever restores the connection sets it.
+        public var newestEpoch: UInt64 = 0
 
         /// A past; instants of the boot clock.
-        public init(connectedAt: Duration, since: Duration, newestEpoch: UInt64 = 0) {
+        public init(connectedAt: Duration, since: Duration) {
             self.connectedAt = connectedAt
             self.since = since
-            self.newestEpoch = newestEpoch
         }
     }
 

@@ -58,7 +58,7 @@ extension ConnectionStateMachine {
             epoch: ready.epoch, local: ready.local, remote: ready.remote,
             ownership: FlowOwnership(holder: ready.ownership.holder, session: ready.ownership.session),
             lastProof: ready.liveness.lastProof, interface: ready.interface, isBound: ready.isBound,
-            past: .init(connectedAt: ready.settledAt ?? since, since: since, newestEpoch: newestEpoch))
+            past: .init(connectedAt: ready.settledAt ?? since, since: since))
     }
 
     /// The highest number that a flow had; the next one's is above it.
