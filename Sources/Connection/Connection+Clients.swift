@@ -67,7 +67,7 @@ extension Connection {
         case .launchBegan(let attempt, let process):
             // Should the agent end now, its next run holds on to that. It may never run, and another one does.
             ownership.replace(.launch(attempt), by: .program(process))
-            wakes.program = wakes.program ?? process
+            wakes.program = process
         case .launched(let attempt, let process): launched(attempt, process, &turn)
         case .launchFailed(let attempt, let process): launchFailed(attempt, process, &turn)
         case .watchersChanged: watchersChanged(&turn)
@@ -175,8 +175,11 @@ extension Connection {
 
     /// Launches a program, with the flow that is to be read first.
     mutating func launch(_ attempt: WakeAttempt, _ turn: inout ConnectionTurn) {
-        // The client may have come by itself meanwhile.
-        guard let wake = wakes.standing, wake.number == attempt.wake, wake.attempts == attempt.attempt else { return }
+        guard let wake = wakes.standing, wake.number == attempt.wake, wake.attempts == attempt.attempt else {
+            // The client has come by itself meanwhile.
+            let outcome = WakeOutcome.failed("it is not needed any more")
+            return tellWakes(.attempted(wake: attempt.wake, attempt: attempt.attempt, outcome), &turn)
+        }
         let reader = Reader.launch(attempt.id)
         // A client that has the flow keeps it.
         let offer = ownership.reader == nil ? next(for: reader, turn.facts, &turn.effects) : nil
@@ -231,10 +234,8 @@ extension Connection {
             wakes.hadSession = adoption.ownership.session == .open
             if adoption.ownership.holder == .client { ownership.hold(adoption.epoch, kept.reader ?? .unknown) }
         }
-        if let program = kept.program {
-            wakes.program = program
-            tellWakes(.programStarted, &turn)
-        }
+        wakes.program = kept.program
+        if wakes.program != nil { tellWakes(.programStarted, &turn) }
         tellLine(input, &turn)
         resumeWake(&turn)
         // The earlier run ended before there was a process.

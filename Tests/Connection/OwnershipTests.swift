@@ -227,18 +227,26 @@ import Testing
         #expect(harness.connection.ownership.reader == nil)
     }
 
-    @Test func twoLaunchesThatAreUnderWayAtOnceAreKeptApart() throws {
+    @Test func noProgramIsLaunchedBesideOneThatIsOnItsWay() throws {
         var harness = try Self.launching()
-        let first = harness.attempt
-        // The first takes too long; what it was given is still its own.
-        let launch = harness.untilLaunched()
-        let second = try #require(launch)
-        #expect(second.epoch == nil)
-        harness.tell(.launchFailed(second.attempt, nil))
-        #expect(harness.connection.ownership.reader == .launch(first))
-        harness.tell(.launched(first, .first))
+        let next = harness.untilLaunched()
+        #expect(next?.attempt == nil, "the wake is given up before")
+        harness.tell(.launched(harness.attempt, .first))
+        #expect(harness.connection.ownership.reader == .program(.first))
         harness.tell(.processEnded(.first, .exited(status: 0)))
         #expect(harness.connection.status.ownership == .parked)
+    }
+
+    @Test func aLaunchThatFailsLateIsFollowedByAnother() throws {
+        var harness = try Self.launching()
+        // The time in which it was to begin is over, and the pause until the next one would be launched.
+        for _ in 0..<2 {
+            let deadline = harness.connection.wakes.machineDeadline
+            while harness.connection.wakes.machineDeadline == deadline { #expect(harness.ring().launches.isEmpty) }
+        }
+        harness.tell(.launchFailed(harness.attempt, nil))
+        let launches = harness.tell(.attempted(harness.attempt, .failed("it took too long"))).launches
+        #expect(launches.map(\.epoch) == [1])
     }
 
     // MARK: - Restarts of the agent
@@ -311,17 +319,6 @@ import Testing
         harness.tell(.attempted(harness.attempt, .failed("no memory")))
         let next = harness.untilLaunched()
         #expect(next?.epoch == 1)
-    }
-
-    @Test func aLateLaunchThatFailsLeavesTheProgramThatRuns() throws {
-        var harness = try Self.launching()
-        // It takes so long that another one is launched.
-        let late = harness.attempt
-        let launch = harness.untilLaunched()
-        harness.tell(.launched(try #require(launch).attempt, .first))
-        harness.tell(.launchBegan(late, .second))
-        harness.tell(.launchFailed(late, .second))
-        #expect(harness.connection.wakes.program == .first)
     }
 }
 

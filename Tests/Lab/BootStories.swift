@@ -190,8 +190,9 @@ struct BootStories {
             let before = try await machine.property("NRestarts")
             try await machine.run("systemctl", "kill", "--signal=ABRT", "--kill-who=main", "dialtoned.service")
             try await machine.restarted(since: before)
-            expect(try await machine.client.connections().map(\.name), is: ["bystander"], "they outlive it")
+            let names = try await machine.client.connections().map(\.name)
             journal = await machine.journal()
+            #expect(names == ["bystander"], "\(journal)")
         }
         #expect(journal.matches(of: /dialtoned crashed \(SIGABRT.*of user 65534/).count >= 3, "\(journal)")
         #expect(journal.contains("user 65534 is refused"), "\(journal)")

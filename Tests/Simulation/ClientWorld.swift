@@ -46,6 +46,8 @@ struct ClientWorld: ConnectionFacts {
 
     struct Process {
         var isAlive = true
+        /// Whether it is to become a program, and has not yet.
+        var isBeginning = false
         /// Whether the agent has heard of its end.
         var isEndTold = false
         /// How a program ended.
@@ -60,7 +62,8 @@ struct ClientWorld: ConnectionFacts {
     var lastProgram: KnownProcess?
     private var lastProcess: UInt64 = 0
 
-    var alive: [KnownProcess] { processes(where: \.isAlive) }
+    /// Those that can do something.
+    var alive: [KnownProcess] { processes { $0.isAlive && !$0.isBeginning } }
 
     /// In the order in which they began, so that everything follows from the seed.
     func processes(where isMeant: (Process) -> Bool) -> [KnownProcess] {
@@ -86,7 +89,9 @@ struct ClientWorld: ConnectionFacts {
         sockets(of: process).first { sockets[$0]?.isLost == false }
     }
 
-    /// Whether the program runs that the agent launched last. One whose launch it had given up may run beside it.
+    /// The attempt to launch a program that is under way.
+    var launching: WakeAttempt.ID?
+    /// Whether the program runs that the agent launched last.
     var hasProgram: Bool { lastProgram.map(isAlive) ?? false }
 
     /// Nobody has it any more.

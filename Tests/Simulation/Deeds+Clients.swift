@@ -115,8 +115,14 @@ extension Simulation {
         pending.removeAll { pending in
             switch pending.happening {
             case .end, .kick, .userTimeout, .input(.remoteClosed), .input(.flowFailed): false
-            case .input, .client, .launch, .attend, .answer, .flowPath, .beat, .login, .reply: true
+            case .input, .client, .launch, .program, .attend, .answer, .flowPath, .beat, .login, .reply: true
             }
+        }
+        clients.launching = nil
+        // What was to become a program may do so when nobody waits for it any more.
+        for process in clients.processes(where: \.isBeginning) {
+            clients.processes[process]?.isBeginning = false
+            if clients.isAlive(process) { clients.lastProgram = process }
         }
         (watchedFlow, heartbeats) = (nil, [:])
         let survivors = Set(before.ended.map(\.epoch) + [adoption?.epoch].compactMap(\.self))

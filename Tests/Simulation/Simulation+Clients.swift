@@ -19,20 +19,32 @@ extension Simulation {
 
     // MARK: - Programs
 
+    /// There is a process that is to become the program, or there is none.
     mutating func begin(_ attempt: WakeAttempt.ID) throws {
         let isKnownEarly = random.chance(60)
-        let fails = random.chance(20)
-        guard !fails || isKnownEarly else { return try failLaunch(attempt, nil) }
+        let isRefused = random.chance(20)
+        guard !isRefused || isKnownEarly else { return try failLaunch(attempt, nil) }
         let program = clients.newProcess(isProgram: true)
         for epoch in clients.sockets.keys where clients.sockets[epoch]?.owner == .launch(attempt) {
             clients.sockets[epoch]?.owner = .program(program)
         }
-        if isKnownEarly { try tell(.launchBegan(attempt, program)) }
-        if fails {
-            clients.processes[program]?.isAlive = false
-            clients.processes[program]?.isEndTold = true
-            return try failLaunch(attempt, program)
-        }
+        guard isKnownEarly else { return try run(program, attempt) }
+        clients.processes[program]?.isBeginning = true
+        try tell(.launchBegan(attempt, program))
+        later(.milliseconds(random.below(random.chance(50) ? 2 : 20_000)), .program(program, attempt, runs: !isRefused))
+    }
+
+    /// The process has become the program, or could not.
+    mutating func becomeProgram(_ program: KnownProcess, _ attempt: WakeAttempt.ID, runs: Bool) throws {
+        clients.processes[program]?.isBeginning = false
+        if runs { return try run(program, attempt) }
+        clients.processes[program]?.isAlive = false
+        clients.processes[program]?.isEndTold = true
+        try failLaunch(attempt, program)
+    }
+
+    private mutating func run(_ program: KnownProcess, _ attempt: WakeAttempt.ID) throws {
+        clients.launching = nil
         clients.lastProgram = program
         try tell(.launched(attempt, program))
         seen.launches += 1
@@ -40,6 +52,7 @@ extension Simulation {
     }
 
     private mutating func failLaunch(_ attempt: WakeAttempt.ID, _ program: KnownProcess?) throws {
+        clients.launching = nil
         let readers = [Reader.launch(attempt)] + (program.map { [.program($0)] } ?? [])
         for epoch in clients.sockets.keys where clients.sockets[epoch]?.owner.map(readers.contains) ?? false {
             clients.release(epoch)

@@ -23,6 +23,8 @@ struct Simulation: ~Copyable {
         case client(ClientInput)
         /// A process that the agent asked for begins, or does not.
         case launch(WakeAttempt.ID)
+        /// The process that is to become a program does so, or fails to.
+        case program(KnownProcess, WakeAttempt.ID, runs: Bool)
         /// The agent hears that a process has ended.
         case end(KnownProcess)
         /// Whoever has something reads it and gives it back, and somebody comes for what nobody has.
@@ -176,7 +178,8 @@ struct Simulation: ~Copyable {
         pending.removeAll { pending in
             switch pending.happening {
             case .reply, .login: pending.due <= now
-            case .input, .client, .launch, .end, .attend, .answer, .kick, .beat, .flowPath, .userTimeout: false
+            case .input, .client, .launch, .program, .end, .attend, .answer, .kick, .beat, .flowPath, .userTimeout:
+                false
             }
         }
         // Whether timers or the word of the resume come first is chance.
@@ -197,6 +200,8 @@ struct Simulation: ~Copyable {
             try tell(input)
         case .launch(let attempt):
             try begin(attempt)
+        case .program(let program, let attempt, let runs):
+            try becomeProgram(program, attempt, runs: runs)
         case .end(let process):
             try tellEnd(of: process)
         case .attend:
@@ -292,6 +297,8 @@ struct Simulation: ~Copyable {
             random.chance(50) ? backlog.append(answer) : later(.milliseconds(random.below(40_000)), answer)
         case .launch(let attempt, let offer):
             try require(!clients.hasProgram, .oneProgram, "\(attempt.id) beside one that runs")
+            try require(clients.launching == nil, .oneProgram, "\(attempt.id) beside one that is on its way")
+            clients.launching = attempt.id
             if let offer { try hand(offer.epoch, to: .launch(attempt.id)) }
             later(.milliseconds(random.below(random.chance(80) ? 50 : 60_000)), .launch(attempt.id))
         case .awaitBytes(let epoch, let count):
@@ -354,7 +361,7 @@ extension Simulation.Pending {
     /// Whether it is what a client or a program does.
     var isOfClient: Bool {
         switch happening {
-        case .client, .launch, .end, .attend: true
+        case .client, .launch, .program, .end, .attend: true
         case .input, .answer, .kick, .flowPath, .beat, .login, .reply, .userTimeout: false
         }
     }
@@ -369,7 +376,7 @@ extension Simulation.Pending {
         case .input(.handshakeBegan(let dialled, _)): dialled == epoch
         case .input(.dialFailed(let dialled, _)): dialled == epoch
         case .userTimeout(let timed, _): timed == epoch
-        case .input, .client, .launch, .end, .attend, .answer, .flowPath: false
+        case .input, .client, .launch, .program, .end, .attend, .answer, .flowPath: false
         }
     }
 }

@@ -21,7 +21,8 @@ internal import NetworkPath
 ///   event to wait for, nor a frozen one a signal.
 /// - When all have been tried, they are tried again after a pause; after ``WakePolicy/rounds`` of that, or when nothing
 ///   is left to try, the wake is given up and reported. There are never more than ``WakePolicy/mostAttempts``.
-/// - A program is not launched while the one that was launched before lives; that one may acknowledge, or end.
+/// - A program is not launched while the one that was launched before lives, or is on its way: that one may
+///   acknowledge, or end.
 /// - A program that failed is launched again after a pause, which grows while it goes on failing. One that ended with 0
 ///   is launched when there is something for it.
 /// - A wake that stands has a timer, always: neither a driver that never answers nor a target that hangs keeps it.
@@ -41,7 +42,8 @@ public struct WakeMachine: Sendable {
         case attempting(WakeMeans, until: Duration)
         /// The client has been reached, and has this long to acknowledge.
         case waiting(WakeMeans, until: Duration)
-        /// The program that was launched before still runs: it may yet acknowledge, or end and make room for another.
+        /// The program that was launched before still runs, or is on its way: it may yet acknowledge, or end and make
+        /// room for another.
         case outlasting(until: Duration)
         /// Between two rounds, or until a program may be launched again.
         case pausing(until: Duration)
@@ -92,6 +94,8 @@ public struct WakeMachine: Sendable {
     private var last: StandingWake
     /// Since when the program runs that was launched.
     private var runningSince: Duration?
+    /// The attempt to launch one whose outcome is not known yet, which may be longer than the attempt was waited for.
+    private var launching: WakeAttempt.ID?
     /// How often in a row it failed.
     private var crashes = 0
     /// When it may be launched again after a failure.
@@ -136,7 +140,7 @@ public struct WakeMachine: Sendable {
         case .acknowledged(let number): if standing?.number == number { acknowledge(&turn) }
         case .taken: acknowledge(&turn)
         case .attempted(let wake, let attempt, let outcome): attempted(wake, attempt, outcome, &turn)
-        case .programStarted: runningSince = now
+        case .programStarted: (runningSince, launching) = (now, nil)
         case .programEnded(let end): programEnded(end, &turn)
         case .clientChanged(let client): clientChanged(to: client, &turn)
         case .timerFired: timerFired(&turn)
@@ -215,9 +219,14 @@ extension WakeMachine {
     private mutating func attempted(
         _ wake: UInt64, _ attempt: Int, _ outcome: WakeOutcome, _ turn: inout WakeTurn<some RandomNumberGenerator>
     ) {
+        let isLaunch = launching == WakeAttempt.ID(wake: wake, attempt: attempt)
+        if isLaunch { launching = nil }
         guard case .standing(var standing) = state, standing.wake.number == wake, standing.wake.attempts == attempt,
             case .attempting(let means, _) = standing.phase
-        else { return }
+        else {
+            if isLaunch, case .standing(let standing) = state, case .outlasting = standing.phase { proceed(&turn) }
+            return
+        }
         switch outcome {
         case .done:
             standing.phase = .waiting(means, until: turn.now + policy.patience(after: means, with: client))
@@ -352,17 +361,20 @@ extension WakeMachine {
         _ means: WakeMeans, _ standing: Standing, _ turn: inout WakeTurn<some RandomNumberGenerator>
     ) {
         var standing = standing
-        if means == .exec { _ = launches.take(now: turn.now) }
         standing.hasTried = true
         standing.wake.attempts += 1
         standing.wake.means = means
         standing.phase = .attempting(means, until: turn.now + policy.time(for: means))
         (state, last) = (.standing(standing), standing.wake)
         let wake = standing.wake
+        let attempt = WakeAttempt(wake: wake.number, attempt: wake.attempts, means: means, reasons: wake.reasons)
+        if means == .exec {
+            _ = launches.take(now: turn.now)
+            launching = attempt.id
+        }
         turn.actions.append(.scheduleTimer(standing.phase.deadline))
         turn.report(.attempted(means), wake)
-        turn.actions.append(
-            .attempt(WakeAttempt(wake: wake.number, attempt: wake.attempts, means: means, reasons: wake.reasons)))
+        turn.actions.append(.attempt(attempt))
     }
 
     private mutating func wait(
@@ -387,7 +399,7 @@ extension WakeMachine {
         case .event, .signal, .thaw: return canReach(by: means) ? .now : .never
         case .unit: return .now
         case .exec:
-            guard runningSince == nil else { return .afterProgram }
+            guard runningSince == nil, launching == nil else { return .afterProgram }
             var launches = launches
             let instant = max(launchableAt ?? now, launches.take(now: now) ?? now)
             return instant > now ? .notBefore(instant) : .now
