@@ -89,6 +89,25 @@ import Testing
         #expect(harness.connection.line.opening == opening(9))
     }
 
+    @Test(arguments: [Touch.untouched, .touched])
+    func whatEndsBeforeItsReaderShowsThatItHasItIsGivenAgain(touch: Touch) throws {
+        var harness = ConnectionHarness.ready()
+        try harness.take(by: .first)
+        (harness.facts.touches[1], harness.facts.unread[1]) = (touch, 3)
+        harness.tell(.remoteClosed(epoch: 1))
+        harness.tell(.redialRequested())
+        harness.connect(2)
+        #expect(try harness.take(by: .first).epoch == (touch == .untouched ? 1 : 2))
+        #expect(try harness.take(by: .first).epoch == 2, "not for ever")
+    }
+
+    @Test func whatSomebodyUnknownTookIsTheNextOnesAsIfNobodyHadIt() throws {
+        var harness = Self.ended()
+        try harness.take()
+        for _ in 0..<2 { #expect(try harness.take(by: .first).epoch == 1) }
+        #expect(try harness.take(by: .first).epoch == 2)
+    }
+
     @Test func whoAcknowledgesHasWhatItTook() throws {
         var harness = Self.ended()
         let wake = try #require(harness.connection.wakes.standing?.number)

@@ -17,7 +17,8 @@ extension Checker {
 
     /// Whether another uplink may be looked for.
     func checkSearch(for remote: Endpoint, around interface: Int, _ now: Duration) throws {
-        try require(dial?.mayDetour ?? false, .detoursInNeed, "\(remote) against the policy")
+        let isAllowed = dial?.mayDetour ?? false || known.policy.mayDetour
+        try require(isAllowed, .detoursInNeed, "\(remote) against the policy")
         let silent = known.attempts.first { !$0.value.isDetour && $0.value.request.remote == remote }
         guard let (epoch, socket) = silent, socket.request.interfaceIndex == interface else {
             throw Violation(invariant: .detoursInNeed, detail: "\(remote) around \(interface) is not tried")

@@ -238,6 +238,8 @@ final class Checker {
         case .observePath, .stopObservingPath, .watchInput:
             break
         case .observeFlowPath(let epoch, let target):
+            // One that took the place of another may go by the kernel's way by now.
+            settleDetour()
             let isNews = !known.isWatchedApart || known.isAskedAnew || before.isDetour != known.isDetour
             try require(epoch == known.standing && isNews, .watchesTheWay, "watches \(target)")
             try require((target.interface != nil) == known.isDetour, .watchesTheWay, "bound: \(target)")

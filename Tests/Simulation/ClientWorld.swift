@@ -17,8 +17,6 @@ struct ClientWorld: ConnectionFacts {
         var owner: Reader?
         /// Whether the descriptor got lost on its way to the owner, who may take it again.
         var isLost = false
-        /// How often it was given out since it ended.
-        var gives = 0
         /// The last owner, if that went in the middle of something.
         var tornBy: KnownProcess?
         /// Whether a program ended in order that had it after its end: it has read what it wanted.

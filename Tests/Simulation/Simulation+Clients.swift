@@ -107,7 +107,6 @@ extension Simulation {
             socket.owner == nil || isDead, .oneReader,
             "\(epoch) is taken back from \(String(describing: socket.owner)), who has it")
         clients.sockets[epoch]?.handed = nil
-        clients.sockets[epoch]?.gives = 0
         clients.release(epoch)
     }
 
@@ -126,7 +125,6 @@ extension Simulation {
             "\(epoch) is given to \(reader) in the middle of what another one read")
         // A program that takes again what it was launched with is that program still.
         if !isSame || reader.process == nil { clients.sockets[epoch]?.owner = reader }
-        if socket.isRetired { clients.sockets[epoch]?.gives += 1 }
         // One that is given again arrives.
         clients.sockets[epoch]?.isLost = !isSame && reader.isClient && random.chance(10)
         if socket.handed == nil { clients.sockets[epoch]?.handed = (socket.read, socket.writes) }
@@ -146,7 +144,7 @@ extension Simulation {
         }
         guard socket.unread > 0, !isClosed else { return }
         let hasReader = socket.owner.map { $0.process.map { clients.isAlive($0) } ?? ($0 == .unknown) } ?? false
-        if socket.isLost, socket.gives == 1, isDelivered, hasReader {
+        if socket.isLost, isDelivered, hasReader {
             throw Violation(invariant: .restKept, detail: "\(epoch) never came to its reader: \(socket)")
         }
         // What a reader has it reads, and what one left torn is of use to nobody.

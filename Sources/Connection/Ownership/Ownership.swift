@@ -86,10 +86,10 @@ public struct Ownership: Sendable {
         effects.append(.retire(epoch: epoch, survivesAgent: !isRefusal, isHeld: false))
     }
 
-    /// Keeps a flow that ended while a program was being launched with it, which may never come to read it.
-    private mutating func keep(_ epoch: UInt64, for launch: Reader, _ effects: inout [ConnectionEffect]) {
+    /// Keeps a flow that ended while somebody had it who may never come to read it.
+    private mutating func keep(_ epoch: UInt64, for reader: Reader, _ effects: inout [ConnectionEffect]) {
         ended.insert(
-            Ended(epoch: epoch, reader: launch), at: ended.firstIndex { $0.epoch > epoch } ?? ended.endIndex)
+            Ended(epoch: epoch, reader: reader), at: ended.firstIndex { $0.epoch > epoch } ?? ended.endIndex)
         effects.append(.retire(epoch: epoch, survivesAgent: true, isHeld: true))
     }
 
@@ -120,23 +120,29 @@ public struct Ownership: Sendable {
     }
 
     /// Closes a flow that a reader has: when it has read it, where it lives. What came on it is kept where it does not,
-    /// until its end is told.
+    /// until its end is told; and where the reader has shown no sign of having it.
     mutating func release(
         _ epoch: UInt64, of reader: Reader?, aborting: Bool, _ facts: some ConnectionFacts,
         _ effects: inout [ConnectionEffect]
     ) {
-        switch reader {
-        case .client(let process)?, .program(let process)?:
-            if facts.mayHaveUnread(epoch), !facts.presence(of: process).contains(.alive), let reader {
-                return keep(epoch, left: (reader, facts.touch(of: epoch)), &effects)
-            }
-        case .launch?:
-            if facts.mayHaveUnread(epoch), ended.count < Self.most, let reader {
-                return keep(epoch, for: reader, &effects)
-            }
-        case .unknown?, nil: break
+        guard let reader, facts.mayHaveUnread(epoch) else {
+            return effects.append(.letGo(epoch: epoch, aborting: aborting))
         }
-        effects.append(.letGo(epoch: epoch, aborting: aborting))
+        let touch = facts.touch(of: epoch)
+        if let process = reader.process, !facts.presence(of: process).contains(.alive) {
+            return keep(epoch, left: (reader, touch), &effects)
+        }
+        let mayNeverCome =
+            switch reader {
+            case .launch: true
+            // The descriptor may be lost.
+            case .client: touch != .touched
+            case .program, .unknown: false
+            }
+        guard mayNeverCome, ended.count < Self.most else {
+            return effects.append(.letGo(epoch: epoch, aborting: aborting))
+        }
+        keep(epoch, for: reader, &effects)
     }
 
     /// Nobody wants to read any more: closes all but the flow that stands.
@@ -177,9 +183,10 @@ public struct Ownership: Sendable {
     mutating func give(_ epoch: UInt64, to reader: Reader) {
         guard let index = ended.firstIndex(where: { $0.epoch == epoch }) else { return }
         let former = ended[index].reader
-        ended[index].wasRepeated = Self.isAgain(reader, after: former)
         // A program that takes again what it was launched with is that program still.
-        if former?.isProcess(of: reader) != true { ended[index].reader = reader }
+        let isProgram = former?.isProcess(of: reader) ?? false
+        ended[index].wasRepeated = isProgram || former == reader
+        if !isProgram { ended[index].reader = reader }
     }
 
     /// Whether a reader comes again, as far as is known: of one that cannot be watched anybody may be the next.
