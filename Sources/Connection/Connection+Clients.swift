@@ -246,8 +246,9 @@ extension Connection {
             wakes.client = process
             clientHasCome(&turn)
         }
-        // That it was to be looked at again died with the earlier run.
-        if wakes.review == nil { needForWhatWaits(&turn) }
+        // That it was to be looked at again died with the earlier run. What waits on the flow that stands is heard of
+        // by itself, as it is watched from now on.
+        if wakes.review == nil, wakes.standing == nil, ownership.isOwed { need(.data, &turn) }
     }
 }
 

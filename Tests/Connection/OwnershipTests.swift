@@ -295,6 +295,17 @@ import Testing
         #expect(next.connection.clientele == harness.connection.clientele)
     }
 
+    @Test func afterARestartTheClientIsWokenForBytesThatWereSeen() throws {
+        var harness = ConnectionHarness.ready()
+        harness.park(1)
+        // A socket that does not answer in time may have bytes, too.
+        harness.facts.unread[1] = 3
+        var next = Self.restarted(harness)
+        #expect(next.connection.wakes.standing == nil)
+        next.tell(.arrived(epoch: 1))
+        #expect(next.connection.wakes.standing?.reasons == [.data])
+    }
+
     @Test func aLaunchThatWasCutByARestartLeavesTheFlowAsItWas() throws {
         let harness = try Self.launching()
         let next = Self.restarted(harness, launching: true)
