@@ -105,7 +105,7 @@ extension Simulation {
         case .acknowledge: try acknowledge()
         case .watchersCome: try changeWatchers()
         case .keepaliveDue: try tell(.keepaliveDue(isCalled: random.chance(50)))
-        case .killAgent: if !isOver { try restart() }
+        case .killAgent: if !isOver || connection.ownership.isWaiting { try restart() }
         case .calm: try run(until: now + .seconds(checker.known.policy.heartbeat == nil ? 3600 : 600))
         }
     }

@@ -107,6 +107,8 @@ extension Simulation {
             socket.owner == nil || isDead, .oneReader,
             "\(epoch) is taken back from \(String(describing: socket.owner)), who has it")
         clients.sockets[epoch]?.handed = nil
+        if !socket.isTorn { clients.sockets[epoch]?.isForgotten = false }
+        clients.sockets[epoch]?.isGivenUp = false
         clients.release(epoch)
     }
 
