@@ -217,6 +217,8 @@ final class Launcher {
         case .launched(let process):
             logger.info("launched", metadata: metadata)
             running[request.connection] = (process, request.epoch)
+            // Of another one with this number, which nobody asked for.
+            ends[process.number] = nil
             tell(request, of: process)
         case .failed(let reason):
             logger.warning("a client was not woken: \(reason)", metadata: metadata)

@@ -86,7 +86,7 @@ package final class LauncherClient {
         do throws(SystemError) {
             Self.awaitEnd(of: process, on: try VarlinkConnection.connect(to: path), ended)
         } catch {
-            try? process.onEnd { ended(.unseen) }
+            process.awaitUnseenEnd(ended)
         }
     }
 
@@ -103,7 +103,7 @@ package final class LauncherClient {
             case .success(let reply): ended(ProgramEnd(reply))
             case .failure:
                 // The launcher that launched it is gone, and the program may not be.
-                try? process.onEnd { ended(.unseen) }
+                process.awaitUnseenEnd(ended)
             }
         }
     }

@@ -91,6 +91,16 @@ public final class ProcessHandle {
         ended.append(handler)
     }
 
+    /// Calls `ended` when the process has ended, of which nobody sees how, and holds on to the handle until then. At
+    /// once where it cannot be watched.
+    package func awaitUnseenEnd(_ ended: @escaping @AgentQueue (ProgramEnd) -> Void) {
+        do throws(SystemError) {
+            try onEnd { withExtendedLifetime(self) { ended(.unseen) } }
+        } catch {
+            ended(.unseen)
+        }
+    }
+
     private func end() {
         registration?.cancel()
         registration = nil

@@ -49,17 +49,7 @@ final class UnitLauncher {
         } ended: { end in
             guard end == .unseen, let process else { return ended(ProgramEnd(end)) }
             // The bus has gone, and the program may go on.
-            Self.await(process) { ended(.unseen) }
-        }
-    }
-
-    /// Calls `ended` when a process has ended, and holds on to it until then.
-    private static func await(_ process: ProcessHandle, _ ended: @escaping @AgentQueue () -> Void) {
-        do throws(SystemError) {
-            try process.onEnd { withExtendedLifetime(process, ended) }
-        } catch {
-            // No watch is left: it counts as one that has ended.
-            ended()
+            process.awaitUnseenEnd(ended)
         }
     }
 

@@ -55,7 +55,7 @@ final class WakeContext {
         if let launcher, launcher.isThere {
             launcher.follow(process, ended: ended)
         } else {
-            try? process.onEnd { ended(.unseen) }
+            process.awaitUnseenEnd(ended)
         }
     }
 
