@@ -58,13 +58,6 @@ public final class ConnectionDriver {
     /// Whose connection it is.
     public var label: ConnectionLabel?
 
-    enum Input {
-        case line(ConnectionInput)
-        case client(ClientInput)
-        case restored(Clientele, ConnectionInput, Opening?)
-        case deadlinePassed
-    }
-
     /// A connection that is not at work yet.
     ///
     /// - Parameters:
@@ -203,7 +196,8 @@ public final class ConnectionDriver {
         if hasSteppedDown { return }
         if isProcessing { return backlog.append(input) }
         isProcessing = true
-        step(input)
+        if input.mayEndFlow { takeWhatCame() }
+        backlog.append(input)
         while !backlog.isEmpty {
             let inputs = backlog
             backlog = []

@@ -33,6 +33,12 @@ extension Flow: TurnTaker {
         if hasEnded { passOn() } else { noted(readiness) }
     }
 
+    /// Whether something lies in the socket for TLS, of which nothing waits to be read yet.
+    var hasUndecrypted: Bool {
+        guard !hasEnded, let security else { return false }
+        return security.unreadBytes == 0 && hasInput(for: security)
+    }
+
     /// Decrypts what lies in the socket, or hears of its connect, out of turn: a deadline is about to be judged by it.
     func takeWhatCame() {
         guard !hasEnded, let number else { return }

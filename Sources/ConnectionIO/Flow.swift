@@ -225,9 +225,8 @@ final class Flow {
     /// Tells the last outcome. The socket stays open until the owner closes it; there is nothing more to watch.
     private func end(_ outcome: Outcome) {
         // Closed by the owner when it was told something before this.
-        guard let registration else { return }
-        registration.cancel()
-        self.registration = nil
+        guard registration != nil else { return }
+        stopWatching()
         isEndedElsewhere = true
         owner.flow(self, did: outcome)
     }
@@ -389,6 +388,20 @@ final class Flow {
         return handedAt == progress ? .untouched : .touched
     }
 
+    /// Watches for nothing any more. How far the stream is shows by another measure from then on, in which what is
+    /// known of the client's part is put.
+    private func stopWatching() {
+        guard let registration else { return }
+        let touch = touch
+        registration.cancel()
+        self.registration = nil
+        switch touch {
+        case .untouched: handedAt = progress
+        case .touched: handedAt = .neverReached
+        case .unknown: handedAt = nil
+        }
+    }
+
     // MARK: - After its end
 
     /// Whether there is nothing to be watched any more.
@@ -396,8 +409,7 @@ final class Flow {
 
     /// Ends the flow, but for what it has received: that is there for the client to take.
     func finish() {
-        registration?.cancel()
-        registration = nil
+        stopWatching()
         guard let number else { return }
         security?.close(over: number)
         guard let sharer else { return _ = shutdown(number, CInt(SHUT_RDWR)) }
@@ -457,7 +469,7 @@ final class Flow {
     }
 
     /// Whether the socket has something for a session that takes it.
-    private func hasInput(for security: SecuredStream) -> Bool {
+    func hasInput(for security: SecuredStream) -> Bool {
         guard let number, security.state == .open else { return false }
         return Self.queued(number) > 0
     }

@@ -165,7 +165,8 @@ final class Relay {
         // A Unix socket that is closed over bytes that nobody read resets the other end (`unix_release_sock`). So
         // whatever ends this process's part before all is delivered, its own death included, the client reads an error
         // behind what was delivered, and no end of stream. Where this finds no room, there is something already.
-        send(theirs, [0], 1, CInt(MSG_DONTWAIT) | CInt(MSG_NOSIGNAL))
+        // The byte is none of the client's.
+        if send(theirs, [0], 1, CInt(MSG_DONTWAIT) | CInt(MSG_NOSIGNAL)) == 1 { taken &-= 1 }
         ourNumber.map { _ = shutdown($0, CInt(SHUT_RD)) }
     }
 
@@ -176,8 +177,11 @@ final class Relay {
     func close() {
         registration?.cancel()
         registration = nil
-        if isOneWay {
-            while receive(into: Self.buffer) > 0 {}
+        // Counted on: whether its taker has touched the stream is asked after this, too.
+        while isOneWay {
+            let count = receive(into: Self.buffer)
+            guard count > 0 else { break }
+            taken &+= UInt64(count)
         }
         ourNumber.map { _ = shutdown($0, CInt(SHUT_RDWR)) }
     }
@@ -187,7 +191,7 @@ final class Relay {
         registration?.cancel()
         registration = nil
         endInput()
-        // Counted on: whether its taker has touched the stream is asked after this, too.
+        // As above.
         taken &+= UInt64(waitingBytes)
         ours = nil
     }

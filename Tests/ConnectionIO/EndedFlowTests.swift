@@ -148,6 +148,38 @@ import Testing
         connection.close()
     }
 
+    /// Its taker never got it, and the server or the agent ends the flow before it is asked for again.
+    @Test(arguments: [true, false])
+    func whoLostTheDescriptorOfAFlowThatStoodTakesItAgainAfterItsEnd(byServer: Bool) async throws {
+        let server = try LoopbackServer()
+        let (connection, peer) = try await parked(on: server)
+        #expect(try take(connection, by: Self.first).epoch == 1)
+        if byServer {
+            peer.close()
+            _ = await surroundings.entered(.backingOff)
+        }
+        connection.redial()
+        let next = try server.accept()
+        _ = await surroundings.entered(.ready)
+        let again = try take(connection, by: Self.first)
+        try #require((again.epoch, again.isOver) == (1, true))
+        #expect(again.read(9) == "BYE")
+        #expect(try take(connection, by: Self.first).epoch == 2)
+        withExtendedLifetime((peer, next)) { connection.close() }
+    }
+
+    /// The end of a flow is heard of before that of the client, which did nothing on it.
+    @Test func whoDiesWithAFlowThatHasEndedUnreadLeavesItToTheNext() async throws {
+        let server = try LoopbackServer()
+        let (connection, peer) = try await parked(on: server)
+        #expect(try take(connection, by: Self.first).epoch == 1)
+        peer.close()
+        _ = await surroundings.entered(.backingOff)
+        connection.process(.processEnded(Self.first, .unseen))
+        #expect(try take(connection, by: Self.second).read(9) == "BYE")
+        connection.close()
+    }
+
     @Test(arguments: [true, false])
     func theRestOfWhatOneBeganToReadIsOfUseWhereThePolicySaysSo(isKept: Bool) async throws {
         let (connection, _) = try await ended { $0.keepsAbandonedFlow = isKept }
@@ -195,13 +227,16 @@ import Testing
     /// A connection to a server that answers the first word with `messages` and ends the stream; with the server, for
     /// whom another flow matters.
     ///
-    /// - Parameter cutsOff: whether it ends the stream without TLS's word for it.
+    /// - Parameters:
+    ///   - cutsOff: whether it ends the stream without TLS's word for it.
+    ///   - heard: called before it answers.
     private func secured(
-        _ messages: [[UInt8]], cutsOff: Bool = false
+        _ messages: [[UInt8]], cutsOff: Bool = false, _ heard: @escaping @Sendable () -> Void = {}
     ) async throws -> (connection: ConnectionDriver, server: SecureServer) {
         let server = try SecureServer(
             .init(
                 whenHeard: { session in
+                    heard()
                     for message in messages { session.send(message) }
                     if !cutsOff { session.close() }
                 }, hangsUpWhenHeard: true),
@@ -284,6 +319,41 @@ import Testing
         connection.process(.processEnded(Self.first, .unseen))
         let (bytes, error) = try await take(connection, by: Self.second).readAll(4096)
         #expect(bytes == Self.burst.flatMap { $0 })
+        #expect(error == 0)
+        connection.close()
+    }
+
+    @Test func whatTLSHasNotSeenWhenTheAgentEndsTheFlowIsKept() async throws {
+        let (heard, gate) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        let (connection, server) = try await secured([Array("BYE".utf8)]) {
+            heard.signal()
+            gate.wait()
+        }
+        #expect(try take(connection).write("GO"))
+        try connection.park(1)
+        while heard.wait(timeout: .now()) == .timedOut { try await turn() }
+        gate.signal()
+        // Nothing else happens on the queue meanwhile.
+        let flow = try #require(connection.flows[1])
+        while !flow.hasUndecrypted { try Task.checkCancellation() }
+        connection.redial()
+        _ = await surroundings.entered(.ready)
+        let left = try take(connection)
+        try #require((left.epoch, left.isOver) == (1, true))
+        let bytes = try await left.readAll(4096).bytes
+        #expect(bytes == Array("BYE".utf8))
+        withExtendedLifetime(server) { connection.close() }
+    }
+
+    /// All of it fits the pair, with which the client's stream is ended at once.
+    @Test func withTLSWhatWasDeliveredToNobodyIsThereAgain() async throws {
+        let connection = try await secured([Array("BYE".utf8)]).connection
+        #expect(try take(connection).write("GO"))
+        try connection.park(1)
+        _ = await surroundings.entered(.backingOff)
+        _ = try take(connection, by: Self.first)
+        let (bytes, error) = try await take(connection, by: Self.first).readAll(4096)
+        #expect(bytes == Array("BYE".utf8))
         #expect(error == 0)
         connection.close()
     }
