@@ -30,6 +30,8 @@ extension Connection {
             guard let holder = reader.process else { throw .heldByClient(nil) }
             guard holder == process else { throw .heldByClient(holder) }
         }
+        // What another flow took the place of comes before that one, where its reader may never have got it.
+        if process != nil { endLingering(where: { $0.reader.process == process }, facts, &effects) }
         let reader = process.map { Reader.client($0) } ?? .unknown
         guard let offer = next(for: reader, facts, &effects) else { throw .notReady(status.state) }
         return offer
@@ -83,10 +85,18 @@ extension Connection {
 
     // MARK: - Clients
 
+    /// Closes flows that others took the place of.
+    mutating func endLingering(
+        where isOver: (Ownership.Lingering) -> Bool = { _ in true }, _ facts: some ConnectionFacts,
+        _ effects: inout [ConnectionEffect]
+    ) {
+        ownership.endLingering(where: isOver, keepsRest: policy.keepsAbandonedFlow, facts, &effects)
+    }
+
     private mutating func took(_ epoch: UInt64, _ reader: Reader, _ turn: inout ConnectionTurn) {
         (wakes.client, wakes.hasHadClient) = (reader.process, true)
         if line.standing?.epoch == epoch {
-            ownership.endLingering(turn.facts, &turn.effects)
+            endLingering(turn.facts, &turn.effects)
             ownership.hold(epoch, reader)
             tellLine(.taken(epoch: epoch), &turn)
         } else {
@@ -121,12 +131,14 @@ extension Connection {
             tellWakes(.programEnded(end), &turn)
         }
         // What it had of flows that others took the place of is kept with that.
-        ownership.endLingering(where: { $0.reader.process == process }, turn.facts, &turn.effects)
+        endLingering(where: { $0.reader.process == process }, turn.facts, &turn.effects)
         programEnded(process, end, &turn)
         for epoch in ownership.flows(of: .client(process)) {
             let waits = ownership.abandon(
                 epoch, keepsRest: policy.keepsAbandonedFlow, turn.facts, &turn.effects)
-            if waits { need(.clientDied, &turn) }
+            guard waits else { continue }
+            need(.clientDied, &turn)
+            if wakes.standing == nil { need(.data, &turn) }
         }
         if let held = ownership.held, held.reader == .client(process) {
             abandon(held.epoch, isAlone: false, isOfProgram: false, &turn)
@@ -187,7 +199,7 @@ extension Connection {
             if offer.isOver {
                 ownership.give(offer.epoch, to: reader)
             } else {
-                ownership.endLingering(turn.facts, &turn.effects)
+                endLingering(turn.facts, &turn.effects)
                 ownership.hold(offer.epoch, reader)
                 tellLine(.taken(epoch: offer.epoch), isOfProgram: true, &turn)
             }

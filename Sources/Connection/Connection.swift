@@ -141,7 +141,7 @@ public struct Connection: ~Copyable {
                 connection.deadlines[timer] = nil
                 connection.tellLine(.timerFired(timer), &turn)
             }
-            connection.ownership.endLingering(where: { $0.end <= now }, facts, &turn.effects)
+            connection.endLingering(where: { $0.end <= now }, facts, &turn.effects)
             connection.wakeDeadlinePassed(&turn)
         }
     }
@@ -152,6 +152,8 @@ public struct Connection: ~Copyable {
     ) -> [ConnectionEffect] {
         var turn = ConnectionTurn(now: now, dialsFrom: dialsFrom, facts: facts, random: random)
         body(&self, &turn)
+        // What came right before the end was not told of as it came.
+        if turn.hasKeptUnread, wakes.standing == nil, wakes.review == nil { need(.data, &turn) }
         while !turn.launches.isEmpty { launch(turn.launches.removeFirst(), &turn) }
         if let spent = turn.random as? Random { random = spent }
         return turn.effects
@@ -194,11 +196,16 @@ public struct Connection: ~Copyable {
         // Of what left from an address that is gone nothing arrives.
         let isAborting = reason == .localAddressRemoved
         switch rest {
-        case .kept where turn.facts.mayHaveUnread(epoch): ownership.keep(epoch, &turn.effects)
+        case .kept where turn.facts.mayHaveUnread(epoch):
+            ownership.keep(epoch, &turn.effects)
+            turn.hasKeptUnread = true
         case .keptAsRefusal where turn.facts.mayHaveUnread(epoch):
             ownership.keep(epoch, isRefusal: true, &turn.effects)
         case .dropped, .kept, .keptAsRefusal: turn.effects.append(.close(epoch: epoch, aborting: isAborting))
-        case .delivered: ownership.release(epoch, of: reader, aborting: isAborting, turn.facts, &turn.effects)
+        case .delivered:
+            ownership.release(
+                epoch, of: reader, aborting: isAborting, keepsRest: policy.keepsAbandonedFlow, turn.facts,
+                &turn.effects)
         case .lingering:
             ownership.linger(epoch, of: reader ?? .unknown, until: turn.now + Ownership.lingeringTime)
             turn.effects.append(.linger(epoch: epoch))
@@ -217,4 +224,6 @@ struct ConnectionTurn {
     var launches: [WakeAttempt] = []
     /// Whether a client died that had a flow, and that is still to be told.
     var hasLostClient = false
+    /// Whether a flow ended with bytes on it that nobody has.
+    var hasKeptUnread = false
 }

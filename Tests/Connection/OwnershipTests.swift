@@ -101,6 +101,17 @@ import Testing
         #expect(try harness.take(by: .first).epoch == 2, "not for ever")
     }
 
+    @Test func whatAnotherFlowTookThePlaceOfComesBeforeThatOne() throws {
+        var harness = ConnectionHarness.ready()
+        try harness.take(by: .first)
+        harness.facts.unread[1] = 3
+        harness.tell(.pathChanged(.modem))
+        harness.connect(2)
+        #expect(harness.connection.ownership.lingering.keys.sorted() == [1])
+        #expect(try harness.take(by: .first).epoch == 1)
+        #expect(try harness.take(by: .first).epoch == 2, "not for ever")
+    }
+
     @Test func whatSomebodyUnknownTookIsTheNextOnesAsIfNobodyHadIt() throws {
         var harness = Self.ended()
         try harness.take()

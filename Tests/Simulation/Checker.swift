@@ -231,6 +231,24 @@ final class Checker {
 
     // MARK: - One action
 
+    /// The path to a flow's other end is watched from now on.
+    private func noteWatch(of epoch: UInt64, _ target: Target, _ before: Knowledge) throws {
+        // One that took the place of another may go by the kernel's way by now.
+        settleDetour()
+        let isNews = !known.isWatchedApart || known.isAskedAnew || before.isDetour != known.isDetour
+        try require(epoch == known.standing && isNews, .watchesTheWay, "watches \(target)")
+        try require((target.interface != nil) == known.isDetour, .watchesTheWay, "bound: \(target)")
+        try require(
+            target.host == known.sockets[epoch].map { .address($0.request.remote.address) }, .watchesTheWay,
+            "watches \(target)")
+        known.isWatchedApart = true
+        let remote = known.sockets[epoch]?.request.remote.address
+        let led =
+            !known.isAskedAnew && before.standing == epoch
+            && before.path.map { !before.isElsewhere($0) && $0.destination == remote } ?? false
+        known.flowPath = led ? before.path : nil
+    }
+
     private func apply(
         _ action: ConnectionAction, of input: ConnectionInput, _ before: Knowledge, _ world: World, _ now: Duration
     ) throws {
@@ -238,20 +256,7 @@ final class Checker {
         case .observePath, .stopObservingPath, .watchInput:
             break
         case .observeFlowPath(let epoch, let target):
-            // One that took the place of another may go by the kernel's way by now.
-            settleDetour()
-            let isNews = !known.isWatchedApart || known.isAskedAnew || before.isDetour != known.isDetour
-            try require(epoch == known.standing && isNews, .watchesTheWay, "watches \(target)")
-            try require((target.interface != nil) == known.isDetour, .watchesTheWay, "bound: \(target)")
-            try require(
-                target.host == known.sockets[epoch].map { .address($0.request.remote.address) }, .watchesTheWay,
-                "watches \(target)")
-            known.isWatchedApart = true
-            let remote = known.sockets[epoch]?.request.remote.address
-            let led =
-                !known.isAskedAnew && before.standing == epoch
-                && before.path.map { !before.isElsewhere($0) && $0.destination == remote } ?? false
-            known.flowPath = led ? before.path : nil
+            try noteWatch(of: epoch, target, before)
         case .stopObservingFlowPath:
             try require(known.isWatchedApart, .watchesTheWay, "stops twice")
             (known.isWatchedApart, known.flowPath, known.isAskedAnew) = (false, nil, false)

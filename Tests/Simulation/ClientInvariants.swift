@@ -38,7 +38,7 @@ extension Simulation {
         let isHeld = standing.map { $0.ownership.holder == .daemon && $0.ownership.session != .opening } ?? false
         // Where the server refused an opening the client is called for that, and what it said is not looked for.
         let socket = standing.flatMap { clients.sockets[$0.epoch] }
-        let waits = isHeld && socket.map { $0.isWatched && $0.unread > 0 } ?? false
+        let waits = isHeld && socket.map { $0.isWatched && !$0.isUnheard && $0.unread > 0 } ?? false
         // What a server said that turned the agent away is there for who asks.
         let hasUnreadEnd = connection.ownership.ended.contains { $0.reader == nil && !$0.isRefusal }
         guard waits || hasUnreadEnd else { return }

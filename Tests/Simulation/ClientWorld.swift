@@ -19,6 +19,8 @@ struct ClientWorld: ConnectionFacts {
         var isLost = false
         /// The last owner, if that went in the middle of something.
         var tornBy: KnownProcess?
+        /// Whether the owner has shown that it has it, or was given it twice.
+        var hasShown = false
         /// Whether a program ended in order that had it after its end: it has read what it wanted.
         var isGivenUp = false
         /// Whether only an agent that was killed knew how far it was when its owner got it.
@@ -32,6 +34,8 @@ struct ClientWorld: ConnectionFacts {
         /// Whether somebody is, or may be, logged in on it.
         var hasSession = false
         var isWatched = false
+        /// Whether the agent has not heard of what came last.
+        var isUnheard = false
         /// The bytes beyond which somebody wants to hear of more.
         var awaitedBeyond: Int?
 
@@ -96,6 +100,7 @@ struct ClientWorld: ConnectionFacts {
     mutating func release(_ epoch: UInt64) {
         sockets[epoch]?.owner = nil
         sockets[epoch]?.isLost = false
+        sockets[epoch]?.hasShown = false
     }
 
     /// Somebody reads all that has come on a socket.

@@ -62,7 +62,10 @@ extension Simulation {
     mutating func acknowledge() throws {
         guard let wake = connection.wakes.standing else { return }
         // Who sees to a wake has what it took.
-        for (epoch, socket) in clients.sockets where socket.owner != nil { clients.sockets[epoch]?.isLost = false }
+        for (epoch, socket) in clients.sockets where socket.owner != nil {
+            clients.sockets[epoch]?.isLost = false
+            clients.sockets[epoch]?.hasShown = true
+        }
         try tell(.acknowledged(wake: wake.number))
     }
 
@@ -72,6 +75,7 @@ extension Simulation {
 
     private mutating func park(_ epoch: UInt64) throws {
         clients.sockets[epoch]?.isLost = false
+        clients.sockets[epoch]?.hasShown = true
         clients.sockets[epoch]?.tornBy = nil
         if connection.line.standing?.epoch == epoch {
             clients.release(epoch)
@@ -131,6 +135,7 @@ extension Simulation {
         }
         for epoch in survivors {
             clients.sockets[epoch]?.isForgotten = true
+            clients.sockets[epoch]?.isUnheard = false
             clients.sockets[epoch]?.handed = nil
             lines[epoch]?.awaited = 0
             if case .launch? = clients.sockets[epoch]?.owner { clients.sockets[epoch]?.owner = nil }

@@ -109,7 +109,14 @@ extension Simulation {
         let isLookedFor = lines[epoch].map { $0.awaited > 0 && !isBehindBytes(epoch) } ?? false
         clients.sockets[epoch]?.received += count
         if let socket = clients.sockets[epoch], socket.isWatched {
-            backlog.append(.input(.arrived(epoch: epoch)))
+            // Whatever else happens in a moment may be heard of before.
+            let isHeardLater = random.chance(20)
+            if isHeardLater {
+                clients.sockets[epoch]?.isUnheard = true
+                later(.milliseconds(random.below(50)), .input(.arrived(epoch: epoch)))
+            } else {
+                backlog.append(.input(.arrived(epoch: epoch)))
+            }
             if let awaited = socket.awaitedBeyond, socket.unread > awaited {
                 clients.sockets[epoch]?.awaitedBeyond = nil
                 backlog.append(.client(.bytesCame))

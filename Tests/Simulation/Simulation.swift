@@ -119,6 +119,7 @@ struct Simulation: ~Copyable {
             if isUsed, wakes.isTended { wakes.policy.means.insert(means) }
         }
         wakes.policy.rounds = 1 + random.below(4)
+        if random.chance(20) { wakes.reasons = [.data] }
         if random.chance(20) { wakes.policy.launch = .always }
         if random.chance(20) { wakes.policy.relaunches = false }
         return wakes

@@ -109,20 +109,24 @@ public struct Ownership: Sendable {
     }
 
     /// Closes flows that others took the place of. What a client that is gone has not read is kept.
+    ///
+    /// - Parameter keepsRest: as of ``abandon(_:keepsRest:_:_:)``.
     mutating func endLingering(
-        where isOver: (Lingering) -> Bool = { _ in true }, _ facts: some ConnectionFacts,
+        where isOver: (Lingering) -> Bool = { _ in true }, keepsRest: Bool, _ facts: some ConnectionFacts,
         _ effects: inout [ConnectionEffect]
     ) {
         for (epoch, flow) in lingering.sorted(by: { $0.key < $1.key }) where isOver(flow) {
             lingering[epoch] = nil
-            release(epoch, of: flow.reader, aborting: false, facts, &effects)
+            release(epoch, of: flow.reader, aborting: false, keepsRest: keepsRest, facts, &effects)
         }
     }
 
     /// Closes a flow that a reader has: when it has read it, where it lives. What came on it is kept where it does not,
     /// until its end is told; and where the reader has shown no sign of having it.
+    ///
+    /// - Parameter keepsRest: as of ``abandon(_:keepsRest:_:_:)``.
     mutating func release(
-        _ epoch: UInt64, of reader: Reader?, aborting: Bool, _ facts: some ConnectionFacts,
+        _ epoch: UInt64, of reader: Reader?, aborting: Bool, keepsRest: Bool, _ facts: some ConnectionFacts,
         _ effects: inout [ConnectionEffect]
     ) {
         guard let reader, facts.mayHaveUnread(epoch) else {
@@ -132,14 +136,14 @@ public struct Ownership: Sendable {
         if let process = reader.process, !facts.presence(of: process).contains(.alive) {
             return keep(epoch, left: (reader, touch), &effects)
         }
-        let mayNeverCome =
+        let mayBeLost =
             switch reader {
             case .launch: true
-            // The descriptor may be lost.
-            case .client: touch != .touched
-            case .program, .unknown: false
+            // The descriptor may never come to it, or it may end before it has read anything.
+            case .client, .program: keepsRest || touch != .touched
+            case .unknown: false
             }
-        guard mayNeverCome, ended.count < Self.most else {
+        guard mayBeLost, ended.count < Self.most else {
             return effects.append(.letGo(epoch: epoch, aborting: aborting))
         }
         keep(epoch, for: reader, &effects)
