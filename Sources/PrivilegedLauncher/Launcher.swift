@@ -80,8 +80,9 @@ final class Launcher {
     private let socketPath: String
     private let logger: Logger
     private var running: [String: (process: ProcessHandle, epoch: UInt64)] = [:]
-    /// For which connections a program is being launched.
-    private var launching: Set<String> = []
+    /// For which connections a program is being launched, and who else asks for the same one: the daemon that asked
+    /// first was killed.
+    private var launching: [String: (epoch: UInt64, others: [Request])] = [:]
     private var budgets: [String: TokenBucket] = [:]
     private var ends: [Int32: ProgramEnd] = [:]
     private var waiting: [Int32: VarlinkExchange<LauncherAPI.Await>] = [:]
@@ -157,12 +158,16 @@ final class Launcher {
             requests -= 1
             return rest()
         }
+        if means == .exec, launching[name]?.epoch == request.epoch {
+            launching[name]?.others.append(request)
+            return
+        }
         if means == .exec, let refusal = refusal(to: name) { return finish(request, .failed(refusal)) }
         let process = known(request.process, of: name)
         if process == nil, request.process != nil, wake.targets.takesProcess(for: means) {
             return finish(request, .failed("nothing shows that the process took the connection from the agent"))
         }
-        if means == .exec { launching.insert(name) }
+        if means == .exec { launching[name] = (request.epoch, []) }
         let order = WakeOrder(
             request.attempt, wake.targets, connection: name, owner: owner,
             epoch: request.epoch, socketPath: socketPath)
@@ -171,8 +176,8 @@ final class Launcher {
                 order, process: process, socket: request.socketNumber,
                 ended: { [self] in ended(name, $0) },
                 { [self] outcome in
-                    if means == .exec { launching.remove(name) }
-                    finish(request, outcome)
+                    let others = means == .exec ? launching.removeValue(forKey: name)?.others ?? [] : []
+                    for request in [request] + others { finish(request, outcome) }
                 })
         }
     }
@@ -203,7 +208,7 @@ final class Launcher {
     /// Why another program is not launched for a connection.
     private func refusal(to name: String) -> String? {
         if running[name] != nil { return "the program that was launched before still runs" }
-        return launching.contains(name) ? "a program is being launched" : nil
+        return launching[name] != nil ? "a program is being launched" : nil
     }
 
     private func finish(_ request: Request, _ outcome: Activator.Outcome) {

@@ -317,12 +317,14 @@ import Testing
         #expect(next.connection.wakes.standing?.reasons == [.data])
     }
 
-    @Test func aLaunchThatWasCutByARestartLeavesTheFlowAsItWas() throws {
+    @Test func aLaunchThatWasCutByARestartIsTheFirstThingThatIsDoneAfterIt() throws {
         let harness = try Self.launching()
-        let next = Self.restarted(harness, launching: true)
-        #expect(next.connection.ownership.reader == nil)
-        #expect(next.connection.status.ownership == FlowOwnership(holder: .daemon, session: .unknown))
+        var next = Self.restarted(harness, launching: true)
+        let attempt = WakeAttempt.ID(wake: 1, attempt: 2)
+        #expect(next.connection.ownership.reader == .launch(attempt), "nobody else takes the flow")
         #expect(next.connection.wakes.standing?.reasons == [.data])
+        next.tell(.launchFailed(attempt, nil))
+        #expect(next.connection.status.ownership == FlowOwnership(holder: .daemon, session: .unknown))
     }
 
     @Test func aProgramGoesOnAfterARestart() throws {

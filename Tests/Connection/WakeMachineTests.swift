@@ -249,6 +249,14 @@ extension [WakeAction] {
         #expect(harness.machine.standing?.hasFailed == true)
     }
 
+    /// Its program may run by now, with the flow.
+    @Test func aLaunchThatWasUnderWayIsGoneOnWithAtOnceAfterARestart() {
+        let wake = StandingWake(number: 41, reasons: [.data], since: .seconds(900), attempts: 2, means: .exec)
+        var harness = WakeHarness([.event, .exec])
+        harness.tell(.clientChanged([.alive, .subscribed]))
+        #expect(harness.means(.restored(wake)) == [.exec])
+    }
+
     @Test func aFailedWakeOfTheLastRunStaysAndIsNotTriedAgain() {
         var harness = WakeHarness([.unit])
         let wake = StandingWake(number: 7, reasons: [.data], since: .seconds(900), hasFailed: true)

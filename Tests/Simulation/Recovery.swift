@@ -170,5 +170,8 @@ extension Simulation {
         ]
         for input in last { try tell(input) }
         try run(until: now + .seconds(3600))
+        let late = connection.nextDeadline
+        try require(late == nil, .closedForGood, "a deadline at \(String(describing: late))")
+        try require(clients.sockets.isEmpty, .closedForGood, "open: \(clients.sockets)")
     }
 }

@@ -197,7 +197,14 @@ extension WakeMachine {
         last = wake
         guard !wake.hasFailed else { return state = .failed(wake) }
         begin(wake, &turn)
-        guard !client.contains(.subscribed), case .standing(var standing) = state else { return proceed(&turn) }
+        guard case .standing(var standing) = state else { return }
+        if wake.means == .exec {
+            // The program that was on its way may run by now with the flow: it is asked for before anybody takes that.
+            standing.passed = policy.steps.last { $0 < .exec }
+            state = .standing(standing)
+            return proceed(&turn)
+        }
+        guard !client.contains(.subscribed) else { return proceed(&turn) }
         standing.awaitsReturn = true
         wait(standing, in: .pausing(until: turn.now + Self.returnTime), &turn)
     }
