@@ -98,8 +98,7 @@ sanitize: deps-test
 	$(BUILD) --build-tests --sanitize $(SANITIZER) --scratch-path $(SANITIZED)
 	@rm -rf $(addprefix $(SANITIZED)/debug/,$(EXAMPLES))
 	$(BUILD) --sanitize $(SANITIZER) --package-path Examples --scratch-path $(SANITIZED)
-	@BUILT=$(SANITIZED)/debug ASAN_OPTIONS=detect_leaks=0 \
-	    TSAN_OPTIONS=suppressions=$(CURDIR)/scripts/thread-sanitizer.suppressions scripts/run-tests
+	@BUILT=$(SANITIZED)/debug ASAN_OPTIONS=detect_leaks=0 scripts/run-tests
 
 soak: deps-test
 	$(BUILD) --build-tests

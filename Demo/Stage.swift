@@ -6,7 +6,6 @@ import Glibc
 import LabSupport
 import Platform
 import Presentation
-import Synchronization
 
 /// Plays scenes, narrates them from the agent's event stream, and keeps the time.
 final class Stage: Sendable {
@@ -31,7 +30,7 @@ final class Stage: Sendable {
         var performances: [Performance] = []
     }
 
-    private let state = Mutex(State())
+    private let state = Lock(State())
     private let changes = ChangeSignal()
     private let style = Style(
         isTerminal: isatty(STDOUT_FILENO) == 1,

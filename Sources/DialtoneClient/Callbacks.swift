@@ -2,7 +2,6 @@
 
 public import Dispatch
 internal import Platform
-internal import Synchronization
 public import Varlink
 
 extension DialtoneClient {
@@ -70,7 +69,7 @@ public final class DialtoneSubscription: Sendable {
             var hangUp: (@Sendable () -> Void)?
         }
 
-        private let guarded = Mutex(Guarded())
+        private let guarded = Lock(Guarded())
 
         var isCancelled: Bool { guarded.withLock { $0.isCancelled } }
 

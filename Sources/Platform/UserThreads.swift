@@ -4,7 +4,6 @@ internal import CPlatform
 internal import DequeModule
 internal import Dispatch
 internal import Glibc
-internal import Synchronization
 
 /// Threads for the system calls that users can make wait: one for each user who has caused some, and only as long as
 /// there are any.
@@ -127,7 +126,7 @@ public enum UserThreads {
         }
     }
 
-    private static let state = Mutex(State())
+    private static let state = Lock(State())
 
     /// How many calls for `user` are not done yet.
     static func waiting(for user: UInt32) -> Int { state.withLock { $0.waiting[user]?.count ?? 0 } }
@@ -188,7 +187,7 @@ public enum UserThreads {
     /// An answer on its way from one thread to another.
     private final class Answer<T: Sendable>: Sendable {
         let isThere = DispatchSemaphore(value: 0)
-        private let place = Mutex<(value: T?, isAwaited: Bool)>((nil, true))
+        private let place = Lock<(value: T?, isAwaited: Bool)>((nil, true))
 
         /// What came, if it has; it is awaited no longer.
         func take() -> T? {

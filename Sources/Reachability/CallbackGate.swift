@@ -2,7 +2,7 @@
 
 internal import Dispatch
 internal import Glibc
-internal import Synchronization
+internal import Platform
 
 /// Delivers values to a user's queue until it is shut, and not one after.
 ///
@@ -25,7 +25,7 @@ final class CallbackGate<Value: Sendable>: @unchecked Sendable {
 
     private let queue: DispatchQueue
     private let handler: @Sendable (Value) -> Void
-    private let waiting = Mutex(Waiting())
+    private let waiting = Lock(Waiting())
     // `isShut` and the callbacks themselves are guarded by `mutex`.
     private let mutex: UnsafeMutablePointer<pthread_mutex_t>
     private var isShut = false

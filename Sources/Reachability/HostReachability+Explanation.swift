@@ -2,7 +2,6 @@
 
 public import NetworkPath
 internal import Platform
-internal import Synchronization
 
 extension HostReachability {
     /// Why the path is as it is, step by step; with an interface to think away, what the path would be without it.
@@ -44,7 +43,7 @@ private final class RunningInspection: Sendable {
     private typealias Waiting = CheckedContinuation<NetworkState.Inspected, Never>
 
     @AgentQueue private var inspection: PathInspection?
-    private let state = Mutex<(waiting: Waiting?, isOver: Bool)>((nil, false))
+    private let state = Lock<(waiting: Waiting?, isOver: Bool)>((nil, false))
 
     func start(
         _ continuation: CheckedContinuation<NetworkState.Inspected, Never>,

@@ -3,7 +3,6 @@
 public import Dispatch
 public import NetworkPath
 internal import Platform
-internal import Synchronization
 
 /// Follows whether one host can be reached, and how. What `SCNetworkReachability` is on Apple's systems.
 ///
@@ -25,7 +24,7 @@ public final class HostReachability: Sendable {
     public let target: Target
 
     let engine: @Sendable @AgentQueue () -> NetworkState
-    private let subscription = Mutex<PathSubscription?>(nil)
+    private let subscription = Lock<PathSubscription?>(nil)
 
     /// Reachability of a host.
     ///
@@ -84,7 +83,7 @@ public final class HostReachability: Sendable {
     public func flags() throws(ReachabilityError) -> ReachabilityFlags {
         dispatchPrecondition(condition: .notOnQueue(AgentQueue.queue))
         let answered = DispatchSemaphore(value: 0)
-        let verdict = Mutex<Path?>(nil)
+        let verdict = Lock<Path?>(nil)
         let queue = DispatchQueue(label: "org.dialtone.reachability.flags")
         let subscription = PathSubscription(to: .host(target), on: engine, queue: queue) { path, _ in
             verdict.withLock { $0 = $0 ?? path }

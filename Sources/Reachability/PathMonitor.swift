@@ -4,7 +4,6 @@ public import Dispatch
 // Whoever monitors paths reads them: `import Reachability` brings the value types along.
 @_exported public import NetworkPath
 internal import Platform
-internal import Synchronization
 
 /// Follows the path to "the network": whether packets for the Internet can leave this machine, by which interface, over
 /// which gateway, and at what cost. What `NWPathMonitor` is on Apple's systems.
@@ -36,7 +35,7 @@ public final class PathMonitor: Sendable {
 
     private let question: Question
     private let engine: @Sendable @AgentQueue () -> NetworkState
-    private let state = Mutex(State())
+    private let state = Lock(State())
 
     /// A monitor of the path that the kernel would choose.
     public convenience init() {

@@ -8,7 +8,6 @@ import Glibc
 import Logging
 import NetworkPath
 import Platform
-import Synchronization
 import TestSupport
 import Testing
 
@@ -53,7 +52,7 @@ final class Notes: Sendable {
         func log(event: LogEvent) { notes.texts.withLock { $0.append("\(event.message)") } }
     }
 
-    private let texts = Mutex<[String]>([])
+    private let texts = Lock<[String]>([])
 
     var all: [String] { texts.withLock { $0 } }
     var logger: Logger { Logger(label: "test") { _ in Handler(self) } }

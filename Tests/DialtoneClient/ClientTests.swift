@@ -5,7 +5,6 @@ import DialtoneClient
 import Expectations
 import Foundation
 import Platform
-import Synchronization
 import TestSupport
 import Testing
 import Varlink
@@ -190,8 +189,8 @@ import Varlink
         }
         #expect(try answer.get().connections.count == 1)
 
-        let sequences = Mutex<[Int]>([])
-        let subscription = Mutex<DialtoneSubscription?>(nil)
+        let sequences = Lock<[Int]>([])
+        let subscription = Lock<DialtoneSubscription?>(nil)
         await withCheckedContinuation { continuation in
             let stream = client.stream(ConnectionsAPI.Monitor.self, .init(), on: queue) { result in
                 dispatchPrecondition(condition: .onQueue(queue))
@@ -213,8 +212,8 @@ import Varlink
     @Test func aCallbackThatIsUnderWayDoesNotOvertakeTheCancellation() async throws {
         let daemon = try await FakeDaemon()
         let queue = DispatchQueue(label: "caller")
-        let called = Mutex(false)
-        let subscription = Mutex<DialtoneSubscription?>(nil)
+        let called = Lock(false)
+        let subscription = Lock<DialtoneSubscription?>(nil)
         queue.suspend()
         queue.async { subscription.withLock { $0?.cancel() } }
         let stream = DialtoneClient(path: daemon.path)

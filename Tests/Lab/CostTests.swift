@@ -4,7 +4,7 @@ import DialtoneAPI
 import DialtoneClient
 import Foundation
 import LabSupport
-import Synchronization
+import Platform
 import Testing
 
 /// What interfaces cost, by NetworkManager's word on a bus of the test's own. See `Tests/LabNetworkManager`.
@@ -67,8 +67,8 @@ struct CostTests {
 /// The network's path as the daemon tells it.
 private final class PathStream: Sendable {
     private let changes = ChangeSignal()
-    private let told = Mutex<NetworkAPI.Path?>(nil)
-    private let task = Mutex<Task<Void, Never>?>(nil)
+    private let told = Lock<NetworkAPI.Path?>(nil)
+    private let task = Lock<Task<Void, Never>?>(nil)
 
     init(of client: DialtoneClient) {
         let stream = client.stream(NetworkAPI.MonitorPath.self, .init())

@@ -5,7 +5,7 @@ import DialtoneClient
 import Foundation
 import LabSupport
 import NetworkPath
-import Synchronization
+import Platform
 import TestSupport
 import Testing
 
@@ -97,7 +97,7 @@ struct DiallingStories {
     func `the name server is dead, and the address that answered last is dialled`(
         failure: NameServerStub.Reply
     ) async throws {
-        let works = Mutex(true)
+        let works = Lock(true)
         try await DiallingFixture.run(answering: Self.exchange { works.withLock { $0 } ? nil : failure }) { fixture in
             try await fixture.open("sip://exchange.lab.example:5060")
             let first = try await fixture.isReady()
@@ -117,7 +117,7 @@ struct DiallingStories {
     func `no name server has an answer, and then there is one`(failure: NameServerStub.Reply, word: String)
         async throws
     {
-        let works = Mutex(false)
+        let works = Lock(false)
         try await DiallingFixture.run(answering: Self.exchange { works.withLock { $0 } ? nil : failure }) { fixture in
             try await fixture.open("sip://exchange.lab.example:5060")
             // After seven seconds of silence nobody dials any more: the way to an answer is what is waited for.

@@ -4,7 +4,6 @@ import Expectations
 import Glibc
 import LabSupport
 import Platform
-import Synchronization
 import TestSupport
 import Testing
 
@@ -13,7 +12,7 @@ struct LabProcessTests {
     private struct Crash: Error {}
 
     @Test func `a process dies with the Lab, also when the test throws`() async throws {
-        let started = Mutex<LabProcess?>(nil)
+        let started = Lock<LabProcess?>(nil)
         await #expect(throws: Crash.self) {
             try await LabNetwork.with { lab in
                 let process = try await lab.host.spawn(["cat"])

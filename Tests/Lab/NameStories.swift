@@ -8,7 +8,6 @@ import NetworkPath
 import Platform
 import Reachability
 import Resolver
-import Synchronization
 import TestSupport
 import Testing
 
@@ -130,7 +129,7 @@ struct NameStories {
         try await NameFixture.run(answering: Self.usual) { fixture in
             let paths = fixture.watch(Self.name)
             _ = try await paths.next("the server's address") { $0.destination == Self.serverV6 }
-            let told = Mutex<[Duration]>([])
+            let told = Lock<[Duration]>([])
             let engine = fixture.engine
             await engine.onResume { slept in told.withLock { $0.append(slept) } }
             try await fixture.asked(2)

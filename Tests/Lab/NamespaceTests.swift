@@ -5,7 +5,6 @@ import Expectations
 import Glibc
 import LabSupport
 import Platform
-import Synchronization
 import Testing
 
 @Suite("A namespace", .lab)
@@ -52,7 +51,7 @@ struct NamespaceTests {
 
 /// Runs tasks on a queue, and notes in which network namespaces the threads are that ask for it.
 private final class RecordingExecutor: TaskExecutor {
-    private let seen = Mutex<Set<String>>([])
+    private let seen = Lock<Set<String>>([])
     private let queue = DispatchQueue(label: "recording")
 
     var callers: Set<String> { seen.withLock { $0 } }

@@ -5,7 +5,6 @@ import LabSupport
 import NetworkPath
 import Platform
 import Reachability
-import Synchronization
 
 /// Writes down the paths that the library reports.
 final class PathRecorder: Sendable {
@@ -17,8 +16,8 @@ final class PathRecorder: Sendable {
 
     let queue = DispatchQueue(label: "test")
     private let signal = ChangeSignal()
-    private let state = Mutex<(reports: [Report], taken: Int)>(([], 0))
-    private let source = Mutex<(HostReachability?, PathMonitor?)>((nil, nil))
+    private let state = Lock<(reports: [Report], taken: Int)>(([], 0))
+    private let source = Lock<(HostReachability?, PathMonitor?)>((nil, nil))
 
     private let hearsDNS: Bool
 

@@ -6,7 +6,6 @@ import LabSupport
 import Netlink
 import NetworkPath
 import Platform
-import Synchronization
 import Testing
 
 @testable import Reachability
@@ -127,7 +126,7 @@ private final class Session: Sendable {
     private let file: String
     private let name: String
     private let signal = ChangeSignal()
-    private let told = Mutex<[(question: Question, path: Path)]>([])
+    private let told = Lock<[(question: Question, path: Path)]>([])
     @AgentQueue private var observations: [PathObservation] = []
 
     private init(_ engine: NetworkState, _ recorder: Recorder, _ file: String, _ name: String) {

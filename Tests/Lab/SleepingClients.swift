@@ -5,7 +5,6 @@ import DialtoneClient
 import Foundation
 import LabSupport
 import Platform
-import Synchronization
 import Testing
 import Varlink
 
@@ -30,12 +29,12 @@ final class SleepingClients: Sendable {
     private let listener: TCPSocket
     private let peers: [TCPSocket]
     private let names: [String]
-    private let progress: Mutex<[String: Progress]>
-    private let told = Mutex<(replies: Int, last: Int?, disorder: String?)>((0, nil, nil))
+    private let progress: Lock<[String: Progress]>
+    private let told = Lock<(replies: Int, last: Int?, disorder: String?)>((0, nil, nil))
     private let changes = ChangeSignal()
-    private let tasks = Mutex<[Task<Void, Never>]>([])
-    private let sending = Mutex<(isOver: Bool, lines: Int)>((false, 0))
-    private let sender = Mutex<Task<Void, Never>?>(nil)
+    private let tasks = Lock<[Task<Void, Never>]>([])
+    private let sending = Lock<(isOver: Bool, lines: Int)>((false, 0))
+    private let sender = Lock<Task<Void, Never>?>(nil)
 
     private init(_ client: DialtoneClient, _ network: Namespace, _ listener: TCPSocket, _ peers: [TCPSocket]) {
         self.client = client
@@ -43,7 +42,7 @@ final class SleepingClients: Sendable {
         self.listener = listener
         self.peers = peers
         names = peers.indices.map { "client-\($0)" }
-        progress = Mutex(Dictionary(uniqueKeysWithValues: names.map { ($0, Progress()) }))
+        progress = Lock(Dictionary(uniqueKeysWithValues: names.map { ($0, Progress()) }))
     }
 
     /// Opens `count` connections, parks them, and begins to send.

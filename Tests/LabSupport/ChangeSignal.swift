@@ -2,7 +2,6 @@
 
 internal import Dispatch
 internal import Platform
-internal import Synchronization
 
 /// Says that something may have changed, to those who wait for a condition.
 ///
@@ -18,7 +17,7 @@ public final class ChangeSignal: Sendable {
         var nextWaiter: UInt64 = 0
     }
 
-    private let state = Mutex(State())
+    private let state = Lock(State())
 
     /// A signal that nobody waits for yet.
     public init() {}

@@ -3,7 +3,6 @@
 public import DialtoneAPI
 public import DialtoneClient
 internal import Platform
-internal import Synchronization
 
 /// A subscriber of a daemon's connections that writes down what it was told, and when.
 public final class EventRecorder: Sendable {
@@ -18,8 +17,8 @@ public final class EventRecorder: Sendable {
     /// Told at each reply.
     public let changes = ChangeSignal()
 
-    private let log = Mutex<[Told]>([])
-    private let task = Mutex<Task<Void, Never>?>(nil)
+    private let log = Lock<[Told]>([])
+    private let task = Lock<Task<Void, Never>?>(nil)
 
     private init() {}
 

@@ -3,7 +3,7 @@
 public import DialtoneClient
 internal import FoundationEssentials
 internal import Glibc
-internal import Synchronization
+internal import Platform
 
 /// A `dialtoned` that runs on a machine of the Lab, and the client that talks to it.
 ///

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Synchronization
+internal import Platform
 
 /// The Lab around this very process, for code that opens sockets on threads of its own.
 extension LabNetwork {
@@ -57,7 +57,7 @@ private final class Turn: Sendable {
     /// Longer than any single wait, since many may stand in line.
     private static let patience: Duration = .seconds(600)
 
-    private let isTaken = Mutex(false)
+    private let isTaken = Lock(false)
     private let changes = ChangeSignal()
 
     func take() async throws {

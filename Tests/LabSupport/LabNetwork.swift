@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Synchronization
+internal import Platform
 
 /// Three machines in one: a host with two uplinks, the router both lead to, and a server behind it.
 ///
@@ -25,8 +25,8 @@ public final class LabNetwork: Sendable {
     /// The server's address, which is the same over both uplinks.
     public static func serverAddress(_ family: Family) -> String { serverNetwork(family) + "10" }
 
-    private let uplinksWithDetection = Mutex<Set<Uplink>>([])
-    private let dropGeneration = Mutex<UInt32>(0)
+    private let uplinksWithDetection = Lock<Set<Uplink>>([])
+    private let dropGeneration = Lock<UInt32>(0)
 
     private init(host: Namespace, router: Namespace, server: Namespace) {
         self.host = host

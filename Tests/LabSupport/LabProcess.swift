@@ -3,7 +3,6 @@
 internal import CLabSupport
 internal import Glibc
 internal import Platform
-internal import Synchronization
 
 /// A program that runs in a namespace of the Lab, with its output captured line by line.
 ///
@@ -58,12 +57,12 @@ public final class LabProcess: Sendable {
         var input: OwnedDescriptor?
     }
 
-    private let state: Mutex<State>
+    private let state: Lock<State>
 
     private init(processID: CInt, command: String, input: consuming OwnedDescriptor) {
         self.processID = processID
         self.command = command
-        self.state = Mutex(State(input: input))
+        self.state = Lock(State(input: input))
     }
 
     /// Starts `arguments` as a child of the thread and in its namespaces.

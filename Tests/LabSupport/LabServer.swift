@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Synchronization
+internal import Platform
 
 /// A real server, as Debian ships it, on a machine of the Lab.
 public final class LabServer: Sendable {
@@ -23,12 +23,12 @@ public final class LabServer: Sendable {
     public var port: UInt16 { recipe.port }
 
     private let recipe: Recipe
-    private let process: Mutex<LabProcess>
+    private let process: Lock<LabProcess>
 
     private init(_ recipe: Recipe, on machine: Namespace, process: LabProcess) {
         self.recipe = recipe
         self.machine = machine
-        self.process = Mutex(process)
+        self.process = Lock(process)
     }
 
     /// Starts a server and returns when it accepts connections.

@@ -2,7 +2,6 @@
 
 internal import Glibc
 internal import Platform
-internal import Synchronization
 
 /// One machine of the Lab: a network namespace, with a thread that lives in it.
 public final class Namespace: Sendable {
@@ -12,7 +11,7 @@ public final class Namespace: Sendable {
     public let changes = ChangeSignal()
 
     private let thread: NamespaceThread
-    private let processes = Mutex<[LabProcess]>([])
+    private let processes = Lock<[LabProcess]>([])
     private let monitor: KernelMonitor
     private let registration: Poller.Registration
 

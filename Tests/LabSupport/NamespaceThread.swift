@@ -4,7 +4,6 @@ internal import CLabSupport
 internal import Dispatch
 internal import Glibc
 internal import Platform
-internal import Synchronization
 
 /// A thread that lives in a network namespace and runs what it is given there, one job after the other.
 ///
@@ -74,7 +73,7 @@ final class NamespaceThread: Sendable {
 
 /// Where a result waits for its receiver: a continuation cannot carry what cannot be copied.
 private final class Slot<T: ~Copyable & Sendable>: Sendable {
-    private let value = Mutex<T?>(nil)
+    private let value = Lock<T?>(nil)
 
     func fill(with body: () throws -> T) throws {
         // Under the lock, which nobody else wants before the result is there.
@@ -100,7 +99,7 @@ private enum Relay {
 private final class JobQueue: Sendable {
     typealias Job = @Sendable () -> Void
 
-    private let jobs = Mutex<[Job?]>([])
+    private let jobs = Lock<[Job?]>([])
     private let available = DispatchSemaphore(value: 0)
 
     func append(_ job: Job?) {

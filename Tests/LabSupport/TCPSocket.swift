@@ -4,7 +4,6 @@
 internal import CLabSupport
 internal import Glibc
 internal import Platform
-internal import Synchronization
 
 /// A blocking TCP socket, for the ends of connections that a test plays itself.
 ///
@@ -12,11 +11,11 @@ internal import Synchronization
 /// ``accept()`` at the other end, so one thread can play both ends in turn.
 public final class TCPSocket: Sendable {
     /// `nil` once closed.
-    private let descriptor: Mutex<OwnedDescriptor?>
+    private let descriptor: Lock<OwnedDescriptor?>
 
     /// Takes over `number` and bounds its calls, so that a test that fails does not hang: they then throw `EAGAIN`.
     private init(limiting number: CInt) throws(SystemError) {
-        descriptor = Mutex(OwnedDescriptor(number))
+        descriptor = Lock(OwnedDescriptor(number))
         let limit = timeval(tv_sec: Int(ChangeSignal.generousLimit.milliseconds / 1000), tv_usec: 0)
         try setOption(SOL_SOCKET, SO_RCVTIMEO, limit, "limiting how long a socket may wait")
         try setOption(SOL_SOCKET, SO_SNDTIMEO, limit, "limiting how long a socket may wait")

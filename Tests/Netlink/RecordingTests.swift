@@ -3,7 +3,6 @@
 import Glibc
 import NetworkPath
 import Platform
-import Synchronization
 import TestSupport
 import Testing
 
@@ -59,7 +58,7 @@ struct RecordingTests {
     }
 
     @Test func itEndsAtItsLimitWithAWholeRecordAndSaysSoOnce() throws {
-        let ends = Mutex<[Recorder.End]>([])
+        let ends = Lock<[Recorder.End]>([])
         let recorder = try Recorder(creating: path, program: "test", limit: 4096) { end in
             ends.withLock { $0.append(end) }
         }
@@ -74,7 +73,7 @@ struct RecordingTests {
     }
 
     @Test func aFileSystemThatRefusesEndsItAndNothingElse() throws {
-        let ends = Mutex<[Recorder.End]>([])
+        let ends = Lock<[Recorder.End]>([])
         let full = OwnedDescriptor(open("/dev/full", O_WRONLY | O_CLOEXEC))
         let recorder = Recorder(to: full, program: "test") { end in ends.withLock { $0.append(end) } }
         // More than waits in memory: it is written, and refused, before the end.

@@ -3,7 +3,6 @@
 import Dispatch
 import Expectations
 import Glibc
-import Synchronization
 import TestSupport
 import Testing
 
@@ -59,7 +58,7 @@ import Testing
 
     @Test func anAnswerIsWaitedForABitAndOnce() async throws {
         let open = DispatchSemaphore(value: 0)
-        let asked = Mutex(0)
+        let asked = Lock(0)
         UserThreads.begin(for: 5300) { open.wait() }
         let answers = await onQueue {
             (0..<100).map { _ in
@@ -78,7 +77,7 @@ import Testing
     @Test func whatIsBegunIsDoneBeforeTheCloseThatFollows() async throws {
         let (socket, open) = (try WatchedDescriptor(), DispatchSemaphore(value: 0))
         let number = socket.number
-        let isOpen = Mutex(false)
+        let isOpen = Lock(false)
         UserThreads.begin(for: 5400) {
             open.wait()
             isOpen.withLock { $0 = fcntl(number, F_GETFD) >= 0 }
@@ -90,7 +89,7 @@ import Testing
     }
 
     @Test func moreUsersThanThreadsAreServedOneAfterTheOther() async throws {
-        let done = Mutex(0)
+        let done = Lock(0)
         for user in 0..<1000 { UserThreads.begin(for: UInt32(7000 + user)) { done.withLock { $0 += 1 } } }
         try await eventually("each was served") { done.withLock { $0 } == 1000 }
     }

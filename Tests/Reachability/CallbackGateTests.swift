@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Dispatch
-import Synchronization
+import Platform
 import Testing
 
 @testable import Reachability
@@ -10,8 +10,8 @@ struct CallbackGateTests {
     /// On `DispatchQueue.global()`, say: an older path would overtake a newer one, and stay the last.
     @Test func onAConcurrentQueueCallbacksComeInOrderAndOneAtATime() async {
         let queue = DispatchQueue(label: "callbacks", attributes: .concurrent)
-        let keep = Mutex<CallbackGate<Int>?>(nil)
-        let log = Mutex((running: 0, most: 0, numbers: [Int]()))
+        let keep = Lock<CallbackGate<Int>?>(nil)
+        let log = Lock((running: 0, most: 0, numbers: [Int]()))
         await withCheckedContinuation { continuation in
             let gate = CallbackGate<Int>(to: queue) { number in
                 log.withLock {
@@ -35,7 +35,7 @@ struct CallbackGateTests {
 
     @Test func whatWaitsWhenTheGateIsShutIsNotCalled() async {
         let queue = DispatchQueue(label: "callbacks")
-        let calls = Mutex(0)
+        let calls = Lock(0)
         let gate = CallbackGate<Int>(to: queue) { _ in calls.withLock { $0 += 1 } }
         queue.suspend()
         for number in 1...3 { gate.deliver(number) }
@@ -50,8 +50,8 @@ struct CallbackGateTests {
 
     @Test func aCallbackMayShutItsOwnGate() async {
         let queue = DispatchQueue(label: "callbacks")
-        let numbers = Mutex([Int]())
-        let keep = Mutex<CallbackGate<Int>?>(nil)
+        let numbers = Lock([Int]())
+        let keep = Lock<CallbackGate<Int>?>(nil)
         await withCheckedContinuation { continuation in
             let gate = CallbackGate<Int>(to: queue) { number in
                 numbers.withLock { $0.append(number) }

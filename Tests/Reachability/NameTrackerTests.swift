@@ -5,7 +5,6 @@ import Foundation
 import NetworkPath
 import Platform
 import Resolver
-import Synchronization
 import TestSupport
 import Testing
 
@@ -113,7 +112,7 @@ struct NameTrackerTests {
     }
 
     @Test func addressesThatExpireAreAskedForAgain() async throws {
-        let rounds = Mutex(UInt32(0))
+        let rounds = Lock(UInt32(0))
         let server = NameServerStub { question in
             guard question.isForV4 else { return .empty }
             let round = rounds.withLock { rounds in
@@ -143,7 +142,7 @@ struct NameTrackerTests {
     }
 
     @Test func whatADialIsToldIsTakenDown() async throws {
-        let answers = Mutex([v4])
+        let answers = Lock([v4])
         let server = NameServerStub { question in
             question.isForV4 ? .addresses(answers.withLock { $0 }, ttl: 600) : .empty
         }
@@ -169,7 +168,7 @@ struct NameTrackerTests {
     }
 
     @Test func aNameThatCeasesToExistHasNoAddressAnyMore() async throws {
-        let exists = Mutex(true)
+        let exists = Lock(true)
         let server = NameServerStub { [v4] question in
             guard exists.withLock({ $0 }) else { return .code(3) }
             return question.isForV4 ? .addresses([v4], ttl: 600) : .empty

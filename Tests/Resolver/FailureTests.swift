@@ -3,7 +3,6 @@
 import Expectations
 import NetworkPath
 import Platform
-import Synchronization
 import TestSupport
 import Testing
 

@@ -2,14 +2,13 @@
 
 internal import Glibc
 package import Platform
-internal import Synchronization
 
 /// A socket whose last close waits until its peer has taken what was written, which it does not, or for a thousand
 /// seconds.
 package final class LingeringSocket: Sendable {
     /// Its descriptor, for the taker to close.
     package let number: CInt
-    private let peer: Mutex<CInt>
+    private let peer: Lock<CInt>
 
     package init() throws(SystemError) {
         let kind = CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
@@ -29,7 +28,7 @@ package final class LingeringSocket: Sendable {
         guard isConnected else { throw .last("connecting a socket that lingers") }
         let accepted = accept(listening, nil, nil)
         _ = fcntl(accepted, F_SETFD, FD_CLOEXEC)
-        peer = Mutex(accepted)
+        peer = Lock(accepted)
         let bytes = [UInt8](repeating: 0, count: 65_536)
         while send(number, bytes, bytes.count, CInt(MSG_DONTWAIT)) > 0 {}
         var linger = linger(l_onoff: 1, l_linger: 1000)

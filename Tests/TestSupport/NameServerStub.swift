@@ -2,7 +2,7 @@
 
 import Glibc
 public import NetworkPath
-import Synchronization
+import Platform
 
 /// A DNS server on one address, UDP and TCP on the same port, that answers as a test tells it to. It has a thread of
 /// its own and needs nothing else: it can be started on a thread of a Lab's namespace, and serves there.
@@ -87,7 +87,7 @@ public final class NameServerStub: Sendable {
     /// Its port.
     public let port: UInt16
     private let core: Core
-    private let thread: Mutex<pthread_t?>
+    private let thread: Lock<pthread_t?>
 
     /// Listens on `address`; port 0 takes any that is free for both protocols.
     public init(_ address: String = "127.0.0.1", port: UInt16 = 0, reply: @escaping @Sendable (Question) -> Reply) {
@@ -97,7 +97,7 @@ public final class NameServerStub: Sendable {
         var started = pthread_t()
         let code = pthread_create(&started, nil, serve, Unmanaged.passRetained(core).toOpaque())
         precondition(code == 0, "starting a name server's thread: \(code)")
-        thread = Mutex(started)
+        thread = Lock(started)
     }
 
     /// Every question that came, in order.
@@ -178,7 +178,7 @@ private final class Core: Sendable {
         var held: [(response: [UInt8], peer: sockaddr_in)] = []
     }
 
-    let state = Mutex(State())
+    let state = Lock(State())
     private let udp: CInt
     private let tcp: CInt
     /// A pipe, readable from the end of the service on.

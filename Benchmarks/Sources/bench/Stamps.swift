@@ -2,7 +2,6 @@
 
 internal import CBench
 internal import Platform
-internal import Synchronization
 
 /// When something happened, time after time: nanoseconds on `CLOCK_MONOTONIC`.
 protocol Stamps: Sendable {
@@ -62,12 +61,12 @@ final class Identity: Sendable {
 
 /// Stamps that callbacks make.
 final class CallbackStamps: Stamps {
-    private let stamps: Mutex<[Int64]>
+    private let stamps: Lock<[Int64]>
 
     init() {
         var room: [Int64] = []
         room.reserveCapacity(1 << 17)
-        stamps = Mutex(room)
+        stamps = Lock(room)
     }
 
     func add() {

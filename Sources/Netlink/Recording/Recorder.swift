@@ -3,7 +3,6 @@
 internal import Dispatch
 internal import Glibc
 public import Platform
-internal import Synchronization
 
 /// Writes what passes between the kernel and the agent into a file, so that a day in the field can be replayed.
 ///
@@ -58,7 +57,7 @@ public final class Recorder: Sendable {
         var isEndTold = false
     }
 
-    private let state = Mutex(State())
+    private let state = Lock(State())
     private let file: OwnedDescriptor
     private let writer = DispatchQueue(label: "org.dialtone.recorder")
     private let limit: Int
