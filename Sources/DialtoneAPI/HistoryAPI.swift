@@ -82,6 +82,29 @@ extension ConnectionsAPI {
         }
     }
 
+    /// What of the history is not kept any more.
+    public struct Dropped: Codable, Hashable, Sendable {
+        /// What is kept apart from what else.
+        public enum Part: String, Codable, Hashable, Sendable, CaseIterable {
+            /// What each means stands in the interface's definition.
+            case network, connections, wakes
+        }
+
+        /// Which part of it.
+        public var part: Part
+        /// Whose it was; `nil` for the network's and the agent's.
+        public var owner: Int?
+        /// How much happened that is not kept.
+        public var count: Int
+        /// When the oldest happened that is.
+        public var until: Timestamp
+
+        /// What is not kept any more.
+        public init(part: Part, owner: Int? = nil, count: Int, until: Timestamp) {
+            (self.part, self.owner, self.count, self.until) = (part, owner, count, until)
+        }
+    }
+
     /// What happened, the oldest first.
     public enum History: VarlinkMethod {
         /// The method's name.
@@ -120,6 +143,8 @@ extension ConnectionsAPI {
             public var network: NetworkChange?
             /// What happened to the agent.
             public var agent: AgentChange?
+            /// What is not kept any more; before all else.
+            public var dropped: Dropped?
             /// How long the machine had been up when it happened, in milliseconds, its sleep included.
             public var uptimeMilliseconds: Int?
             /// How many events of the same owner right before this one are left out, because there were too many.
@@ -127,17 +152,18 @@ extension ConnectionsAPI {
 
             /// A reply.
             public init(
-                event: Event? = nil, network: NetworkChange? = nil, agent: AgentChange? = nil,
+                event: Event? = nil, network: NetworkChange? = nil, agent: AgentChange? = nil, dropped: Dropped? = nil,
                 uptimeMilliseconds: Int? = nil
             ) {
                 self.event = event
                 self.network = network
                 self.agent = agent
+                self.dropped = dropped
                 self.uptimeMilliseconds = uptimeMilliseconds
             }
 
-            /// When it happened.
-            public var time: Timestamp? { event?.time ?? network?.time ?? agent?.time }
+            /// When it happened, or from when on it is kept; `nil` for the last reply.
+            public var time: Timestamp? { event?.time ?? network?.time ?? agent?.time ?? dropped?.until }
         }
     }
 }

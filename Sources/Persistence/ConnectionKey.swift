@@ -31,8 +31,11 @@ package struct ConnectionFilter {
     package var isNarrow: Bool { names != nil || owner != nil }
 
     package func matches(_ name: String, of owner: UInt32) -> Bool {
-        names?.contains(name) ?? true && self.owner.map { $0 == owner } ?? true
+        names?.contains(name) ?? true && matches(anyOf: owner)
     }
+
+    /// Whether some connection of a user's may be meant.
+    package func matches(anyOf owner: UInt32) -> Bool { self.owner.map { $0 == owner } ?? true }
 }
 
 /// Which connection a client means.

@@ -5,10 +5,61 @@ internal import FoundationEssentials
 internal import OrderedCollections
 package import Platform
 
-/// The files of the history: a pair for the network and the agent itself, and one for each user, so that what one user
-/// does pushes out nothing of another's.
+/// The files of the history: a pair for the network and the agent itself, and two for each user, so that what one user
+/// does pushes out nothing of another's, and wakes, of which there may be thousands in a night, nothing but wakes.
 @AgentQueue
 package final class HistoryFiles {
+    /// What is kept apart of each user.
+    package typealias Part = ConnectionsAPI.Dropped.Part
+
+    /// What has a pair of files of its own.
+    package enum Share: Hashable, Sendable {
+        /// What everybody may know.
+        case common
+        case user(UInt32, Part)
+
+        /// The share whose newer file has this name.
+        init?(file: String) {
+            guard file.hasPrefix(Self.prefix), file.hasSuffix(Self.suffix) else { return nil }
+            var word = file.dropFirst(Self.prefix.count).dropLast(Self.suffix.count)
+            if word == "network" {
+                self = .common
+                return
+            }
+            let part = word.hasSuffix(Self.wakes) ? Part.wakes : .connections
+            if part == .wakes { word = word.dropLast(Self.wakes.count) }
+            guard let user = UInt32(word), word == "\(user)" else { return nil }
+            self = .user(user, part)
+        }
+
+        static let prefix = "history-"
+        private static let suffix = ".log"
+        private static let wakes = "-wakes"
+
+        var file: String {
+            switch self {
+            case .common: "\(Self.prefix)network\(Self.suffix)"
+            case .user(let user, .wakes): "\(Self.prefix)\(user)\(Self.wakes)\(Self.suffix)"
+            case .user(let user, _): "\(Self.prefix)\(user)\(Self.suffix)"
+            }
+        }
+
+        /// Whose it is; `nil` for what everybody may know.
+        package var owner: UInt32? {
+            switch self {
+            case .common: nil
+            case .user(let user, _): user
+            }
+        }
+
+        var part: Part {
+            switch self {
+            case .common: .network
+            case .user(_, let part): part
+            }
+        }
+    }
+
     /// A line of a file: what a client gets, and who may.
     package struct Line: Codable {
         /// Whose connection it is; `nil` for what everybody may know.
@@ -16,41 +67,9 @@ package final class HistoryFiles {
         /// By what lines of different files are put in order: microseconds since 1970, raised where need be so that no
         /// two of a run are the same.
         package var order: Int64?
+        /// The how many-eth line of its share it is, so that the first one that is left tells how many are not.
+        var number: Int?
         package var entry: ConnectionsAPI.History.Reply
-
-        package init(owner: UInt32?, order: Int64? = nil, entry: ConnectionsAPI.History.Reply) {
-            (self.owner, self.order, self.entry) = (owner, order, entry)
-        }
-    }
-
-    private enum Share: Hashable {
-        case common
-        case user(UInt32)
-
-        init(_ owner: UInt32?) { self = owner.map { .user($0) } ?? .common }
-
-        /// The share whose newer file has this name.
-        init?(file: String) {
-            guard file.hasPrefix(Self.prefix), file.hasSuffix(Self.suffix) else { return nil }
-            let word = file.dropFirst(Self.prefix.count).dropLast(Self.suffix.count)
-            if word == "network" {
-                self = .common
-            } else if let user = UInt32(word), word == "\(user)" {
-                self = .user(user)
-            } else {
-                return nil
-            }
-        }
-
-        static let prefix = "history-"
-        private static let suffix = ".log"
-
-        var file: String {
-            switch self {
-            case .common: "\(Self.prefix)network\(Self.suffix)"
-            case .user(let user): "\(Self.prefix)\(user)\(Self.suffix)"
-            }
-        }
     }
 
     /// How much is kept.
@@ -58,11 +77,17 @@ package final class HistoryFiles {
         /// The bytes of each file: some two thousand events. A quiet connection makes some tens a day.
         var mostBytes = 1 << 20
         /// Users who have files. More than use a machine, unless somebody makes users by the thousand; then the one
-        /// whose newest event is the oldest gives way, but never root. With all files full this comes to 128 MiB.
+        /// whose newest event is the oldest gives way, but never root. With all files full this comes to 256 MiB.
         var mostUsers = 64
 
         /// Where there is no state directory the files lie in memory.
         static let inMemory = Room(mostBytes: 1 << 18, mostUsers: 8)
+    }
+
+    private struct Opened {
+        let file: LineFile
+        /// The number of its newest line.
+        var latest: Int
     }
 
     private let state: SavedState
@@ -70,7 +95,7 @@ package final class HistoryFiles {
     private let encoder = JSONEncoder()
     private let decoder = JSONDecoder()
     /// The shares that have files, the one written last at the end; without the files that were not needed yet.
-    private var shares: OrderedDictionary<Share, LineFile?> = [:]
+    private var shares: OrderedDictionary<Share, Opened?> = [:]
     private var latest: Int64 = 0
 
     /// The files as the last run left them.
@@ -84,44 +109,52 @@ package final class HistoryFiles {
         takeOver()
     }
 
-    /// Appends a line.
+    /// Appends what happened to a share.
     ///
     /// - Throws: what the file system says.
-    package func append(_ line: Line) throws(SystemError) {
-        var line = line
-        latest = max(latest + 1, (line.entry.time?.milliseconds ?? 0) * 1000)
-        line.order = latest
+    package func append(_ entry: ConnectionsAPI.History.Reply, to share: Share) throws(SystemError) {
+        var opened = try opened(share)
+        latest = max(latest + 1, (entry.time?.milliseconds ?? 0) * 1000)
+        // A damaged file says any number.
+        opened.latest = opened.latest < Int.max ? opened.latest + 1 : 1
+        let line = Line(owner: share.owner, order: latest, number: opened.latest, entry: entry)
         guard let data = try? encoder.encode(line) else { return }
-        let share = Share(line.owner)
-        let file = try file(of: share)
         shares[share] = nil
-        shares[share] = .some(file)
-        try file.append(Array(data))
+        shares[share] = .some(opened)
+        try opened.file.append(Array(data))
     }
 
     /// All that a reader may see who may see the connections of `owner`, or of all users where there is none.
     package func reading(for owner: UInt32?) throws(SystemError) -> HistoryMerge {
-        var readers: [LineReader] = []
-        for share in shares.keys where owner == nil || share == .common || share == .user(owner ?? 0) {
-            readers.append(try file(of: share).reader())
+        var readers: [(Share, LineReader)] = []
+        for share in shares.keys where owner == nil || share.owner == nil || share.owner == owner {
+            readers.append((share, try opened(share).file.reader()))
         }
         return HistoryMerge(readers)
     }
 
-    private func file(of share: Share) throws(SystemError) -> LineFile {
-        if let file = shares[share] ?? nil { return file }
-        if shares[share] == nil { makeRoom() }
+    private func opened(_ share: Share) throws(SystemError) -> Opened {
+        if let opened = shares[share] ?? nil { return opened }
+        if let owner = share.owner { makeRoom(for: owner) }
         let file = try LineFile(share.file, in: state, limit: room.mostBytes)
-        shares[share] = .some(file)
-        return file
+        let newest = file.newest.flatMap { try? decoder.decode(Line.self, from: Data($0)) }
+        let opened = Opened(file: file, latest: newest?.number ?? 0)
+        shares[share] = .some(opened)
+        return opened
     }
 
-    private func makeRoom() {
-        let users = shares.keys.filter { $0 != .common && $0 != .user(0) }
-        guard users.count >= room.mostUsers, let oldest = users.first else { return }
-        shares[oldest] = nil
-        state.remove(oldest.file)
-        state.remove("\(oldest.file).1")
+    private func makeRoom(for owner: UInt32) {
+        // The one whose newest line is the oldest comes last.
+        var users: OrderedSet<UInt32> = []
+        for share in shares.keys.reversed() {
+            if let user = share.owner, user != 0 { users.append(user) }
+        }
+        guard owner != 0, !users.contains(owner), users.count >= room.mostUsers, let oldest = users.last else { return }
+        for share in shares.keys.filter({ $0.owner == oldest }) {
+            shares[share] = nil
+            state.remove(share.file)
+            state.remove("\(share.file).1")
+        }
     }
 
     // MARK: - Of earlier versions
@@ -138,51 +171,9 @@ package final class HistoryFiles {
                 }
                 // It wrote the owner beside the event alone.
                 line.entry.event?.connection.owner = line.owner.map { Int($0) }
-                try? append(line)
+                try? append(line.entry, to: line.owner.map { .user($0, .connections) } ?? .common)
             }
             state.remove(file)
         }
     }
-}
-
-/// Lines of several files in the order in which they were written.
-@AgentQueue
-package final class HistoryMerge {
-    /// What comes next.
-    package enum Step {
-        case line(HistoryFiles.Line)
-        /// One that is not as it was written.
-        case damaged
-        case end
-    }
-
-    private let decoder = JSONDecoder()
-    private var waiting: [LineReader]
-    private var heads: [(line: HistoryFiles.Line, reader: LineReader)] = []
-
-    fileprivate init(_ readers: [LineReader]) { waiting = readers }
-
-    /// The next line. A damaged one is told of, and may be told of before older lines.
-    package func next() -> Step {
-        while let reader = waiting.popLast() {
-            switch reader.next() {
-            case .whole(let text)?:
-                if let line = try? decoder.decode(HistoryFiles.Line.self, from: Data(text)) {
-                    heads.append((line, reader))
-                    continue
-                }
-                fallthrough
-            case .damaged?:
-                waiting.append(reader)
-                return .damaged
-            case nil: continue
-            }
-        }
-        guard let next = heads.indices.min(by: { order(of: heads[$0]) < order(of: heads[$1]) }) else { return .end }
-        let (line, reader) = heads.remove(at: next)
-        waiting.append(reader)
-        return .line(line)
-    }
-
-    private func order(of head: (line: HistoryFiles.Line, reader: LineReader)) -> Int64 { head.line.order ?? 0 }
 }

@@ -65,6 +65,17 @@ final class LineFile {
             older: try older.duplicate(), count: Self.length(older), newer: try newer.duplicate(), count: size)
     }
 
+    /// The newest line that is as it was written.
+    var newest: ArraySlice<UInt8>? {
+        Self.lastLine(newer, count: size) ?? Self.lastLine(older, count: Self.length(older))
+    }
+
+    private static func lastLine(_ file: borrowing OwnedDescriptor, count: Int) -> ArraySlice<UInt8>? {
+        let start = max(count - 2 * longestLine, 0)
+        let lines = LineReader.read(file, from: start, count: count - start).split(separator: UInt8(ascii: "\n"))
+        return lines.reversed().lazy.compactMap { SealedLine.open($0) }.first
+    }
+
     private func turnOver() throws(SystemError) {
         do throws(SystemError) {
             try state.rename(name, to: "\(name).1")

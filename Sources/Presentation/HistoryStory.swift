@@ -28,6 +28,8 @@ public struct HistoryStory: Sendable {
     private var outages: [String: OutageTally] = [:]
     /// When something was last told of.
     private var last: OutageTally.Instant?
+    /// From when on something is kept of all whose connections are told of, where that is not the beginning.
+    private var beginning: Timestamp?
 
     /// A story that has not begun.
     public init(_ localTime: LocalTime, for reader: Reader = Reader()) {
@@ -37,6 +39,7 @@ public struct HistoryStory: Sendable {
 
     /// The lines of what happened next: a new day where one begins, and the happening.
     public mutating func lines(_ entry: ConnectionsAPI.History.Reply, _ style: Style) -> [String] {
+        if let dropped = entry.dropped { return [style.paint(text(dropped), .faint)] }
         guard let line = line(entry) else { return [] }
         let today = localTime.day(line.time)
         defer { day = today }
@@ -47,6 +50,21 @@ public struct HistoryStory: Sendable {
         if today == day { return text }
         return (day == nil ? [] : [""]) + [style.paint(today, .strong)] + text
     }
+
+    private mutating func text(_ dropped: ConnectionsAPI.Dropped) -> String {
+        var what = dropped.count == 1 ? "1 event" : "\(dropped.count) events"
+        switch dropped.part {
+        case .network: what += " of the network and the agent"
+        case .wakes: what += " of wakes"
+        case .connections:
+            what += " of connections"
+            beginning = max(beginning ?? dropped.until, dropped.until)
+        }
+        if let user = reader.other(dropped.owner) { what += " (\(user))" }
+        return "\(what) before \(moment(dropped.until)): not kept any more"
+    }
+
+    private func moment(_ time: Timestamp) -> String { "\(localTime.day(time)) \(localTime.clock(time))" }
 
     private mutating func line(_ entry: ConnectionsAPI.History.Reply) -> WatchLine? {
         if let event = entry.event {
@@ -89,6 +107,7 @@ public struct HistoryStory: Sendable {
             let (text, tone) = tally.text(now: now)
             table.add([.init(name), .init(text, tone)])
         }
-        return [""] + table.lines(style).dropFirst()
+        let since = beginning.map { [style.paint("Counted since \(moment($0)): nothing older is kept.", .faint)] } ?? []
+        return [""] + table.lines(style).dropFirst() + since
     }
 }

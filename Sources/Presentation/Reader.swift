@@ -19,8 +19,13 @@ public struct Reader: Sendable {
 
     /// The connection's name, and its owner where that is another user.
     func subject(_ connection: ConnectionsAPI.Connection) -> String {
-        guard let user, let owner = connection.owner, owner != user else { return connection.name }
-        return "\(connection.name) (\(userName(owner)))"
+        other(connection.owner).map { "\(connection.name) (\($0))" } ?? connection.name
+    }
+
+    /// The name of an owner who is not the reader.
+    func other(_ owner: Int?) -> String? {
+        guard let user, let owner, owner != user else { return nil }
+        return userName(owner)
     }
 
     /// The name of a connection's owner.

@@ -175,13 +175,79 @@ struct HistoryTests {
             ])
     }
 
+    /// Events of a connection as the agent tells the history of them, half a second apart.
+    private func tell(
+        _ history: History, _ name: String, of owner: UInt32, _ events: [(ConnectionEvent.Kind, WakeReport.Kind?)],
+        from start: Int64 = 0
+    ) throws {
+        let remote = try Remote("tcp://192.0.2.7:5060")
+        let subject = RecordedEvent.Subject(name: name, owner: owner, remote: remote)
+        for (number, (kind, report)) in events.enumerated() {
+            let clocks = ClockReading(
+                wall: .init(milliseconds: start + Int64(number) * 500), boot: .milliseconds(start + Int64(number) * 500)
+            )
+            let status = ConnectionStatus(state: .ready, reason: .connected, since: .zero)
+            let event = ConnectionEvent(
+                kind: kind, status: status, previousState: .connecting, previousDuration: .zero, reason: .connected)
+            let wake = StandingWake(number: UInt64(number), reasons: [.data], since: .zero)
+            history.heard(
+                .init(
+                    clocks: clocks, subject: subject, event: event,
+                    wake: report.map { RecordedWake(standing: wake, WakeReport($0, wake)) }),
+                sequence: UInt64(number))
+        }
+    }
+
+    @Test func `a night of wakes pushes out nothing but wakes, and what went is told`() async throws {
+        let room = HistoryFiles.Room(mostBytes: 20_000, mostUsers: 8)
+        weak var before: History?
+        let wakes = 300
+        do {
+            let history = History(SavedState(logger, in: scratch.path), logger, room)
+            before = history
+            for (owner, name) in [(0, "mine"), (4711, "theirs")] as [(UInt32, String)] {
+                try tell(history, name, of: owner, [(.opened, nil), (.stateChanged, nil)])
+                try tell(
+                    history, name, of: owner,
+                    .init(repeating: (.wake, .acknowledged(after: .milliseconds(3))), count: wakes), from: 1_000)
+                try tell(history, name, of: owner, [(.wake, .failed(after: .seconds(90)))], from: 1_000_000)
+            }
+            history.end()
+        }
+        try await eventually("the first one is gone") { before == nil }
+        // The count goes on over a restart.
+        let history = History(SavedState(logger, in: scratch.path), logger, room)
+        try tell(history, "mine", of: 0, [(.wake, .acknowledged(after: .zero))], from: 2_000_000)
+        let fixture = ServiceFixture(history: history)
+        let told = try await read(fixture.client())
+        for (owner, name) in [(0, "mine"), (4711, "theirs")] {
+            let events = told.compactMap(\.event).filter { $0.connection.name == name }
+            let (routine, rest) = (
+                events.filter { $0.wake?.stage == .acknowledged }, events.filter { $0.wake?.stage != .acknowledged }
+            )
+            #expect(rest.map(\.kind) == [.opened, .state, .wake], "\(name)")
+            #expect((10..<wakes).contains(routine.count), "\(name)")
+            let dropped = told.compactMap(\.dropped).filter { $0.owner == owner }
+            let all = wakes + (owner == 0 ? 1 : 0)
+            let expected = ConnectionsAPI.Dropped(
+                part: .wakes, owner: owner, count: all - routine.count, until: try #require(routine.first).time)
+            #expect(dropped == [expected])
+        }
+        let since = try #require(told.compactMap(\.dropped).map(\.until).max())
+        expect(try await read(fixture.client(), since: since)) { $0.allSatisfy { $0.dropped == nil } }
+        expect(try await read(fixture.client(), names: ["x"])) { $0.compactMap(\.dropped).count == 2 }
+    }
+
     @Test func `of too many users the one who was quiet for the longest gives up the files`() throws {
         let files = HistoryFiles(SavedState(logger, in: scratch.path), .init(mostBytes: 1000, mostUsers: 2))
         for owner in [0, 1, 2, 1, 3] as [UInt32] {
-            try files.append(.init(owner: owner, entry: .init(agent: .init(time: .now(), kind: .started))))
+            try files.append(.init(agent: .init(time: .now(), kind: .started)), to: .user(owner, .connections))
+            try files.append(.init(agent: .init(time: .now(), kind: .started)), to: .user(owner, .wakes))
         }
-        let there = [0, 1, 2, 3].filter { scratch.text("history-\($0).log") != nil }
-        #expect(there == [0, 1, 3])
+        for suffix in ["", "-wakes"] {
+            let there = [0, 1, 2, 3].filter { scratch.text("history-\($0)\(suffix).log") != nil }
+            #expect(there == [0, 1, 3], "\(suffix)")
+        }
     }
 
     @Test func `lines of several files are read in the order of their time`() async throws {
@@ -189,7 +255,7 @@ struct HistoryTests {
         // The clock is set back in between.
         for (number, owner) in [(5, 0), (6, 7), (6, nil), (2, 0), (9, 7)] as [(Int64, UInt32?)] {
             let change = ConnectionsAPI.AgentChange(time: .init(milliseconds: number), kind: .started)
-            try files.append(.init(owner: owner, entry: .init(agent: change)))
+            try files.append(.init(agent: change), to: owner.map { .user($0, .connections) } ?? .common)
         }
         let reading = try files.reading(for: nil)
         var told: [Int64] = []
@@ -218,15 +284,16 @@ struct HistoryTests {
 
     @Test func `lines beyond a user's allowance are counted and left out`() {
         var allowance = HistoryAllowance()
-        let admitted = (0..<5000).map { _ in allowance.admit(1000, now: .seconds(10)) }
+        let admitted = (0..<5000).map { _ in allowance.admit(.connections, of: 1000, now: .seconds(10)) }
         #expect(admitted.firstIndex(of: nil) == HistoryAllowance.burst)
         #expect(Set(admitted) == [0, nil])
-        #expect(allowance.admit(1001, now: .seconds(10)) == 0, "another's is another's")
-        #expect(allowance.admit(1000, now: .milliseconds(10_499)) == nil)
-        #expect(allowance.admit(1000, now: .milliseconds(10_500)) == 5001 - HistoryAllowance.burst)
-        #expect(allowance.admit(1000, now: .milliseconds(10_500)) == nil)
-        #expect(allowance.admit(1000, now: .seconds(11)) == 1)
-        let rested = (0..<5000).count { _ in allowance.admit(1000, now: .seconds(100_000)) != nil }
+        #expect(allowance.admit(.wakes, of: 1000, now: .seconds(10)) == 0, "wakes have their own")
+        #expect(allowance.admit(.connections, of: 1001, now: .seconds(10)) == 0, "another's is another's")
+        #expect(allowance.admit(.connections, of: 1000, now: .milliseconds(10_499)) == nil)
+        #expect(allowance.admit(.connections, of: 1000, now: .milliseconds(10_500)) == 5001 - HistoryAllowance.burst)
+        #expect(allowance.admit(.connections, of: 1000, now: .milliseconds(10_500)) == nil)
+        #expect(allowance.admit(.connections, of: 1000, now: .seconds(11)) == 1)
+        let rested = (0..<5000).count { _ in allowance.admit(.connections, of: 1000, now: .seconds(100_000)) != nil }
         #expect(rested == HistoryAllowance.burst, "what was not used is not saved up")
     }
 

@@ -25,6 +25,29 @@ struct HistoryStoryTests {
         #expect(lines.dropLast().last == "1204 events of this owner are left out: there were too many", "\(lines)")
     }
 
+    @Test func `what is not kept any more is told first, and that the sums begin there`() {
+        let until = Sample.noon.advanced(by: 3000)
+        let entries: [ConnectionsAPI.History.Reply] =
+            [
+                .init(dropped: .init(part: .connections, owner: 0, count: 1412, until: until)),
+                .init(dropped: .init(part: .wakes, owner: 0, count: 1, until: until.advanced(by: 90_000))),
+                .init(dropped: .init(part: .network, count: 7, until: until.advanced(by: 90_000))),
+            ] + night
+        let (lines, summary) = tell(entries)
+        #expect(
+            lines.prefix(4) == [
+                "1412 events of connections before day 0 3 s: not kept any more",
+                "1 event of wakes before day 0 93 s: not kept any more",
+                "7 events of the network and the agent before day 0 93 s: not kept any more", "day 0",
+            ])
+        #expect(
+            summary == [
+                "", "office  2 outages, 2 m 10 s without a flow, longest 2 m",
+                "Counted since day 0 3 s: nothing older is kept.",
+            ])
+        #expect(tell(Array(entries.dropFirst())).summary.count == 2, "outages are whole where wakes are not")
+    }
+
     private func agent(_ kind: ConnectionsAPI.AgentChange.Kind, at seconds: Int64) -> ConnectionsAPI.History.Reply {
         .init(
             agent: .init(time: Sample.noon.advanced(by: seconds * 1000), kind: kind),

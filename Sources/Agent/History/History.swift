@@ -18,7 +18,7 @@ internal import Reachability
 final class History {
     private enum Happening {
         /// `omitted` events of the same owner before it are left out.
-        case event(RecordedEvent, sequence: UInt64, omitted: Int)
+        case event(RecordedEvent, HistoryFiles.Part, sequence: UInt64, omitted: Int)
         case network(NetworkAPI.Path, [PathChange], before: (status: NetworkAPI.Path.Status, lasted: Duration)?)
         case agent(ConnectionsAPI.AgentChange.Kind, slept: Duration? = nil)
     }
@@ -64,13 +64,14 @@ final class History {
     /// An event of a connection, with its number.
     func heard(_ recorded: RecordedEvent, sequence: UInt64) {
         guard recorded.wake?.report?.isWorthTelling ?? recorded.event.isWorthTelling else { return }
+        let part = recorded.wake?.report?.isRoutine == true ? HistoryFiles.Part.wakes : .connections
         var omitted = 0
         // Root, and in a user's own daemon that user, are not held to a limit.
         if recorded.owner != 0, recorded.owner != geteuid() {
-            guard let admitted = allowance.admit(recorded.owner, now: recorded.clocks.boot) else { return }
+            guard let admitted = allowance.admit(part, of: recorded.owner, now: recorded.clocks.boot) else { return }
             omitted = admitted
         }
-        record(.event(recorded, sequence: sequence, omitted: omitted), at: recorded.clocks)
+        record(.event(recorded, part, sequence: sequence, omitted: omitted), at: recorded.clocks)
     }
 
     /// The machine woke from suspend.
@@ -132,7 +133,8 @@ final class History {
     private func writeNext() {
         guard let (happening, clocks) = pending.popFirst() else { return }
         do throws(SystemError) {
-            try files.append(line(of: happening, at: clocks))
+            let (share, entry) = line(of: happening, at: clocks)
+            try files.append(entry, to: share)
             guard hasFailed else { return }
             logger.notice("the history is kept again", metadata: ["lost": "\(lost)"])
             (hasFailed, lost) = (false, 0)
@@ -142,14 +144,16 @@ final class History {
         }
     }
 
-    private func line(of happening: Happening, at clocks: ClockReading) -> HistoryFiles.Line {
-        var owner: UInt32?
+    private func line(
+        of happening: Happening, at clocks: ClockReading
+    ) -> (HistoryFiles.Share, ConnectionsAPI.History.Reply) {
+        var share = HistoryFiles.Share.common
         var entry = ConnectionsAPI.History.Reply(uptimeMilliseconds: Int(clamping: clocks.boot.milliseconds))
         switch happening {
-        case .event(let recorded, let sequence, let omitted):
+        case .event(let recorded, let part, let sequence, let omitted):
             var event = ConnectionsAPI.Event(recorded, sequence: sequence)
             event.connection.remote = recorded.remoteWithoutQuery
-            (owner, entry.event) = (recorded.owner, event)
+            (share, entry.event) = (.user(recorded.owner, part), event)
             entry.omitted = omitted > 0 ? omitted : nil
         case .network(let path, let changes, let before):
             entry.network = .init(
@@ -159,7 +163,7 @@ final class History {
             entry.agent = .init(
                 time: clocks.wall, kind: kind, sleptMilliseconds: slept.map { Int(clamping: $0.milliseconds) })
         }
-        return .init(owner: owner, entry: entry)
+        return (share, entry)
     }
 
     /// Says what is wrong, once until it works again. It is no reason to stop.

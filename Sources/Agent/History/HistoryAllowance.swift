@@ -1,14 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How many lines of the history each user may have written. One who opens and closes connections all day would keep
-/// the disk busy all day; what is beyond is counted, and the next line that is written says how many were left out.
+internal import Persistence
+
+/// How many lines of the history each user may have written, of each kind. One who opens and closes connections all day
+/// would keep the disk busy all day; what is beyond is counted, and the next line that is written says how many were
+/// left out.
 struct HistoryAllowance {
     /// So many at once: what a thousand connections tell when the network goes and returns.
     static let burst = 4096
-    /// So many more for each second: at seven hundred bytes a line, 120 MB a day at the very most.
+    /// So many more for each second: at seven hundred bytes a line, 120 MB a day of each kind at the very most.
     static let perSecond = 2
-    /// Users of whom something is remembered. Beyond, those are forgotten whose allowance is whole again.
+    /// Of how many something is remembered. Beyond, those are forgotten whose allowance is whole again.
     private static let mostRemembered = 1024
+
+    private struct Holder: Hashable {
+        let owner: UInt32
+        let part: HistoryFiles.Part
+    }
 
     private struct Account {
         var left: Duration
@@ -19,18 +27,19 @@ struct HistoryAllowance {
     /// What a line costs, in time.
     private static let cost = Duration.seconds(1) / perSecond
     private static let whole = cost * burst
-    private var accounts: [UInt32: Account] = [:]
+    private var accounts: [Holder: Account] = [:]
 
-    /// Whether a line of `owner`'s is written now, and how many were not since the last that was; `nil` where it is
-    /// left out.
-    mutating func admit(_ owner: UInt32, now: Duration) -> Int? {
-        if accounts.count >= Self.mostRemembered, accounts[owner] == nil {
+    /// Whether a line of `owner`'s is written now, and how many of that kind were not since the last that was; `nil`
+    /// where it is left out.
+    mutating func admit(_ part: HistoryFiles.Part, of owner: UInt32, now: Duration) -> Int? {
+        let holder = Holder(owner: owner, part: part)
+        if accounts.count >= Self.mostRemembered, accounts[holder] == nil {
             accounts = accounts.filter { $0.value.leftOut > 0 || $0.value.left + (now - $0.value.at) < Self.whole }
         }
-        var account = accounts[owner] ?? Account(left: Self.whole, at: now)
+        var account = accounts[holder] ?? Account(left: Self.whole, at: now)
         account.left = min(account.left + max(now - account.at, .zero), Self.whole)
         account.at = now
-        defer { accounts[owner] = account }
+        defer { accounts[holder] = account }
         guard account.left >= Self.cost else {
             account.leftOut += 1
             return nil

@@ -78,6 +78,8 @@ private final class HistoryReading: VarlinkSubscription {
         for _ in 0..<Self.linesPerTurn {
             switch reading?.next() {
             case .line(let line)?: if isWanted(line) { return .reply(line.entry, continues: true) }
+            case .dropped(let dropped)?:
+                if isWanted(dropped) { return .reply(ConnectionsAPI.History.Reply(dropped: dropped), continues: true) }
             case .damaged?: damaged += 1
             case .end?, nil:
                 history.found(damaged: damaged)
@@ -94,6 +96,11 @@ private final class HistoryReading: VarlinkSubscription {
     }
 
     func ended() { onEnd() }
+
+    private func isWanted(_ dropped: ConnectionsAPI.Dropped) -> Bool {
+        guard since.map({ $0 < dropped.until }) ?? true else { return false }
+        return dropped.owner.map { filter.matches(anyOf: UInt32(clamping: $0)) } ?? !filter.isNarrow
+    }
 
     private func isWanted(_ line: HistoryFiles.Line) -> Bool {
         guard let time = line.entry.time, since.map({ time >= $0 }) ?? true else { return false }

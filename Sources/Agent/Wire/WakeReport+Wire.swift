@@ -47,4 +47,12 @@ extension WakeReport {
         case .programEnded(let end): end.isFailure
         }
     }
+
+    /// Whether there may be thousands of it in a night, of wakes that come to a good end.
+    var isRoutine: Bool {
+        switch kind {
+        case .attemptFailed, .acknowledged: true
+        case .began, .joined, .attempted, .failed, .programEnded, .overran: false
+        }
+    }
 }
