@@ -88,6 +88,15 @@ import Testing
         #expect(!Self.dials(harness.tell(.openingLeft(nil))), "the policy's is the same")
     }
 
+    @Test func `another opening mends nothing else`() {
+        var harness = refused()
+        harness.tell(.timerFired(.retry), after: .seconds(1349))
+        harness.tell(.dialFailed(epoch: 2, .tls(.notTLS)))
+        #expect(harness.status.state == .failed)
+        #expect(!Self.dials(harness.tell(.openingLeft(Self.opening(9)))), "\(harness.status.reason)")
+        #expect(harness.status.attempt == 3, "the failures are counted on")
+    }
+
     @Test func `another opening is played on a new flow where the server has not hung up`() {
         var harness = Harness.ready(Self.policy())
         harness.tell(.openingFailed(epoch: 1, Self.wrong))

@@ -83,8 +83,8 @@ extension ConnectionStateMachine {
         guard refusedLogin != nil else { return false }
         refusedLogin = nil
         switch state {
-        case .failed: break
-        case .backingOff: if case .openingFailed = reason { break } else { return false }
+        // What it waits for otherwise, another login does not mend.
+        case .backingOff, .failed: if case .openingFailed = reason { break } else { return false }
         // The server refused and did not hang up, and nobody has come for the flow.
         case .ready(let ready) where ready.ownership == .new: break
         case .ready(let ready):
