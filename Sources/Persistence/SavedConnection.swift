@@ -251,6 +251,7 @@ extension SavedFlows.Standing {
         static let number = 10
         static let isSecured = 11
         static let isBound = 12
+        static let isInDoubt = 13
     }
 
     fileprivate func write(_ fields: inout FieldWriter) {
@@ -264,6 +265,7 @@ extension SavedFlows.Standing {
         if let past = adoption.past {
             fields.put(Field.connectedAt, signed: past.connectedAt.nanoseconds)
             fields.put(Field.since, signed: past.since.nanoseconds)
+            if past.isInDoubt { fields.put(Field.isInDoubt, 1) }
         }
         if let number { fields.put(Field.number, number) }
         fields.put(Field.isSecured, isSecured ? 1 : 0)
@@ -275,7 +277,8 @@ extension SavedFlows.Standing {
         var (local, remote) = (Endpoint?.none, Endpoint?.none)
         var (holder, session) = (FlowOwnership.Holder.daemon, FlowOwnership.Session.unknown)
         var (proof, interface) = (Duration?.none, String?.none)
-        var (connectedAt, since, isBound) = (Duration.zero, Duration.zero, false)
+        var (connectedAt, since) = (Duration.zero, Duration.zero)
+        var (isBound, isInDoubt) = (false, false)
         while let (field, value) = try fields.next() {
             switch field {
             case Field.epoch: epoch = try value.count()
@@ -290,6 +293,7 @@ extension SavedFlows.Standing {
             case Field.number: number = try value.count()
             case Field.isSecured: isSecured = try value.unsigned() != 0
             case Field.isBound: isBound = try value.unsigned() != 0
+            case Field.isInDoubt: isInDoubt = try value.unsigned() != 0
             default: break
             }
         }
@@ -298,7 +302,7 @@ extension SavedFlows.Standing {
             adoption: Adoption(
                 epoch: epoch, local: local, remote: remote, ownership: FlowOwnership(holder: holder, session: session),
                 lastProof: proof, interface: interface, isBound: isBound,
-                past: .init(connectedAt: connectedAt, since: since)),
+                past: .init(connectedAt: connectedAt, since: since, isInDoubt: isInDoubt)),
             number: number, isSecured: isSecured)
     }
 }

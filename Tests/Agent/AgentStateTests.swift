@@ -33,7 +33,7 @@ extension SavedConnection {
             standing: .init(
                 adoption: Adoption(
                     epoch: 3, local: .of("192.0.2.1", 40_000), remote: .of("192.0.2.7", 5060),
-                    isBound: true, past: .init(connectedAt: .seconds(10), since: .seconds(11))),
+                    isBound: true, past: .init(connectedAt: .seconds(10), since: .seconds(11), isInDoubt: true)),
                 number: number, isSecured: false))
         return kept
     }

@@ -43,6 +43,27 @@ import Testing
         #expect(harness.status.reason == .unverified)
     }
 
+    @Test func aProofThatWasOwedToAnEarlierRunIsOwedStill() throws {
+        var before = Harness.ready()
+        before.tell(.resumed, after: .seconds(30))
+        let left = before.machine.adoption
+        let adoption = try #require(left)
+        var after = Harness()
+        after.now = before.now + .seconds(1)
+        let actions = after.tell(.adopted(adoption))
+        #expect(actions.contains(.probe(epoch: 1)), "\(actions)")
+        #expect(after.status.state == .verifying)
+        #expect(after.status.since == before.now)
+        let proved = after.tell(.acknowledged(epoch: 1, begun: after.now), after: .milliseconds(90))
+        #expect(proved.first == .cancelTimer(.proof))
+        #expect(after.status.state == .ready)
+        after = Harness()
+        after.now = before.now
+        after.tell(all: .adopted(adoption), .pathChanged(.wifi))
+        let lost = after.tell(.timerFired(.proof), after: .seconds(3))
+        #expect(lost.first == .closeSocket(epoch: 1, .unanswered, .dropped), "\(lost)")
+    }
+
     @Test func whateverElseRanIsDialledAnewAfterAResume() {
         var backingOff = Harness.refused()
         #expect(backingOff.tell(.resumed).first == .cancelTimer(.retry))

@@ -74,6 +74,7 @@ extension Checker {
             isDetour: adoption.isBound, isSealed: known.policy.remote.scheme.needsTLS)
         known.life.begin(known.policy, now)
         known.life.lastProof = adoption.lastProof ?? now
+        if adoption.past?.isInDoubt == true { known.life.doubt(now) }
         known.ownership = adoption.ownership
         if case .name = known.policy.remote.host { known.reached[adoption.remote] = since }
         if let socket = known.sockets[adoption.epoch] { noteTaken(socket, now) }

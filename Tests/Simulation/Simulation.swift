@@ -309,7 +309,8 @@ struct Simulation: ~Copyable {
 
     private mutating func run(_ action: ConnectionAction) throws {
         switch action {
-        case .observePath:
+        case .observePath(let target):
+            if case .name = target.host { world.isNamed = true } else { world.isNamed = false }
             backlog.append(.input(.pathChanged(world.path())))
         case .observeFlowPath(let epoch, let target):
             guard case .address(let address) = target.host else { return }

@@ -97,6 +97,8 @@ struct World {
     static func uplink(of source: IPAddress) -> Int? { (0..<2).first { self.source(of: $0, source.family) == source } }
 
     var link = Link.none
+    /// Whether the target is a name: of an address nobody has to ask.
+    var isNamed = false
     /// Which uplinks have their addresses.
     var hasAddress = [true, true]
     /// Uplinks behind whose gateway nothing gets through.
@@ -125,16 +127,11 @@ struct World {
             return Path(generation: generation, status: .unsatisfied, reason: .noRoute, destination: Self.hosts[0])
         case .unknown:
             return Path(generation: generation, status: .unknown)
-        case .unresolved:
+        case .unresolved where isNamed:
             return Path(
                 generation: generation, status: .unsatisfied, reason: .nameUnresolved, supportsDNS: supportsDNS)
-        case .uplink(let uplink) where !hasAddress[uplink]:
-            return Path(generation: generation, status: .unsatisfied, reason: .noAddress, destination: Self.hosts[0])
-        case .uplink(let uplink):
-            return Path(
-                generation: generation, status: .satisfied, interface: Self.interfaces[uplink],
-                gateway: IPAddress(v4: 0x0A00_0001 + UInt32(uplink) << 16), source: Self.source(of: uplink, .v4),
-                destination: Self.hosts[0], supportsIPv4: true, supportsDNS: supportsDNS)
+        case .uplink(let uplink), .unresolved(let uplink):
+            return path(to: Self.hosts[0], by: uplink)
         }
     }
 

@@ -121,13 +121,16 @@ public struct Adoption: Hashable, Sendable {
         public var connectedAt: Duration
         /// When the connection entered the state that it was in.
         public var since: Duration
+        /// Whether it still had to prove itself.
+        public var isInDoubt: Bool
         /// The highest number that an attempt had since; 0 until whoever restores the connection sets it.
         public var newestEpoch: UInt64 = 0
 
         /// A past; instants of the boot clock.
-        public init(connectedAt: Duration, since: Duration) {
+        public init(connectedAt: Duration, since: Duration, isInDoubt: Bool = false) {
             self.connectedAt = connectedAt
             self.since = since
+            self.isInDoubt = isInDoubt
         }
     }
 

@@ -25,6 +25,9 @@ extension ConnectionStateMachine {
         noteReached(ready)
         turn.perform(.observePath(policy.target))
         turn.perform(.configureSocket(epoch: adoption.epoch, socketOptions))
+        let isInDoubt = adoption.past?.isInDoubt == true
+        // Nobody looked for the proof that it owed to the earlier run.
+        if isInDoubt { ready.liveness.verify(at: turn.now) }
         state = .ready(ready)
         if let past = adoption.past {
             since = past.since
@@ -33,6 +36,10 @@ extension ConnectionStateMachine {
             reason = .adopted
         }
         attend(to: ready, &turn)
+        if isInDoubt {
+            turn.perform(.probe(epoch: adoption.epoch))
+            if let deadline = ready.proofDeadline { turn.perform(.scheduleTimer(.proof, deadline: deadline)) }
+        }
         emit(adoption.past == nil ? .opened : .continued, because: reason, &turn)
     }
 
@@ -58,7 +65,7 @@ extension ConnectionStateMachine {
             epoch: ready.epoch, local: ready.local, remote: ready.remote,
             ownership: FlowOwnership(holder: ready.ownership.holder, session: ready.ownership.session),
             lastProof: ready.liveness.lastProof, interface: ready.interface, isBound: ready.isBound,
-            past: .init(connectedAt: ready.settledAt ?? since, since: since))
+            past: .init(connectedAt: ready.settledAt ?? since, since: since, isInDoubt: ready.isInDoubt))
     }
 
     /// The highest number that a flow had; the next one's is above it.
