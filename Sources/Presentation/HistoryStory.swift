@@ -21,6 +21,9 @@ public struct HistoryStory: Sendable {
 
     private let localTime: LocalTime
     private let reader: Reader
+    /// From when on it is told and summed; what was before says how things stood then.
+    private let since: Timestamp?
+    private var hasBegun = false
     private var day: String?
     /// How many runs of the agent were told of so far.
     private var run = 0
@@ -32,15 +35,22 @@ public struct HistoryStory: Sendable {
     private var beginning: Timestamp?
 
     /// A story that has not begun.
-    public init(_ localTime: LocalTime, for reader: Reader = Reader()) {
+    ///
+    /// - Parameter since: from when on it is told; it is to hear of all that was before nevertheless.
+    public init(_ localTime: LocalTime, for reader: Reader = Reader(), since: Timestamp? = nil) {
         self.localTime = localTime
+        self.since = since
         self.reader = reader
     }
 
     /// The lines of what happened next: a new day where one begins, and the happening.
     public mutating func lines(_ entry: ConnectionsAPI.History.Reply, _ style: Style) -> [String] {
-        if let dropped = entry.dropped { return [style.paint(text(dropped), .faint)] }
-        guard let line = line(entry) else { return [] }
+        if let dropped = entry.dropped {
+            return since.map { $0 < dropped.until } ?? true ? [style.paint(text(dropped), .faint)] : []
+        }
+        let isTold = since.map { $0 <= entry.time ?? $0 } ?? true
+        if isTold { begin() }
+        guard let line = line(entry), isTold else { return [] }
         let today = localTime.day(line.time)
         defer { day = today }
         var text = [line.line(style, clock: localTime.clock)]
@@ -49,6 +59,14 @@ public struct HistoryStory: Sendable {
         }
         if today == day { return text }
         return (day == nil ? [] : [""]) + [style.paint(today, .strong)] + text
+    }
+
+    /// What comes from now on is told.
+    private mutating func begin() {
+        guard let since, !hasBegun else { return }
+        hasBegun = true
+        let time = OutageTally.Instant(wall: since, uptime: nil, run: run)
+        for name in outages.keys where outages[name]?.count(from: time) == false { outages[name] = nil }
     }
 
     private mutating func text(_ dropped: ConnectionsAPI.Dropped) -> String {
@@ -99,9 +117,13 @@ public struct HistoryStory: Sendable {
     /// What is to be said in the end: of each connection how often and how long it was without a flow.
     ///
     /// - Parameter uptime: how long the machine has been up, in milliseconds, its sleep included.
-    public func summary(now: Timestamp, uptime: Int?, _ style: Style) -> [String] {
+    public mutating func summary(now: Timestamp, uptime: Int?, _ style: Style) -> [String] {
+        begin()
         let now = instant(now, uptime)
-        guard !outages.isEmpty else { return day == nil ? [style.paint("Nothing is kept.", .faint)] : [] }
+        guard !outages.isEmpty else {
+            let nothing = since == nil ? "Nothing is kept." : "Nothing happened since then."
+            return day == nil ? [style.paint(nothing, .faint)] : []
+        }
         var table = Table(["", ""])
         for (name, tally) in outages.sorted(by: { $0.key < $1.key }) {
             let (text, tone) = tally.text(now: now)

@@ -59,7 +59,13 @@ struct OutageTally: Sendable {
         var total: Int64 = 0
         var longest: Int64 = 0
 
-        mutating func add(_ lasting: Int64) {
+        /// What there was of the outage under way before it was counted from.
+        var uncounted: Int64 = 0
+
+        mutating func add(_ whole: Int64) {
+            let lasting = whole - uncounted
+            defer { uncounted = 0 }
+            guard lasting > 0 || uncounted == 0 else { return }
             count += 1
             total += lasting
             longest = max(longest, lasting)
@@ -97,6 +103,7 @@ struct OutageTally: Sendable {
             return "\(DurationText.short(milliseconds: lasting)) without a flow"
         case (.ready, _), (.verifying, _):
             forget()
+            sum.uncounted = 0
             state = .flowing(since: time)
         case (_, .flowing(let since)):
             state = .without(since: time, carried: 0)
@@ -154,6 +161,19 @@ struct OutageTally: Sendable {
         if sum.count > 1 { text += ", longest \(DurationText.short(milliseconds: sum.longest))" }
         if case .without = state { text += ", and still without" }
         return (text, .warning)
+    }
+
+    /// Counts from `time` on: what was before is not in the sum.
+    ///
+    /// - Returns: whether the connection is still there.
+    mutating func count(from time: Instant) -> Bool {
+        sum = Sum(uncounted: unfinished(time) ?? 0)
+        switch state {
+        case .unknown, .closed: return false
+        case .beginning(let since): sum.uncounted = time.milliseconds(since: since)
+        case .flowing, .without, .interrupted: break
+        }
+        return true
     }
 
     /// Nothing is known from here on; an outage up to here counts.

@@ -31,9 +31,11 @@ struct History: AsyncParsableCommand {
     var json = false
 
     func run() async throws {
+        // How things stood at that time shows by what was before.
         let parameters = ConnectionsAPI.History.Parameters(
-            names: names.isEmpty ? nil : names, owner: owner.number, since: since?.time)
-        var story = HistoryStory(.init(day: Output.localDay, clock: Output.localTime), for: Output.reader)
+            names: names.isEmpty ? nil : names, owner: owner.number, since: json ? since?.time : nil)
+        var story = HistoryStory(
+            .init(day: Output.localDay, clock: Output.localTime), for: Output.reader, since: since?.time)
         for try await entry in DialtoneClient().stream(ConnectionsAPI.History.self, parameters) {
             // The last reply is there to end the others.
             guard entry.time != nil else { continue }

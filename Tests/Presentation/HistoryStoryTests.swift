@@ -59,13 +59,14 @@ struct HistoryStoryTests {
 
     /// The lines of it all, and the last ones.
     private func tell(
-        _ entries: [ConnectionsAPI.History.Reply], until seconds: Int64 = 10_000
+        _ entries: [ConnectionsAPI.History.Reply], until seconds: Int64 = 10_000, since: Int64? = nil
     ) -> (lines: [String], summary: [String]) {
         // A day of a thousand seconds shows that a new one is told.
         var story = HistoryStory(
             .init(
                 day: { "day \(($0.milliseconds - Sample.noon.milliseconds) / 1_000_000)" },
-                clock: { "\(($0.milliseconds - Sample.noon.milliseconds) / 1000) s" }))
+                clock: { "\(($0.milliseconds - Sample.noon.milliseconds) / 1000) s" }),
+            since: since.map { Sample.noon.advanced(by: $0 * 1000) })
         let lines = entries.flatMap { story.lines($0, Sample.plain) }
         let now = Sample.noon.advanced(by: seconds * 1000)
         return (lines, story.summary(now: now, uptime: Int(seconds) * 1000 + Self.boot, Sample.plain))
@@ -102,6 +103,34 @@ struct HistoryStoryTests {
 
     @Test func `outages are summed`() {
         #expect(tell(night).summary == ["", "office  2 outages, 2 m 10 s without a flow, longest 2 m"])
+    }
+
+    @Test(arguments: [
+        // In the middle of the first outage, of two minutes.
+        (671, "2 outages, 1 m without a flow, longest 50 s"), (721, "1 outage, 10 s without a flow"),
+        (1325, "1 outage, 6.0 s without a flow"), (1331, "no outage"),
+    ]) func `of an outage that was there already the rest counts`(since: Int64, text: String) {
+        let told = tell(night, until: 2000, since: since)
+        #expect(told.summary == ["", "office  \(text)"])
+        #expect(
+            told.lines.count { $0.contains(" s  ") }
+                == night.count { $0.time! >= Sample.noon.advanced(by: since * 1000) })
+    }
+
+    @Test func `what was down all the time was down from the beginning of what is told`() {
+        let down = [
+            entry(.waiting, at: 0, .opened), entry(.backingOff, at: 1, from: .connecting),
+            entry(.backingOff, at: 3000, from: .connecting),
+        ]
+        let (lines, summary) = tell(down, until: 4000, since: 2000)
+        #expect(lines.count == 2, "\(lines)")
+        #expect(summary == ["", "office  1 outage, 33 m 20 s without a flow, and still without"])
+        #expect(
+            tell(down, until: 4000, since: 3500).summary == [
+                "", "office  1 outage, 8 m 20 s without a flow, and still without",
+            ])
+        let gone = down + [entry(.closed, at: 3100, from: .backingOff)]
+        #expect(tell(gone, until: 9000, since: 8000).summary == ["Nothing happened since then."], "closed before")
     }
 
     @Test func `a beginning is no outage, unless it failed`() {
