@@ -116,7 +116,7 @@ final class NeighbourWatch {
         let before = silent
         var returned = before.subtracting(failed.keys)
         let byRank = Dictionary(grouping: failed.keys) { rank($0, isRouter: failed[$0] == true) }
-        let chosen = Set(byRank.keys.sorted().flatMap { byRank[$0] ?? [] }.prefix(mostSilent))
+        let chosen = Set(byRank.keys.sorted().flatMap { byRank[$0] ?? [] }.prefix(Self.mostSilent))
         guard chosen != silent else { return [] }
         let hasNews = !chosen.isSubset(of: silent)
         silent = chosen
@@ -149,11 +149,8 @@ final class NeighbourWatch {
     }
 
     /// A network has one or two routers, and rarely more that are dead. What their number is beyond this is up to the
-    /// neighbours on the link, who can claim to be one. A filter with too many addresses lets all pass that answer.
-    private var mostSilent: Int {
-        let (most, room) = (4, NeighbourFilter.mostAddresses - watched.count)
-        return room < 0 ? most : min(most, room)
-    }
+    /// neighbours on the link, who can claim to be one.
+    private static let mostSilent = 4
 
     /// The neighbours that do not answer, besides the gateways that are watched, and whether each said that it is a
     /// router. The kernel keeps 1,024 neighbours, unless set otherwise (sysctl net.ipv6.neigh.default.gc_thresh3).

@@ -132,6 +132,24 @@ struct Case10SeveralGateways {
         }
     }
 
+    /// With sixteen addresses the filter of the notices is full (`NeighbourFilter.mostAddresses`).
+    @Test(arguments: 13...16)
+    func `case 10: a dead router's return is heard beside many gateways in use`(count: Int) async throws {
+        try await play(Shape(form: .metrics, family: .v6), to: LabNetwork.serverAddress(.v6)) { it in
+            try await it.die()
+            let others = (1...count).map { "2001:db8:77::\($0)" }
+            try await it.host.ip(
+                batch: others.enumerated().map { "route add \($1) via fe80::77:\($0) dev \(it.spare.name)" })
+            let late = try await it.startedNow()
+            try await late.recorder.watch(others.map { .address($0) })
+            try await late.agreement(on: it.spare, "the start")
+            try await late.recorder.rest()
+            try await it.lab.restore(it.used)
+            try await it.host.ip("neighbour replace \(it.entry) use")
+            try await late.agreement(on: it.used, "the return")
+        }
+    }
+
     /// A route whose gateway the kernel knows nothing of is as good as any (`rt6_check_neigh` in net/ipv6/route.c).
     @Test func `case 10: a dead router that the kernel forgets is used again`() async throws {
         try await play(Shape(form: .metrics, family: .v6), to: LabNetwork.serverAddress(.v6)) { it in
