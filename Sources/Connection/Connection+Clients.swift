@@ -137,8 +137,10 @@ extension Connection {
             let waits = ownership.abandon(
                 epoch, keepsRest: policy.keepsAbandonedFlow, turn.facts, &turn.effects)
             guard waits else { continue }
+            let givenUp = wakes.standing.flatMap { $0.hasFailed ? $0.number : nil }
             need(.clientDied, &turn)
-            if wakes.standing == nil { need(.data, &turn) }
+            // Where that is no reason.
+            if wakes.standing?.number == givenUp { need(.data, &turn) }
         }
         if let held = ownership.held, held.reader == .client(process) {
             abandon(held.epoch, isAlone: false, isOfProgram: false, &turn)

@@ -94,6 +94,21 @@ extension Connection {
         if wakes.standing == nil, isAnythingWaiting(turn.facts) { need(.data, &turn) }
     }
 
+    /// Wakes the client for what came right before the end of a flow, which was not told of as it came.
+    mutating func needForWhatWasKept(_ turn: inout ConnectionTurn) {
+        guard let count = turn.keptUnread.take() else { return }
+        guard wakes.standing?.hasFailed == true else {
+            return wakes.standing == nil && wakes.review == nil ? need(.data, &turn) : ()
+        }
+        switch wakes.review {
+        case .awaitingBytes(let given) where count > given:
+            wakes.review = nil
+            need(.data, &turn)
+        case .furtherBytes(let at, let given): wakes.review = count > given ? .keptBytes(at: at) : nil
+        case .awaitingBytes, .untouched, .keptBytes, nil: break
+        }
+    }
+
     private func isAnythingWaiting(_ facts: some ConnectionFacts) -> Bool {
         ownership.isOwed || standingOfAgent.map { facts.mayHaveUnread($0) } ?? false
     }
@@ -182,7 +197,7 @@ extension Connection {
         else {
             return
         }
-        wakes.review = .awaitingBytes
+        wakes.review = .awaitingBytes(beyond: count)
         turn.effects.append(.awaitBytes(epoch: standing.epoch, beyond: count))
     }
 
@@ -211,7 +226,10 @@ extension Connection {
         switch wakes.review {
         case .untouched(let at) where at <= turn.now: needForWhatWaits(&turn)
         case .furtherBytes(let at, let count) where at <= turn.now: awaitBytes(beyond: count, &turn)
-        case .untouched, .furtherBytes, .awaitingBytes, nil: break
+        case .keptBytes(let at) where at <= turn.now:
+            wakes.review = nil
+            if ownership.isWaiting { need(.data, &turn) }
+        case .untouched, .furtherBytes, .awaitingBytes, .keptBytes, nil: break
         }
     }
 

@@ -88,6 +88,14 @@ public struct Connection: ~Copyable {
         return kept
     }
 
+    /// The processes that are to be watched for their end: whoever has a flow, also one that another took the place of,
+    /// and whom it wakes.
+    public var processes: Set<KnownProcess> {
+        let readers = [ownership.reader] + ownership.ended.map(\.reader)
+        let processes = readers.map { $0?.process } + ownership.lingering.values.map(\.reader.process)
+        return Set((processes + [wakes.client, wakes.program]).compactMap(\.self))
+    }
+
     // MARK: - Inputs
 
     /// Takes note of what happened to the line, and says what to do about it.
@@ -152,8 +160,7 @@ public struct Connection: ~Copyable {
     ) -> [ConnectionEffect] {
         var turn = ConnectionTurn(now: now, dialsFrom: dialsFrom, facts: facts, random: random)
         body(&self, &turn)
-        // What came right before the end was not told of as it came.
-        if turn.hasKeptUnread, wakes.standing == nil, wakes.review == nil { need(.data, &turn) }
+        needForWhatWasKept(&turn)
         while !turn.launches.isEmpty { launch(turn.launches.removeFirst(), &turn) }
         if let spent = turn.random as? Random { random = spent }
         return turn.effects
@@ -198,7 +205,7 @@ public struct Connection: ~Copyable {
         switch rest {
         case .kept where turn.facts.mayHaveUnread(epoch):
             ownership.keep(epoch, &turn.effects)
-            turn.hasKeptUnread = true
+            turn.keptUnread = turn.facts.unreadBytes(on: epoch)
         case .keptAsRefusal where turn.facts.mayHaveUnread(epoch):
             ownership.keep(epoch, isRefusal: true, &turn.effects)
         case .dropped, .kept, .keptAsRefusal: turn.effects.append(.close(epoch: epoch, aborting: isAborting))
@@ -224,6 +231,6 @@ struct ConnectionTurn {
     var launches: [WakeAttempt] = []
     /// Whether a client died that had a flow, and that is still to be told.
     var hasLostClient = false
-    /// Whether a flow ended with bytes on it that nobody has.
-    var hasKeptUnread = false
+    /// How many bytes were on a flow that ended and that nobody has.
+    var keptUnread: Int?
 }

@@ -14,7 +14,7 @@ extension ConnectionDriver {
         /// Whether the connection may end a flow for it that works.
         var mayEndFlow: Bool {
             switch self {
-            case .deadlinePassed: true
+            case .deadlinePassed, .client(.processEnded): true
             case .client, .restored: false
             case .line(let input):
                 switch input {
@@ -31,12 +31,15 @@ extension ConnectionDriver {
         }
     }
 
-    /// Decrypts what waits on the parked flow for its turn. Of a flow that ends, the agent keeps what the client has
-    /// not read, and does not know of what TLS has not seen.
+    /// Sorts what waits on the flow for its turn. Of one that ends, what the client has not read is kept: what TLS has
+    /// not seen would be missing, and the answer to a keepalive be taken for the client's.
     func takeWhatCame() {
-        guard let epoch = connection.standingEpoch, let flow = flows[epoch], flow.isParked, flow.hasUndecrypted else {
-            return
+        guard let epoch = connection.standingEpoch, let flow = flows[epoch] else { return }
+        var left = Int.max
+        while flow.hasUndecrypted, flow.undecryptedBytes < left {
+            left = flow.undecryptedBytes
+            flow.takeWhatCame()
         }
-        flow.takeWhatCame()
+        if flow.isParked { keepaliveSender.sortInput(on: epoch) }
     }
 }

@@ -196,15 +196,26 @@ public final class ConnectionDriver {
         if hasSteppedDown { return }
         if isProcessing { return backlog.append(input) }
         isProcessing = true
-        if input.mayEndFlow { takeWhatCame() }
         backlog.append(input)
         while !backlog.isEmpty {
             let inputs = backlog
             backlog = []
-            for input in inputs { step(input) }
+            for input in inputs {
+                if input.mayEndFlow { for word in wordsOfWhatCame() { step(word) } }
+                step(input)
+            }
         }
         isProcessing = false
         setTimer()
+    }
+
+    /// What is told of bytes that have come.
+    private func wordsOfWhatCame() -> [Input] {
+        let later = backlog
+        backlog = []
+        defer { backlog = later }
+        takeWhatCame()
+        return backlog
     }
 
     private func step(_ input: Input) {

@@ -39,6 +39,9 @@ extension Flow: TurnTaker {
         return security.unreadBytes == 0 && hasInput(for: security)
     }
 
+    /// How many bytes lie in the socket for TLS.
+    var undecryptedBytes: Int { security == nil ? 0 : number.map(Self.queued) ?? 0 }
+
     /// Decrypts what lies in the socket, or hears of its connect, out of turn: a deadline is about to be judged by it.
     func takeWhatCame() {
         guard !hasEnded, let number else { return }

@@ -53,11 +53,17 @@ final class Flow {
     var isParked = false {
         didSet {
             relay?.isDelivering = !isParked
-            if isParked { handedAt = nil }
+            // One that an earlier process gave away is not parked, and may be in the middle of a message.
+            if isParked { handed = nil } else if oldValue { handed = progress.map { .at($0) } }
         }
     }
-    /// How far the stream was in both directions when the client got it.
-    private var handedAt: Progress?
+    /// What is known of the client's part in the stream; `nil` for nothing.
+    private var handed: Handed?
+
+    private enum Handed {
+        /// How far the stream was when the client got it; or it has read or written something since.
+        case at(Progress), touched
+    }
     /// What the client of a flow with TLS reads and writes, from when one first took it.
     private(set) var relay: Relay?
     /// What it is secured with, from its connect on.
@@ -354,7 +360,7 @@ final class Flow {
                 let flags = fcntl(number, F_GETFL)
                 if flags & O_NONBLOCK != 0 { _ = fcntl(number, F_SETFL, flags & ~O_NONBLOCK) }
             }
-            noteHandover()
+            isParked = false
             return copy
         }
         let relay: Relay
@@ -366,7 +372,7 @@ final class Flow {
         }
         if hasEnded { relay.endInput() }
         let copy = try relay.clientsEnd()
-        noteHandover()
+        isParked = false
         if hasEnded {
             passOn()
         } else {
@@ -376,16 +382,14 @@ final class Flow {
         return copy
     }
 
-    private func noteHandover() {
-        isParked = false
-        handedAt = handedAt ?? progress
-    }
-
     /// What the client that has the flow, or had it last, has done on it.
     var touch: Touch {
         // One that an earlier process gave it, or a socket that does not say.
-        guard let handedAt, let progress else { return .unknown }
-        return handedAt == progress ? .untouched : .touched
+        switch handed {
+        case .touched: .touched
+        case .at(let start): progress?.touch(since: start) ?? .unknown
+        case nil: .unknown
+        }
     }
 
     /// Watches for nothing any more. How far the stream is shows by another measure from then on, in which what is
@@ -396,9 +400,9 @@ final class Flow {
         registration.cancel()
         self.registration = nil
         switch touch {
-        case .untouched: handedAt = progress
-        case .touched: handedAt = .neverReached
-        case .unknown: handedAt = nil
+        case .untouched: handed = progress.map { .at($0) }
+        case .touched: handed = .touched
+        case .unknown: handed = nil
         }
     }
 

@@ -1,18 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Connection
 internal import Glibc
 
 /// How far whoever holds a socket has come in its stream.
-struct Progress: Equatable {
+struct Progress {
     /// How many bytes have been read.
-    let read: UInt64
+    private let read: UInt64
     /// How many have been written; the end of the stream counts as one.
-    let written: UInt64
+    private let written: UInt64
+    /// Whether the stream was reset: what was not sent is gone, and whether its end was counted before is not known.
+    private var isReset = false
 
     /// Those in which the peer has ended its stream, and this end has not been reset (RFC 9293, section 3.3.2).
     private static let statesAfterTheEnd = [TCP_CLOSE_WAIT, TCP_LAST_ACK, TCP_CLOSING, TCP_TIME_WAIT].map {
-        CInt($0)
+        UInt8($0)
     }
+    /// The counts are asked for one after the other, until none has changed in between: on a line that is never quiet
+    /// that is soon as well.
+    private static let mostTries = 8
 
     /// Counted by somebody.
     init(read: UInt64, written: UInt64) {
@@ -20,33 +26,60 @@ struct Progress: Equatable {
         self.written = written
     }
 
-    /// Of a stream of which somebody has read or written something: no stream gets so far.
-    static let neverReached = Progress(read: .max, written: .max)
-
     /// As the kernel counts for a TCP socket; `nil` where it does not say.
     ///
     /// Only two readings of one socket can be compared, while this end has not ended it: its handshake counts as well.
     init?(ofTCP number: CInt) {
-        // `struct tcp_info` of include/uapi/linux/tcp.h; the C library's ends before these (Linux 4.1).
+        guard var counts = Counts(of: number) else { return nil }
+        for _ in 0..<Self.mostTries {
+            var (unread, unacknowledged): (CInt, CInt) = (0, 0)
+            guard ioctl(number, UInt(FIONREAD), &unread) == 0, ioctl(number, UInt(TIOCOUTQ), &unacknowledged) == 0,
+                let present = Counts(of: number)
+            else { return nil }
+            if present == counts {
+                // The kernel counts the end of the peer's stream as one byte received (`tcp_data_queue` in
+                // net/ipv4/tcp_input.c).
+                let end: UInt64 = Self.statesAfterTheEnd.contains(counts.state) ? 1 : 0
+                read = counts.received &- end &- UInt64(unread)
+                written = counts.acknowledged &+ UInt64(unacknowledged)
+                isReset = counts.state == TCP_CLOSE
+                return
+            }
+            counts = present
+        }
+        return nil
+    }
+
+    /// What whoever was given the socket at `start` has done on it since.
+    func touch(since start: Progress) -> Touch {
+        // Less than nothing is read where bytes come between two questions.
+        let (read, written) = (Int64(bitPattern: read &- start.read), Int64(bitPattern: written &- start.written))
+        if isReset, read == 1 || written < 0 { return .unknown }
+        return read > 0 || written > 0 ? .touched : .untouched
+    }
+}
+
+/// What `struct tcp_info` of include/uapi/linux/tcp.h has beyond that of the C library (Linux 4.1).
+private struct Counts: Equatable {
+    let state: UInt8
+    let acknowledged: UInt64
+    let received: UInt64
+
+    init?(of number: CInt) {
         let (stateOffset, acknowledgedOffset, receivedOffset, size) = (0, 120, 128, 136)
         var length = socklen_t(size)
-        var (unread, unacknowledged): (CInt, CInt) = (0, 0)
-        let counts = withUnsafeTemporaryAllocation(byteCount: size, alignment: 8) { buffer -> (UInt64, UInt64)? in
+        let counts = withUnsafeTemporaryAllocation(byteCount: size, alignment: 8) {
+            buffer -> (UInt8, UInt64, UInt64)? in
             guard getsockopt(number, CInt(IPPROTO_TCP), TCP_INFO, buffer.baseAddress, &length) == 0,
                 length == socklen_t(size)
             else { return nil }
-            // The kernel counts the end of the peer's stream as one byte received (`tcp_data_queue` in
-            // net/ipv4/tcp_input.c).
-            let state = buffer.loadUnaligned(fromByteOffset: stateOffset, as: UInt8.self)
-            let end: UInt64 = Self.statesAfterTheEnd.contains(CInt(state)) ? 1 : 0
             return (
+                buffer.loadUnaligned(fromByteOffset: stateOffset, as: UInt8.self),
                 buffer.loadUnaligned(fromByteOffset: acknowledgedOffset, as: UInt64.self),
-                buffer.loadUnaligned(fromByteOffset: receivedOffset, as: UInt64.self) &- end
+                buffer.loadUnaligned(fromByteOffset: receivedOffset, as: UInt64.self)
             )
         }
-        guard let (acknowledged, received) = counts, ioctl(number, UInt(FIONREAD), &unread) == 0,
-            ioctl(number, UInt(TIOCOUTQ), &unacknowledged) == 0
-        else { return nil }
-        self.init(read: received &- UInt64(unread), written: acknowledged &+ UInt64(unacknowledged))
+        guard let counts else { return nil }
+        (state, acknowledged, received) = counts
     }
 }

@@ -115,6 +115,9 @@ extension ConnectionDriver {
     /// What the next process is to know beside the flows.
     public var clientele: Clientele { connection.clientele }
 
+    /// As ``Connection/processes``.
+    public var processes: Set<KnownProcess> { connection.processes }
+
     private func resumption(_ kept: SavedFlows, _ takeDescriptor: (UInt64) -> OwnedDescriptor?) -> ConnectionInput {
         guard let standing = kept.standing else { return .reopened(epoch: kept.epoch, .withoutFlow) }
         let epoch = max(kept.epoch, standing.adoption.epoch)

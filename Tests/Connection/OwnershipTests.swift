@@ -172,6 +172,43 @@ import Testing
         #expect(harness.connection.ownership.endedEpochs == Array(2...8) + [10])
     }
 
+    @Test func whatComesBeforeTheEndBeginsAnotherWakeWhereOneWasGivenUp() {
+        var harness = ConnectionHarness.ready()
+        harness.connection.wakes.settings.reasons = [.data]
+        harness.park(1, by: .first)
+        harness.arrive(3, on: 1)
+        while harness.connection.wakes.standing?.hasFailed == false { harness.ring() }
+        #expect(harness.connection.wakes.standing?.number == 1)
+        harness.facts.unread[1] = 10
+        harness.tell(.remoteClosed(epoch: 1))
+        #expect(harness.connection.ownership.isWaiting)
+        #expect(harness.connection.wakes.standing?.number == 2)
+    }
+
+    @Test func whereNothingMoreCameBeforeTheEndAWakeStaysGivenUp() {
+        var harness = ConnectionHarness.ready()
+        harness.connection.wakes.settings.reasons = [.data]
+        harness.park(1, by: .first)
+        harness.arrive(3, on: 1)
+        while harness.connection.wakes.standing?.hasFailed == false { harness.ring() }
+        harness.tell(.remoteClosed(epoch: 1))
+        #expect(harness.connection.wakes.standing?.number == 1)
+    }
+
+    /// Else its end is told to nobody, and what it left is its own for ever.
+    @Test func whoHasAFlowThatAnotherOneTookThePlaceOfIsWatched() throws {
+        var harness = ConnectionHarness.ready()
+        try harness.take(by: .first)
+        harness.facts.unread[1] = 3
+        harness.tell(.pathChanged(.modem))
+        harness.connect(2)
+        #expect(harness.connection.ownership.lingering.keys.sorted() == [1])
+        harness.arrive(3, on: 2)
+        harness.tell(.remoteClosed(epoch: 2))
+        #expect(try harness.take(by: .second).epoch == 2)
+        #expect(harness.connection.processes == [.first, .second])
+    }
+
     // MARK: - Programs
 
     /// A connection whose program is being launched with the flow.

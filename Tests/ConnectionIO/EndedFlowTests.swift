@@ -358,6 +358,63 @@ import Testing
         connection.close()
     }
 
+    @Test(arguments: [true, false])
+    func aResetDoesNotPassForReading(isAfterTheEnd: Bool) async throws {
+        let server = try LoopbackServer()
+        let (connection, peer) = try await parked(on: server)
+        #expect(try take(connection, by: Self.first).epoch == 1)
+        if isAfterTheEnd { peer.finish() }
+        peer.reset()
+        _ = await surroundings.entered(.backingOff)
+        connection.process(.processEnded(Self.first, .unseen))
+        #expect(try take(connection, by: Self.second).read(9) == "BYE")
+        connection.close()
+    }
+
+    @Test func withTLSWhatComesInTheMomentInWhichItsClientDiesIsKept() async throws {
+        let (heard, gate) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        let (connection, server) = try await secured([Array("BYE".utf8)]) {
+            heard.signal()
+            gate.wait()
+        }
+        #expect(try take(connection).write("GO"))
+        try connection.park(1)
+        while heard.wait(timeout: .now()) == .timedOut { try await turn() }
+        _ = try take(connection, by: Self.first)
+        gate.signal()
+        let flow = try #require(connection.flows[1])
+        while !flow.hasUndecrypted { try Task.checkCancellation() }
+        connection.process(.processEnded(Self.first, .unseen))
+        _ = await surroundings.entered(.ready)
+        let left = try take(connection, by: Self.second)
+        #expect((left.epoch, left.isOver) == (1, true))
+        withExtendedLifetime(server) { connection.close() }
+    }
+
+    /// Of a socket that has more than one read takes, the first brings tickets alone.
+    @Test func withTLSWhatComesBehindTicketsIsKept() async throws {
+        let (heard, gate) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        let server = try SecureServer(
+            .init(whenOpen: { session in
+                heard.signal()
+                gate.wait()
+                session.send([UInt8](repeating: 120, count: 16_384))
+            }), .init())
+        let connection = try surroundings.connection(to: server)
+        _ = await surroundings.entered(.ready)
+        _ = try take(connection)
+        try connection.park(1)
+        while heard.wait(timeout: .now()) == .timedOut { try await turn() }
+        gate.signal()
+        let flow = try #require(connection.flows[1])
+        while flow.undecryptedBytes <= 16_384 + 22 { try Task.checkCancellation() }
+        connection.redial()
+        _ = await surroundings.entered(.ready)
+        let left = try take(connection)
+        #expect((left.epoch, left.isOver) == (1, true))
+        withExtendedLifetime(server) { connection.close() }
+    }
+
     /// Why a client cannot have the rest.
     enum Cut: CaseIterable {
         case closed, tooSlow, tooMany

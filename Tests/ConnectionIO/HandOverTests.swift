@@ -54,6 +54,48 @@ import Testing
         connection.close()
     }
 
+    @Test func ofAFlowThatAnEarlierProcessGaveAwayNothingIsKnown() async throws {
+        let server = try LoopbackServer()
+        let socket = OwnedDescriptor(Glibc.socket(AF_INET, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0))
+        _ = SocketAddress(.loopback, port: server.endpoint.port).withPointer { connect(socket.number, $0, $1) }
+        let peer = try server.accept()
+        peer.send("BYE")
+        var byte: UInt8 = 0
+        #expect(recv(socket.number, &byte, 1, 0) == 1)
+        let adoption = Adoption(
+            epoch: 1, local: try Endpoint.local(of: socket), remote: server.endpoint,
+            ownership: FlowOwnership(holder: .client, session: .open))
+        let connection = try surroundings.connection(to: "tcp://\(server.endpoint)")
+        let flow = try Flow(adopting: socket, adoption, connection.policy.socketOptions, owner: connection)
+        #expect(flow.touch == .unknown)
+        // To the same process once more: it may be in the middle of a message.
+        _ = try flow.handOver()
+        #expect(flow.touch == .unknown)
+        flow.close(aborting: false)
+        connection.close()
+    }
+
+    @Test func theAnswerToAKeepaliveThatIsThereAtTheEndWakesNobody() async throws {
+        let server = try LoopbackServer()
+        surroundings.clientWakes.reasons = [.data]
+        let connection = try surroundings.connection(
+            to: "tcp://\(server.endpoint)",
+            heartbeat: Heartbeat(.crlf, interval: .milliseconds(100), answerDeadline: .seconds(3600)))
+        let peer = try server.accept()
+        let heard = try peer.listen(toMessagesOf: 4)
+        _ = await surroundings.entered(.ready)
+        _ = try take(connection)
+        try connection.park(1)
+        expect(await heard.next(), is: "\r\n\r\n")
+        let flow = try #require(connection.flows[1])
+        while !flow.isDrained { try Task.checkCancellation() }
+        peer.send("\r\n")
+        while flow.unreadBytes < 2 { try Task.checkCancellation() }
+        connection.redial()
+        #expect(connection.standingWake == nil)
+        connection.close()
+    }
+
     @Test func onlyAParkedFlowHasASession() async throws {
         let server = try LoopbackServer()
         let (connection, peer) = try await ready(to: server)

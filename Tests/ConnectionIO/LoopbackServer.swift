@@ -177,6 +177,9 @@ final class Peer {
         close()
     }
 
+    /// Says the end, and goes on listening.
+    func finish() { shutdown(number, CInt(SHUT_WR)) }
+
     /// The address that the other side connected from.
     var remoteAddress: IPAddress? {
         var storage = sockaddr_in()

@@ -21,6 +21,10 @@ extension Simulation {
         }
         for (epoch, socket) in clients.sockets where socket.owner != nil {
             let reader = epoch == standing?.epoch ? ownership.reader : ownership.reader(of: epoch)
+            if let process = ownership.lingering[epoch]?.reader.process ?? reader?.process {
+                let watched = connection.processes
+                try require(watched.contains(process), .oneReader, "\(process) has \(epoch); watched: \(watched)")
+            }
             // One that another flow took the place of is its client's, whom nobody asks about it any more.
             guard epoch == standing?.epoch || ownership.endedEpochs.contains(epoch) else { continue }
             try require(

@@ -42,7 +42,7 @@ extension RegisteredConnection {
 
     /// Has nothing of processes that do not matter any more.
     func keepProcesses() {
-        if let driver { processes.keep(driver.clientele.processes) }
+        if let driver { processes.keep(driver.processes) }
     }
 
     /// What ``changes()`` gave is written down.
@@ -75,11 +75,6 @@ extension RegisteredConnection {
 }
 
 extension Clientele {
-    /// The processes that it speaks of.
-    var processes: Set<KnownProcess> {
-        Set(([reader] + ended.map(\.reader)).compactMap { $0?.process } + [client, program].compactMap(\.self))
-    }
-
     /// The same for a reader who knows of these processes alone: any other is one that cannot be watched.
     func knowing(_ processes: Set<KnownProcess>) -> Clientele {
         var known = self

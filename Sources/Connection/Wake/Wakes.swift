@@ -27,11 +27,13 @@ public struct Wakes: Sendable {
         /// A wake was given up, and more bytes than so many begin another one, but not before this instant.
         case furtherBytes(at: Duration, beyond: Int)
         /// Those are awaited.
-        case awaitingBytes
+        case awaitingBytes(beyond: Int)
+        /// Such bytes are kept of a flow that has ended.
+        case keptBytes(at: Duration)
 
         var deadline: Duration? {
             switch self {
-            case .untouched(let at), .furtherBytes(let at, _): at
+            case .untouched(let at), .furtherBytes(let at, _), .keptBytes(let at): at
             case .awaitingBytes: nil
             }
         }
