@@ -40,6 +40,6 @@ extension ConnectionDriver {
             left = flow.undecryptedBytes
             flow.takeWhatCame()
         }
-        if flow.isParked { keepaliveSender.sortInput(on: epoch) }
+        if flow.isParked { keepaliveSender.takeAnswer(on: epoch) }
     }
 }

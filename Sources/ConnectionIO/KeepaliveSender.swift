@@ -280,6 +280,11 @@ final class KeepaliveSender {
         if let flow = kept[epoch]?.flow, flow.mayHaveUnread { inputArrived(on: epoch) }
     }
 
+    /// Reads the answer that may have come. A flow that owes none is not asked for anything.
+    func takeAnswer(on epoch: UInt64) {
+        if kept[epoch]?.dialogue?.isAwaitingAnswer == true { sortInput(on: epoch) }
+    }
+
     /// Looks again at a socket that said nothing.
     private func lookLater(at epoch: UInt64) {
         kept[epoch]?.look?.cancel()
