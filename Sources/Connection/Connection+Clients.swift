@@ -52,7 +52,7 @@ extension Connection {
     /// - Parameter leavesOpening: whether the client leaves an opening. On one that has ended nothing else can be left,
     ///   and where its login was refused, that is what is waited for.
     public func parkRefusal(of epoch: UInt64, leavesOpening: Bool = false) -> ParkRefusal? {
-        if leavesOpening, line.standing == nil, line.refusedLogin != nil, ownership.isGiven(epoch) { return nil }
+        if leavesOpening, line.standing == nil, line.login.refusal != nil, ownership.isGiven(epoch) { return nil }
         guard let standing = line.standing, standing.epoch == epoch else { return .staleEpoch(current: status.epoch) }
         return standing.ownership.holder == .client ? nil : .notTaken
     }

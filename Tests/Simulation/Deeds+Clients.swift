@@ -111,7 +111,7 @@ extension Simulation {
     /// Another run of the agent goes on with what this one left, whatever was under way.
     mutating func restart() throws {
         var before = connection.clientele
-        let (policy, newest, opening) = (connection.policy, connection.newestEpoch, connection.line.leftOpening)
+        let (policy, newest, opening) = (connection.policy, connection.newestEpoch, connection.line.login.left)
         var (adoption, restart) = survivingFlow()
         adoption?.past?.newestEpoch = newest
         before.ended.removeAll { clients.sockets[$0.epoch]?.survivesAgent == false }

@@ -21,27 +21,6 @@ public struct Detour: Hashable, Sendable {
     }
 }
 
-/// A way over which nothing got through.
-struct SilentWay: Hashable {
-    private let interface: Int
-    private let gateway: IPAddress?
-    private let source: IPAddress?
-    /// How often in a row.
-    var times = 1
-
-    /// The way of `path`; `nil` where it is not known by which interface that leads.
-    init?(_ path: Path?) {
-        guard let path, let interface = path.interface else { return nil }
-        self.interface = interface.index
-        (gateway, source) = (path.gateway, path.source)
-    }
-
-    /// Whether `path` leads this way.
-    func isWay(of path: Path) -> Bool {
-        path.interface?.index == interface && path.gateway == gateway && path.source == source
-    }
-}
-
 extension ConnectionStateMachine {
     /// How long a flow uses another uplink before a dial tests the kernel's route: 30 to 60 s, twice as long after each
     /// failure, half an hour at most. A test is a few packets.
@@ -58,7 +37,7 @@ extension ConnectionStateMachine {
         guard policy.triesOtherUplinks, policy.mark == nil, path.status == .satisfied, !path.isLocalAddress,
             let interface = path.interface, interface.kind != .tunnel, interface.kind != .loopback
         else { return nil }
-        return hasFallenSilent || silentWay?.value.isWay(of: path) ?? false ? .zero : Dial.silencePatience
+        return silence.patience(with: path)
     }
 
     mutating func detourFound(
@@ -67,30 +46,18 @@ extension ConnectionStateMachine {
         advance(&turn) { dial, _, _ in dial.found(detour, to: remote) ? [] : nil }
     }
 
-    /// A flow over another uplink stands, and the way that the kernel chooses was silent in the dial for it.
-    mutating func noteSilence(in dial: Dial, at now: Duration) {
-        guard let path, var way = SilentWay(path), dial.isSilent(for: Race.attemptDelay, at: now) else { return }
-        if let before = silentWay?.value, before.isWay(of: path) {
-            // One that is slow once more is tried no later for that.
-            let isSilent = hasFallenSilent || dial.isSilent(for: Dial.silencePatience, at: now)
-            way.times = before.times + (isSilent ? 1 : 0)
-        }
-        silentWay = .value(way)
-    }
-
     /// A flow ended. One that stood for long shows that its way is none to be avoided.
     mutating func noteProbation(of ready: Ready, at now: Duration) {
         guard !ready.isDetour, let settledAt = ready.settledAt, now - settledAt >= Self.probation else { return }
-        silentWay = nil
+        silence.proved()
     }
 
     /// Waits with the next trial of the way that was silent.
     mutating func awaitTrial(
         from ready: Ready, afterFailures failures: Int, _ turn: inout Turn<some RandomNumberGenerator>
     ) {
-        let times = silentWay.flatMap { way in path.map(way.value.isWay) ?? false ? way.value.times : nil } ?? 1
-        let before = times - 1 + failures
-        let pause = Self.trials.delay(afterFailures: before, using: &turn.random)
+        let pause = Self.trials.delay(
+            afterFailures: silence.failures(over: path) + failures, using: &turn.random)
         let earliest = max(budget.earliest, refusedUntil(turn.now) ?? turn.now)
         moveLater(ready, at: max(turn.now + pause, earliest), failures, &turn)
     }

@@ -46,7 +46,7 @@ extension ConnectionStateMachine {
         switch dial.goOn(&numbers, &turn) {
         case .failed(let cause):
             abandon(&dial, .dialFailed, &turn)
-            if dial.hasSilence { hasFallenSilent = true }
+            if dial.hasSilence { silence.fell() }
             attemptFailed(cause, &turn)
         case .goesOn(let wake):
             set(&dial, for: wake, &turn)
@@ -148,8 +148,8 @@ extension ConnectionStateMachine {
         }
         retry.dialSucceeded()
         let detour = won.attempts.first { $0.epoch == epoch }?.detour
-        if detour != nil { noteSilence(in: won, at: turn.now) }
-        hasFallenSilent = false
+        if detour != nil { silence.note(won, over: path, at: turn.now) }
+        silence.ended()
         let interface = path?.interface.flatMap { interface in
             interface.addresses.contains { $0.address == local.address } ? interface.name : nil
         }

@@ -17,7 +17,7 @@ extension ConnectionStateMachine {
             return
         }
         if !isStable(ready, at: turn.now) { retry.flowFailed(because: cause, at: turn.now) }
-        if cause.isSilence, !ready.isDetour { hasFallenSilent = true }
+        if cause.isSilence, !ready.isDetour { silence.fell() }
         goOn(after: ready, because: cause, &turn)
         if let opening = ready.opening { openingHadNoAnswer(opening.failure(.ended), &turn) }
     }
@@ -29,7 +29,7 @@ extension ConnectionStateMachine {
         if promoteMove(of: ready, because: cause, &turn) { return }
         // It may have outlived the path that the next one needs.
         guard let path, path.permitsDialling else { return dial(because: cause, &turn) }
-        if refusedLogin?.value.isOfMove == false, refusedUntil(turn.now) != nil { return dial(because: cause, &turn) }
+        if login.refusal?.isOfMove == false, refusedUntil(turn.now) != nil { return dial(because: cause, &turn) }
         wait(for: retry.wait(afterFlowEndedBy: cause, at: turn.now), because: cause, &turn)
     }
 

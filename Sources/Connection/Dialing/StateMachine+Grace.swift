@@ -36,8 +36,7 @@ extension ConnectionStateMachine {
         let told = publicState
         var ready = lost
         if !lost.isSilent {
-            // The session beside which another login was refused may be over.
-            if refusedLogin?.value.isOfMove == true { refusedLogin = nil }
+            login.sessionMayBeOver()
             ready.loss = Loss(since: since, until: until, closing: closing, cause: cause)
             ready.liveness.suspend()
             turn.perform(.scheduleTimer(.proof, deadline: until))
@@ -121,7 +120,7 @@ extension ConnectionStateMachine {
         ready.loss = nil
         ready.liveness.withdrawProbes()
         closeFlow(ready, loss.closing, &turn)
-        if case .waiting(let deadline, let failures)? = silent.move, failures > 0, refusedLogin == nil {
+        if case .waiting(let deadline, let failures)? = silent.move, failures > 0, login.refusal == nil {
             // The dial for the next flow failed, and waits as it would have without the one that is closed.
             return enter(.backingOff(until: deadline), because: loss.cause, &turn)
         }

@@ -15,7 +15,7 @@ extension ConnectionStateMachine {
         path = new
         let isFresh = old.map { new.promisesMore(than: $0) } ?? true
         if isFresh {
-            hasFallenSilent = false
+            silence.ended()
             retry.pathMoved(at: turn.now, isAnotherNetwork: old != nil && new.permitsDialling)
         }
         endLogin(ledAwayBy: new, &turn)

@@ -153,16 +153,11 @@ public struct ConnectionStateMachine: ~Copyable {
     var shownEpoch: UInt64 = 0
     /// Whether the server has ever answered a keepalive, on whichever flow.
     var hasAnsweredKeepalives = false
-    /// What a client left to be played in place of the policy's opening.
-    var leftOpening: Opening?
-    /// The login that the server refused, until another one is known or a flow lasts.
-    var refusedLogin: Boxed<RefusedLogin>?
+    var login = Login()
     /// What the last dial or flow failed of, until a flow stands that its server took.
     var lastFailure: StatusReason?
-    /// The way over which nothing got through while another uplink's did.
-    var silentWay: Boxed<SilentWay>?
-    /// Whether the last dial or flow over the way that the kernel chooses fell silent.
-    var hasFallenSilent = false
+    /// Whether something gets through where the kernel's route leads.
+    var silence = Silence()
     /// Where a server of this name was last reached.
     var reached: Reached?
 
@@ -234,7 +229,7 @@ extension ConnectionStateMachine {
 
     private mutating func redialRequested(after pause: Duration?, _ turn: inout Turn<some RandomNumberGenerator>) {
         // A user's word goes before the server's, unless it is the server's that the user passes on.
-        refusedLogin = nil
+        login.forgetRefusal()
         retry.serverAsked(pause, at: turn.now)
         redial(because: .redialRequested, closing: .superseded, &turn)
     }
@@ -257,7 +252,7 @@ extension ConnectionStateMachine {
         let (oldHeartbeat, oldOptions, oldOpening) = (heartbeat, socketOptions, opening)
         self.policy = policy
         // The newest word counts.
-        if policy.opening != old.opening { leftOpening = nil }
+        if policy.opening != old.opening { login.left = nil }
         if policy.needsAnotherFlow(than: old) {
             // The path that is known leads to the old target; the driver is asked for the new one's.
             release(.superseded, &turn)
@@ -265,10 +260,9 @@ extension ConnectionStateMachine {
             retry.startOver()
             hasAnsweredKeepalives = false
             retry.serverAsked(nil, at: turn.now)
-            // Its secrets were for the other server.
-            leftOpening = nil
-            (refusedLogin, lastFailure, reached) = (nil, nil, nil)
-            (silentWay, hasFallenSilent) = (nil, false)
+            // What a client left was for the other server, with its secrets.
+            (login, silence) = (Login(), Silence())
+            (lastFailure, reached) = (nil, nil)
             turn.perform(.observePath(policy.target))
             return enter(.waiting, because: .policyChanged, &turn)
         }
@@ -359,7 +353,7 @@ extension ConnectionStateMachine {
         retry.startOver()
         noteProbation(of: ready, at: now)
         // The server accepted the login on it, the agent's or a client's.
-        refusedLogin = nil
+        login.forgetRefusal()
     }
 
     func isStable(_ ready: Ready, at now: Duration) -> Bool {

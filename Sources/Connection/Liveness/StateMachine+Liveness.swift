@@ -105,7 +105,7 @@ extension ConnectionStateMachine {
         stopObservingWay(of: ready, &turn)
         let wasStable = isStable(ready, at: turn.now)
         flowIsOver(ready, at: turn.now)
-        if !ready.isDetour { hasFallenSilent = true }
+        if !ready.isDetour { silence.fell() }
         if !wasStable { retry.flowFailed(because: cause, at: turn.now) }
         if promoteMove(of: ready, because: cause, &turn) { return }
         guard let path, path.permitsDialling else { return dial(because: cause, &turn) }

@@ -32,17 +32,14 @@ struct OpeningProgress: Hashable {
 
 extension ConnectionStateMachine {
     /// What is said on each new flow.
-    var opening: Opening? {
-        guard let opening = leftOpening ?? policy.opening, !opening.steps.isEmpty else { return nil }
-        return opening
-    }
+    var opening: Opening? { login.opening(by: policy) }
 
     /// What the agent sends to keep flows alive.
     var heartbeat: Heartbeat? { policy.heartbeat?.keeping(opening) }
 
     mutating func openingLeft(_ opening: Opening?, _ turn: inout Turn<some RandomNumberGenerator>) {
         let before = (opening: self.opening, heartbeat: heartbeat, options: socketOptions)
-        leftOpening = opening
+        login.left = opening
         configureSockets(after: before.options, &turn)
         if heartbeat != before.heartbeat { heartbeatChanged(&turn) }
         if self.opening != before.opening { _ = loginChanged(&turn) }
@@ -144,7 +141,7 @@ extension ConnectionStateMachine {
         (ready.ownership, ready.opening) = (.new, nil)
         state = .ready(ready)
         // A dial that is under way would say the same on the next flow, and take this one's place.
-        if refusedLogin != nil {
+        if login.refusal != nil {
             endMove(.superseded, &turn)
             if case .ready(let alone) = state { ready = alone }
         }
