@@ -92,14 +92,15 @@ final class DecisionLog {
         }
     }
 
-    /// What an operator wants to see without asking for more: a connection that came up, went down, or failed. The
-    /// steps in between are for who looks closer.
-    private static func level(of event: ConnectionEvent) -> Logger.Level {
+    /// What an operator wants to see without asking for more: a connection that came up, went down, or failed; of one
+    /// that does not come up the first failure. The steps in between are for who looks closer.
+    nonisolated static func level(of event: ConnectionEvent) -> Logger.Level {
         switch event.status.state {
         case .failed: .warning
         case .ready where event.previousState == .verifying: event.reason == .replaced ? .notice : .info
         case .ready, .waiting, .closed: event.kind == .stateChanged ? .notice : .info
         case .verifying: .info
+        case .backingOff where event.kind == .stateChanged && event.status.attempt == 2: .notice
         case .resolving, .connecting, .securing, .backingOff: event.previousState.hasFlow ? .notice : .info
         }
     }
