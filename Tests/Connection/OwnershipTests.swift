@@ -172,27 +172,19 @@ import Testing
         #expect(harness.connection.ownership.endedEpochs == Array(2...8) + [10])
     }
 
-    @Test func whatComesBeforeTheEndBeginsAnotherWakeWhereOneWasGivenUp() {
+    /// A wake was given up with three bytes there.
+    @Test(arguments: [(3, 1), (10, 2)] as [(Int, UInt64)])
+    func whatComesRightBeforeTheEndBeginsAnotherWakeAfterOneThatWasGivenUp(unread: Int, wake: UInt64) {
         var harness = ConnectionHarness.ready()
         harness.connection.wakes.settings.reasons = [.data]
         harness.park(1, by: .first)
         harness.arrive(3, on: 1)
         while harness.connection.wakes.standing?.hasFailed == false { harness.ring() }
         #expect(harness.connection.wakes.standing?.number == 1)
-        harness.facts.unread[1] = 10
+        harness.facts.unread[1] = unread
         harness.tell(.remoteClosed(epoch: 1))
         #expect(harness.connection.ownership.isWaiting)
-        #expect(harness.connection.wakes.standing?.number == 2)
-    }
-
-    @Test func whereNothingMoreCameBeforeTheEndAWakeStaysGivenUp() {
-        var harness = ConnectionHarness.ready()
-        harness.connection.wakes.settings.reasons = [.data]
-        harness.park(1, by: .first)
-        harness.arrive(3, on: 1)
-        while harness.connection.wakes.standing?.hasFailed == false { harness.ring() }
-        harness.tell(.remoteClosed(epoch: 1))
-        #expect(harness.connection.wakes.standing?.number == 1)
+        #expect(harness.connection.wakes.standing?.number == wake)
     }
 
     /// Else its end is told to nobody, and what it left is its own for ever.

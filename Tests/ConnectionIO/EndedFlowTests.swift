@@ -323,7 +323,8 @@ import Testing
         connection.close()
     }
 
-    @Test func whatTLSHasNotSeenWhenTheAgentEndsTheFlowIsKept() async throws {
+    @Test(arguments: [true, false])
+    func whatTLSHasNotSeenWhenTheAgentEndsTheFlowIsKept(isForADeadClient: Bool) async throws {
         let (heard, gate) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
         let (connection, server) = try await secured([Array("BYE".utf8)]) {
             heard.signal()
@@ -332,13 +333,14 @@ import Testing
         #expect(try take(connection).write("GO"))
         try connection.park(1)
         while heard.wait(timeout: .now()) == .timedOut { try await turn() }
+        if isForADeadClient { _ = try take(connection, by: Self.first) }
         gate.signal()
         // Nothing else happens on the queue meanwhile.
         let flow = try #require(connection.flows[1])
         while !flow.hasUndecrypted { try Task.checkCancellation() }
-        connection.redial()
+        isForADeadClient ? connection.process(.processEnded(Self.first, .unseen)) : connection.redial()
         _ = await surroundings.entered(.ready)
-        let left = try take(connection)
+        let left = try take(connection, by: Self.second)
         try #require((left.epoch, left.isOver) == (1, true))
         let bytes = try await left.readAll(4096).bytes
         #expect(bytes == Array("BYE".utf8))
@@ -369,26 +371,6 @@ import Testing
         connection.process(.processEnded(Self.first, .unseen))
         #expect(try take(connection, by: Self.second).read(9) == "BYE")
         connection.close()
-    }
-
-    @Test func withTLSWhatComesInTheMomentInWhichItsClientDiesIsKept() async throws {
-        let (heard, gate) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
-        let (connection, server) = try await secured([Array("BYE".utf8)]) {
-            heard.signal()
-            gate.wait()
-        }
-        #expect(try take(connection).write("GO"))
-        try connection.park(1)
-        while heard.wait(timeout: .now()) == .timedOut { try await turn() }
-        _ = try take(connection, by: Self.first)
-        gate.signal()
-        let flow = try #require(connection.flows[1])
-        while !flow.hasUndecrypted { try Task.checkCancellation() }
-        connection.process(.processEnded(Self.first, .unseen))
-        _ = await surroundings.entered(.ready)
-        let left = try take(connection, by: Self.second)
-        #expect((left.epoch, left.isOver) == (1, true))
-        withExtendedLifetime(server) { connection.close() }
     }
 
     /// Of a socket that has more than one read takes, the first brings tickets alone.
