@@ -262,7 +262,12 @@ extension Connection {
         }
         // That it was to be looked at again died with the earlier run. What waits on the flow that stands is heard of
         // by itself, as it is watched from now on.
-        if wakes.review == nil, wakes.standing == nil, ownership.isOwed { need(.data, &turn) }
+        guard wakes.review == nil, ownership.isOwed else { return }
+        switch wakes.standing?.hasFailed {
+        case nil: need(.data, &turn)
+        case true?: wakes.review = .keptBytes(at: turn.now + wakes.settings.policy.pauses.ceiling)
+        case false?: break
+        }
     }
 }
 

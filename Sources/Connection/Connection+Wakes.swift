@@ -96,15 +96,17 @@ extension Connection {
 
     /// Wakes the client for what came right before the end of a flow, which was not told of as it came.
     mutating func needForWhatWasKept(_ turn: inout ConnectionTurn) {
-        guard let count = turn.keptUnread.take() else { return }
+        guard let kept = turn.keptUnread.take() else { return }
         guard wakes.standing?.hasFailed == true else {
             return wakes.standing == nil && wakes.review == nil ? need(.data, &turn) : ()
         }
         switch wakes.review {
-        case .awaitingBytes(let given) where count > given:
+        // What another flow had when the wake was given up says nothing of this one.
+        case .awaitingBytes(let epoch, let given) where kept.count > (epoch == kept.epoch ? given : 0):
             wakes.review = nil
             need(.data, &turn)
-        case .furtherBytes(let at, let given): wakes.review = count > given ? .keptBytes(at: at) : nil
+        case .furtherBytes(let at, let epoch, let given):
+            wakes.review = kept.count > (epoch == kept.epoch ? given : 0) ? .keptBytes(at: at) : nil
         case .awaitingBytes, .untouched, .keptBytes, nil: break
         }
     }
@@ -184,10 +186,11 @@ extension Connection {
     /// Has bytes that come after a wake was given up begin another one: at once, and then no more often than the
     /// longest pause between two rounds.
     private mutating func awaitFurtherBytes(_ turn: inout ConnectionTurn) {
-        let (now, count) = (turn.now, standingOfAgent.map { turn.facts.unreadBytes(on: $0) } ?? 0)
+        let (now, epoch) = (turn.now, standingOfAgent)
+        let count = epoch.map { turn.facts.unreadBytes(on: $0) } ?? 0
         let due = max(now, wakes.reviewableAt)
         wakes.reviewableAt = due + wakes.settings.policy.pauses.ceiling
-        if due > now { return wakes.review = .furtherBytes(at: due, beyond: count) }
+        if due > now { return wakes.review = .furtherBytes(at: due, epoch: epoch, beyond: count) }
         awaitBytes(beyond: count, &turn)
     }
 
@@ -197,7 +200,7 @@ extension Connection {
         else {
             return
         }
-        wakes.review = .awaitingBytes(beyond: count)
+        wakes.review = .awaitingBytes(epoch: standing.epoch, beyond: count)
         turn.effects.append(.awaitBytes(epoch: standing.epoch, beyond: count))
     }
 
@@ -225,7 +228,7 @@ extension Connection {
         }
         switch wakes.review {
         case .untouched(let at) where at <= turn.now: needForWhatWaits(&turn)
-        case .furtherBytes(let at, let count) where at <= turn.now: awaitBytes(beyond: count, &turn)
+        case .furtherBytes(let at, _, let count) where at <= turn.now: awaitBytes(beyond: count, &turn)
         case .keptBytes(let at) where at <= turn.now:
             wakes.review = nil
             if ownership.isWaiting { need(.data, &turn) }

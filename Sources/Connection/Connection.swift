@@ -205,7 +205,7 @@ public struct Connection: ~Copyable {
         switch rest {
         case .kept where turn.facts.mayHaveUnread(epoch):
             ownership.keep(epoch, &turn.effects)
-            turn.keptUnread = turn.facts.unreadBytes(on: epoch)
+            turn.keptUnread = (epoch, turn.facts.unreadBytes(on: epoch))
         case .keptAsRefusal where turn.facts.mayHaveUnread(epoch):
             ownership.keep(epoch, isRefusal: true, &turn.effects)
         case .dropped, .kept, .keptAsRefusal: turn.effects.append(.close(epoch: epoch, aborting: isAborting))
@@ -231,6 +231,6 @@ struct ConnectionTurn {
     var launches: [WakeAttempt] = []
     /// Whether a client died that had a flow, and that is still to be told.
     var hasLostClient = false
-    /// How many bytes were on a flow that ended and that nobody has.
-    var keptUnread: Int?
+    /// A flow that ended and that nobody has, and how many bytes were on it.
+    var keptUnread: (epoch: UInt64, count: Int)?
 }

@@ -11,16 +11,17 @@ extension ConnectionDriver {
         case restored(Clientele, ConnectionInput, Opening?)
         case deadlinePassed
 
-        /// Whether the connection may end a flow for it that works.
-        var mayEndFlow: Bool {
+        /// Whether the connection may end the flow that stands for it, though that works.
+        func mayEnd(_ standing: UInt64?) -> Bool {
             switch self {
             case .deadlinePassed, .client(.processEnded): true
             case .client, .restored: false
             case .line(let input):
                 switch input {
-                case .pathChanged, .flowPathChanged, .localAddressRemoved, .dialSucceeded, .sessionOpened, .resumed,
-                    .redialRequested, .policyChanged:
+                case .pathChanged, .flowPathChanged, .localAddressRemoved, .dialSucceeded, .resumed, .redialRequested,
+                    .policyChanged:
                     true
+                case .sessionOpened(let epoch): epoch != standing
                 case .opened, .adopted, .reopened, .resolved, .resolutionFailed, .detourFound, .handshakeBegan,
                     .dialFailed, .remoteClosed, .flowFailed, .probeSent, .answered, .answerHidden, .acknowledged,
                     .arrived, .taken, .parked, .returned, .abandoned, .openingLeft, .openingAnswered, .openingFailed,

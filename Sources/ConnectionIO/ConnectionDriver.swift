@@ -201,7 +201,7 @@ public final class ConnectionDriver {
             let inputs = backlog
             backlog = []
             for input in inputs {
-                if input.mayEndFlow { for word in wordsOfWhatCame() { step(word) } }
+                if input.mayEnd(connection.standingEpoch) { for word in wordsOfWhatCame() { step(word) } }
                 step(input)
             }
         }

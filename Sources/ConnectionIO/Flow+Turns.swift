@@ -2,6 +2,7 @@
 
 internal import Glibc
 internal import Platform
+internal import TLS
 
 // What is computed for a flow, and how much, is its peers' choice: a handshake takes milliseconds, a client and a
 // server that are both quick have always something to encrypt, and an answer may come byte by byte. So it is done in
@@ -38,6 +39,15 @@ extension Flow: TurnTaker {
         guard !hasEnded, let security else { return false }
         return security.unreadBytes == 0 && hasInput(for: security)
     }
+
+    /// Whether the socket has something for a session that takes it.
+    func hasInput(for security: SecuredStream) -> Bool {
+        guard let number, security.state == .open else { return false }
+        return Self.queued(number) > 0
+    }
+
+    /// Bytes of the client's that wait to be encrypted.
+    var hasUnsentBytes: Bool { relay?.hasUnsentBytes ?? false }
 
     /// How many bytes lie in the socket for TLS.
     var undecryptedBytes: Int { security == nil ? 0 : number.map(Self.queued) ?? 0 }

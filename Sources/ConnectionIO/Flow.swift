@@ -53,12 +53,14 @@ final class Flow {
     var isParked = false {
         didSet {
             relay?.isDelivering = !isParked
-            // One that an earlier process gave away is not parked, and may be in the middle of a message.
-            if isParked { handed = nil } else if oldValue { handed = progress.map { .at($0) } }
+            if isParked { (handed, hasUnknownPast) = (nil, false) }
         }
     }
     /// What is known of the client's part in the stream; `nil` for nothing.
     private var handed: Handed?
+
+    /// Whether somebody may be in the middle of a message for all that is known: an earlier process gave it away.
+    private var hasUnknownPast = false
 
     private enum Handed {
         /// How far the stream was when the client got it; or it has read or written something since.
@@ -114,6 +116,7 @@ final class Flow {
         self.options = options
         self.owner = owner
         isConnected = true
+        hasUnknownPast = adoption.ownership.holder == .client
         let number = descriptor.number
         self.descriptor = descriptor.shared(with: owner.user)
         try UserThreads.checkRoom(for: owner.user)
@@ -360,7 +363,7 @@ final class Flow {
                 let flags = fcntl(number, F_GETFL)
                 if flags & O_NONBLOCK != 0 { _ = fcntl(number, F_SETFL, flags & ~O_NONBLOCK) }
             }
-            isParked = false
+            noteHandover()
             return copy
         }
         let relay: Relay
@@ -372,7 +375,7 @@ final class Flow {
         }
         if hasEnded { relay.endInput() }
         let copy = try relay.clientsEnd()
-        isParked = false
+        noteHandover()
         if hasEnded {
             passOn()
         } else {
@@ -380,6 +383,11 @@ final class Flow {
             registration?.update(security.interest)
         }
         return copy
+    }
+
+    private func noteHandover() {
+        isParked = false
+        if handed == nil, !hasUnknownPast { handed = progress.map { .at($0) } }
     }
 
     /// What the client that has the flow, or had it last, has done on it.
@@ -402,7 +410,7 @@ final class Flow {
         switch touch {
         case .untouched: handed = progress.map { .at($0) }
         case .touched: handed = .touched
-        case .unknown: handed = nil
+        case .unknown: (handed, hasUnknownPast) = (nil, true)
         }
     }
 
@@ -471,15 +479,6 @@ final class Flow {
         guard isEndedElsewhere, let security else { return false }
         return security.state != .closed
     }
-
-    /// Whether the socket has something for a session that takes it.
-    func hasInput(for security: SecuredStream) -> Bool {
-        guard let number, security.state == .open else { return false }
-        return Self.queued(number) > 0
-    }
-
-    /// Bytes of the client's that wait to be encrypted.
-    var hasUnsentBytes: Bool { relay?.hasUnsentBytes ?? false }
 
     private func localEndpoint() throws(SystemError) -> Endpoint {
         switch descriptor {

@@ -9,7 +9,8 @@ struct Progress {
     private let read: UInt64
     /// How many have been written; the end of the stream counts as one.
     private let written: UInt64
-    /// Whether the stream was reset: what was not sent is gone, and whether its end was counted before is not known.
+    /// Whether the stream is over for the kernel, by a reset or in order: what was not sent is gone, and whether the
+    /// peer's end was counted before is not known.
     private var isReset = false
 
     /// Those in which the peer has ended its stream, and this end has not been reset (RFC 9293, section 3.3.2).
@@ -54,8 +55,9 @@ struct Progress {
     func touch(since start: Progress) -> Touch {
         // Less than nothing is read where bytes come between two questions.
         let (read, written) = (Int64(bitPattern: read &- start.read), Int64(bitPattern: written &- start.written))
+        if written > 0 { return .touched }
         if isReset, read == 1 || written < 0 { return .unknown }
-        return read > 0 || written > 0 ? .touched : .untouched
+        return read > 0 ? .touched : .untouched
     }
 }
 

@@ -119,9 +119,9 @@ package final class HistoryFiles {
         opened.latest = opened.latest < Int.max ? opened.latest + 1 : 1
         let line = Line(owner: share.owner, order: latest, number: opened.latest, entry: entry)
         guard let data = try? encoder.encode(line) else { return }
+        try opened.file.append(Array(data))
         shares[share] = nil
         shares[share] = .some(opened)
-        try opened.file.append(Array(data))
     }
 
     /// All that a reader may see who may see the connections of `owner`, or of all users where there is none.

@@ -46,6 +46,8 @@ package final class HistoryMerge {
                 }
                 fallthrough
             case .damaged?:
+                // It may have been the first.
+                source.isBegun = true
                 waiting.append(source)
                 return .damaged
             case nil: continue

@@ -49,7 +49,7 @@ public struct HistoryStory: Sendable {
             return since.map { $0 < dropped.until } ?? true ? [style.paint(text(dropped), .faint)] : []
         }
         let isTold = since.map { $0 <= entry.time ?? $0 } ?? true
-        if isTold { begin() }
+        if isTold, let time = entry.time { begin(by: instant(time, entry.uptimeMilliseconds)) }
         guard let line = line(entry), isTold else { return [] }
         let today = localTime.day(line.time)
         defer { day = today }
@@ -61,11 +61,13 @@ public struct HistoryStory: Sendable {
         return (day == nil ? [] : [""]) + [style.paint(today, .strong)] + text
     }
 
-    /// What comes from now on is told.
-    private mutating func begin() {
+    /// What comes from `first` on is told. Its uptime says what the machine's was when the telling begins: the clock on
+    /// the wall may have been set since something was seen on it.
+    private mutating func begin(by first: OutageTally.Instant) {
         guard let since, !hasBegun else { return }
         hasBegun = true
-        let time = OutageTally.Instant(wall: since, uptime: nil, run: run)
+        let uptime = first.uptime.map { $0 - (first.wall.milliseconds - since.milliseconds) }
+        let time = OutageTally.Instant(wall: since, uptime: uptime, run: run)
         for name in outages.keys where outages[name]?.count(from: time) == false { outages[name] = nil }
     }
 
@@ -118,8 +120,8 @@ public struct HistoryStory: Sendable {
     ///
     /// - Parameter uptime: how long the machine has been up, in milliseconds, its sleep included.
     public mutating func summary(now: Timestamp, uptime: Int?, _ style: Style) -> [String] {
-        begin()
         let now = instant(now, uptime)
+        begin(by: now)
         guard !outages.isEmpty else {
             let nothing = since == nil ? "Nothing is kept." : "Nothing happened since then."
             return day == nil ? [style.paint(nothing, .faint)] : []

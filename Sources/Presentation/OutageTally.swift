@@ -103,7 +103,6 @@ struct OutageTally: Sendable {
             return "\(DurationText.short(milliseconds: lasting)) without a flow"
         case (.ready, _), (.verifying, _):
             forget()
-            sum.uncounted = 0
             state = .flowing(since: time)
         case (_, .flowing(let since)):
             state = .without(since: time, carried: 0)
@@ -179,6 +178,7 @@ struct OutageTally: Sendable {
     /// Nothing is known from here on; an outage up to here counts.
     private mutating func forget() {
         if let lasting = unfinished(nil) { sum.add(lasting) }
+        sum.uncounted = 0
         state = .unknown
     }
 

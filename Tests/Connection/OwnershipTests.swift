@@ -187,6 +187,46 @@ import Testing
         #expect(harness.connection.wakes.standing?.number == wake)
     }
 
+    @Test func whatComesOnAFlowIsNotComparedWithWhatTheOneBeforeHad() {
+        var policy = ConnectionPolicy.office
+        policy.opening = Opening([.init(send: [1], answer: ExpectedAnswer(.delimiter([10])))])
+        var harness = ConnectionHarness.ready(policy)
+        harness.tell(.sessionOpened(epoch: 1))
+        harness.connection.wakes.settings.reasons = [.data]
+        harness.park(1, by: .first)
+        harness.arrive(10, on: 1)
+        while harness.connection.wakes.standing?.hasFailed == false { harness.ring() }
+        harness.tell(.redialRequested())
+        harness.connect(2)
+        harness.tell(.sessionOpened(epoch: 2))
+        #expect(harness.connection.wakes.standing?.number == 1)
+        harness.facts.unread[2] = 5
+        harness.tell(.remoteClosed(epoch: 2))
+        #expect(harness.connection.ownership.endedEpochs == [1, 2])
+        #expect(harness.connection.wakes.standing?.number == 2)
+    }
+
+    /// Another wake for them was to begin later.
+    @Test func bytesThatAreKeptAreHeardOfAfterARestartToo() {
+        var harness = ConnectionHarness.ready()
+        harness.connection.wakes.settings.reasons = [.data]
+        harness.park(1, by: .first)
+        harness.arrive(3, on: 1)
+        while harness.connection.wakes.standing?.hasFailed == false { harness.ring() }
+        harness.facts.unread[1] = 5
+        harness.tell(.bytesCame)
+        while harness.connection.wakes.standing?.hasFailed == false { harness.ring() }
+        harness.facts.unread[1] = 10
+        harness.tell(.remoteClosed(epoch: 1))
+        #expect(harness.connection.wakes.standing?.number == 2)
+        var next = Self.restarted(harness)
+        let number = next.connection.wakes.standing?.number ?? 0
+        #expect(next.connection.wakes.standing?.hasFailed == true)
+        next.now += harness.connection.wakes.settings.policy.pauses.ceiling
+        next.ring()
+        #expect(next.connection.wakes.standing?.number == number + 1)
+    }
+
     /// Else its end is told to nobody, and what it left is its own for ever.
     @Test func whoHasAFlowThatAnotherOneTookThePlaceOfIsWatched() throws {
         var harness = ConnectionHarness.ready()

@@ -373,6 +373,27 @@ import Testing
         connection.close()
     }
 
+    /// Whether the server resets behind its end, or the client has ended its own direction before.
+    @Test(arguments: [true, false])
+    func whoHasWrittenHasTouchedHoweverTheFlowEnds(isReset: Bool) async throws {
+        let server = try LoopbackServer()
+        let (connection, peer) = try await parked(on: server)
+        let client = try take(connection, by: Self.first)
+        #expect(client.epoch == 1)
+        #expect(client.write("GO"))
+        #expect(try peer.receive() == .bytes(2))
+        if !isReset {
+            shutdown(client.socket.number, CInt(SHUT_WR))
+            #expect(try peer.receive() == .closed)
+        }
+        peer.finish()
+        if isReset { peer.reset() }
+        _ = await surroundings.entered(.backingOff)
+        connection.process(.processEnded(Self.first, .unseen))
+        #expect(!connection.connection.ownership.isWaiting)
+        connection.close()
+    }
+
     /// Of a socket that has more than one read takes, the first brings tickets alone.
     @Test func withTLSWhatComesBehindTicketsIsKept() async throws {
         let (heard, gate) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))

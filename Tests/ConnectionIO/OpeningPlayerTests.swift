@@ -237,4 +237,18 @@ import Testing
         expect(await event(.openingFailed)?.reason, is: .openingFailed(.init(step: 1, cause: .tooLong)))
         connection.close()
     }
+
+    @Test func aRefusalThatItsTakerNeverReadIsThereForTheNext() async throws {
+        let server = try LoopbackServer()
+        let connection = try connection(to: server)
+        let peer = try server.accept()
+        peer.send("500 NO\n")
+        _ = await event(.openingFailed)
+        _ = try connection.take(by: KnownProcess(1))
+        #expect(connection.flows[1]?.touch == .untouched)
+        connection.process(.processEnded(KnownProcess(1), .unseen))
+        try #require(connection.connection.ownership.isWaiting)
+        #expect(read(try connection.take(by: KnownProcess(2)), 7) == "500 NO\n")
+        connection.close()
+    }
 }

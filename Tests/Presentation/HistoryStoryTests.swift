@@ -133,6 +133,27 @@ struct HistoryStoryTests {
         #expect(tell(gone, until: 9000, since: 8000).summary == ["Nothing happened since then."], "closed before")
     }
 
+    @Test func `a beginning that never failed takes nothing from a later outage`() {
+        let reopened = [
+            entry(.waiting, at: 0, .opened), entry(.closed, at: 2500, from: .waiting),
+            entry(.waiting, at: 3000, .opened), entry(.backingOff, at: 3001, from: .connecting),
+            entry(.ready, at: 3600, from: .connecting),
+        ]
+        #expect(tell(reopened, until: 4000, since: 2000).summary == ["", "office  1 outage, 10 m without a flow"])
+        let restarted = [
+            agent(.started, at: 0), entry(.waiting, at: 0, .opened), agent(.started, at: 2500),
+            entry(.waiting, at: 2500, .continued), entry(.ready, at: 3000, from: .connecting),
+        ]
+        #expect(tell(restarted, until: 4000, since: 2000).summary == ["", "office  1 outage, 8 m 20 s without a flow"])
+    }
+
+    @Test func `a clock that is set within an outage makes it no shorter`() {
+        var down = [entry(.waiting, at: 0, .opened), entry(.backingOff, at: 1, from: .connecting)]
+        for index in down.indices { down[index].event?.time = Timestamp(milliseconds: Int64(index) * 1000) }
+        let entries = down + [entry(.ready, at: 181, from: .connecting)]
+        #expect(tell(entries, until: 400, since: -3600).summary == ["", "office  1 outage, 3 m 1 s without a flow"])
+    }
+
     @Test func `a beginning is no outage, unless it failed`() {
         let good = [entry(.waiting, at: 0, .opened), entry(.ready, at: 3, from: .connecting)]
         #expect(tell(good).summary == ["", "office  no outage"])

@@ -25,15 +25,15 @@ public struct Wakes: Sendable {
         /// The client acknowledged, and left the bytes where they were.
         case untouched(at: Duration)
         /// A wake was given up, and more bytes than so many begin another one, but not before this instant.
-        case furtherBytes(at: Duration, beyond: Int)
+        case furtherBytes(at: Duration, epoch: UInt64?, beyond: Int)
         /// Those are awaited.
-        case awaitingBytes(beyond: Int)
+        case awaitingBytes(epoch: UInt64, beyond: Int)
         /// Such bytes are kept of a flow that has ended.
         case keptBytes(at: Duration)
 
         var deadline: Duration? {
             switch self {
-            case .untouched(let at), .furtherBytes(let at, _), .keptBytes(let at): at
+            case .untouched(let at), .furtherBytes(let at, _, _), .keptBytes(let at): at
             case .awaitingBytes: nil
             }
         }
