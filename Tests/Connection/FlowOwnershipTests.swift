@@ -41,6 +41,29 @@ import Testing
         #expect(ownership.permits(.mqtt) == (isTheAgents && session == .open))
     }
 
+    private static let ofServer = [CloseReason.remoteClosed: UnreadRest.keptAsRefusal, .timedOut: .keptAsRefusal]
+
+    /// What becomes of bytes that nobody has read, and after which ends of their flow it is something else.
+    private static let rests: [(FlowOwnership.Holder, FlowOwnership.Session, UnreadRest, [CloseReason: UnreadRest])] = [
+        (.daemon, .none, .dropped, ofServer), (.daemon, .opening, .dropped, ofServer),
+        (.daemon, .open, .kept, [:]), (.daemon, .unknown, .kept, [:]),
+        (.client, .none, .delivered, [.replaced: .lingering]), (.client, .opening, .delivered, [.replaced: .lingering]),
+        (.client, .open, .delivered, [.replaced: .lingering]), (.client, .unknown, .delivered, [.replaced: .lingering]),
+    ]
+
+    @Test(arguments: rests)
+    func whatBecomesOfUnreadBytesGoesByTheHandsTheyAreInAndByTheEnd(
+        holder: FlowOwnership.Holder, session: FlowOwnership.Session, rest: UnreadRest,
+        others: [CloseReason: UnreadRest]
+    ) {
+        let ownership = FlowOwnership(holder: holder, session: session)
+        for reason in CloseReason.allCases {
+            // Of what the user ends nothing is left.
+            let expected = reason == .closeRequested ? .dropped : others[reason] ?? rest
+            #expect(ownership.rest(after: reason) == expected, "\(reason)")
+        }
+    }
+
     @Test func whoNeverCameToReadLeavesNoSession() {
         var harness = Harness.ready(Self.session)
         harness.tell(.taken(epoch: 1))
