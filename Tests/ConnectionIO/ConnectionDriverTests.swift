@@ -89,38 +89,6 @@ import Testing
         connection.close()
     }
 
-    @Test func theRemotesCloseBacksOffAndTheRetryConnectsAgain() async throws {
-        let server = try LoopbackServer()
-        let connection = try surroundings.connection(to: "tcp://\(server.endpoint)") {
-            $0.backoff = BackoffPolicy(
-                base: .milliseconds(100), multiplier: 1, ceiling: .milliseconds(100), jitter: .half)
-        }
-        _ = await surroundings.entered(.ready)
-        try server.accept().close()
-        let event = await surroundings.entered(.backingOff)
-        #expect(event?.reason == .remoteClosed)
-        #expect(event?.status.nextAttempt != nil)
-        expect(await surroundings.entered(.ready)?.status.epoch, is: 2)
-        connection.close()
-    }
-
-    @Test func aResetIsToldWithItsReason() async throws {
-        let server = try LoopbackServer()
-        let connection = try surroundings.connection(to: "tcp://\(server.endpoint)")
-        _ = await surroundings.entered(.ready)
-        try server.accept().reset()
-        expect(await surroundings.entered(.backingOff)?.reason, is: .flowFailed(.reset))
-        connection.close()
-    }
-
-    @Test func aRefusalIsToldWithItsReason() async throws {
-        let server = try LoopbackServer(backlog: nil)
-        let connection = try surroundings.connection(to: "tcp://\(server.endpoint)")
-        let event = await surroundings.entered(.backingOff)
-        #expect(event?.reason.description == "refused by \(server.endpoint)")
-        connection.close()
-    }
-
     @Test func aDialThatFailsOnTheSpotIsToldAfterItBegan() async throws {
         surroundings.path = .loopback(source: .nobodys)
         let connection = try surroundings.connection(to: "tcp://127.0.0.1:9")
@@ -243,17 +211,6 @@ import Testing
         expect(await surroundings.entered(.ready)?.status.remoteAddress, is: second.endpoint)
         #expect(surroundings.watchedPaths == 1)
         #expect(surroundings.targets.last == policy.target)
-        connection.close()
-    }
-
-    @Test func bytesForTheClientAreCountedAndLeft() async throws {
-        let server = try LoopbackServer()
-        let connection = try surroundings.connection(to: "tcp://\(server.endpoint)")
-        _ = await surroundings.entered(.ready)
-        let peer = try server.accept()
-        peer.send("INVITE")
-        #expect(connection.unreadBytes == 6)
-        #expect(connection.status.state == .ready)
         connection.close()
     }
 }

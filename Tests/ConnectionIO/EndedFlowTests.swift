@@ -59,22 +59,18 @@ import Testing
         connection.close()
     }
 
-    /// A connection that is not dialled again by itself for as long as a test lasts.
-    private func patient(
-        to server: borrowing LoopbackServer, _ adjust: (inout ConnectionPolicy) -> Void
-    ) throws -> ConnectionDriver {
-        try surroundings.connection(to: "tcp://\(server.endpoint)") {
-            $0.backoff = BackoffPolicy(base: .seconds(600), multiplier: 1, ceiling: .seconds(600), jitter: .half)
-            adjust(&$0)
-        }
-    }
-
-    /// A connection to a server that turns everybody away with this word.
+    /// A connection to a server that turns everybody away with this word; it is not dialled again by itself for as long
+    /// as a test lasts.
     private func refused(
         _ word: String, by server: borrowing LoopbackServer, _ adjust: (inout ConnectionPolicy) -> Void = { _ in }
     ) async throws -> ConnectionDriver {
-        let connection = try patient(to: server, adjust)
-        try turnAway(word, on: server)
+        let connection = try surroundings.connection(to: "tcp://\(server.endpoint)") {
+            $0.backoff = BackoffPolicy(base: .seconds(600), multiplier: 1, ceiling: .seconds(600), jitter: .half)
+            adjust(&$0)
+        }
+        let peer = try server.accept()
+        peer.send(word)
+        peer.close()
         _ = await surroundings.entered(.backingOff)
         return connection
     }
@@ -82,12 +78,6 @@ import Testing
     private static let login = Opening([
         .init(answer: ExpectedAnswer(.delimiter([10]), content: Array("OK".utf8)))
     ])
-
-    private func turnAway(_ word: String, on server: borrowing LoopbackServer) throws {
-        let peer = try server.accept()
-        peer.send(word)
-        peer.close()
-    }
 
     @Test func aRefusalIsKeptThoughNobodyEverTookAFlow() async throws {
         let server = try LoopbackServer()
@@ -99,42 +89,10 @@ import Testing
         connection.close()
     }
 
-    @Test func whereAFlowStandsAgainARefusalIsOutOfDate() async throws {
-        let server = try LoopbackServer()
-        let connection = try await refused("503", by: server)
-        #expect(connection.connection.ownership.isWaiting)
-        connection.redial()
-        let next = try server.accept()
-        _ = await surroundings.entered(.ready)
-        #expect(!connection.hasUnreadEnds)
-        next.send("WELCOME")
-        let client = try take(connection)
-        #expect((client.epoch, client.isOver) == (2, false))
-        #expect(client.read(7) == "WELCOME")
-        connection.close()
-    }
-
     @Test func theRefusalOfALoginIsKept() async throws {
         let server = try LoopbackServer()
         let connection = try await refused("NO", by: server) { $0.opening = Self.login }
         #expect(try take(connection).read(9) == "NO")
-        connection.close()
-    }
-
-    @Test func aGreetingOfAFlowThatTheAgentEndsIsNotKept() async throws {
-        let server = try LoopbackServer()
-        let connection = try surroundings.connection(to: "tcp://\(server.endpoint)")
-        let peer = try server.accept()
-        peer.send("220")
-        _ = await surroundings.events.next { $0.kind == .arrived }
-        connection.redial()
-        let next = try server.accept()
-        _ = await surroundings.entered(.ready)
-        next.send("221")
-        let client = try take(connection)
-        #expect((client.epoch, client.isOver) == (2, false))
-        #expect(client.read(3) == "221")
-        withExtendedLifetime(peer) {}
         connection.close()
     }
 
@@ -166,18 +124,6 @@ import Testing
         #expect(again.read(9) == "BYE")
         #expect(try take(connection, by: Self.first).epoch == 2)
         withExtendedLifetime((peer, next)) { connection.close() }
-    }
-
-    /// The end of a flow is heard of before that of the client, which did nothing on it.
-    @Test func whoDiesWithAFlowThatHasEndedUnreadLeavesItToTheNext() async throws {
-        let server = try LoopbackServer()
-        let (connection, peer) = try await parked(on: server)
-        #expect(try take(connection, by: Self.first).epoch == 1)
-        peer.close()
-        _ = await surroundings.entered(.backingOff)
-        connection.process(.processEnded(Self.first, .unseen))
-        #expect(try take(connection, by: Self.second).read(9) == "BYE")
-        connection.close()
     }
 
     @Test(arguments: [true, false])

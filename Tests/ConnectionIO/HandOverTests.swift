@@ -128,30 +128,6 @@ import Testing
         connection.close()
     }
 
-    @Test func whatAnEndedFlowLeftUnreadIsTakenBeforeTheFlowThatTookItsPlace() async throws {
-        let server = try LoopbackServer()
-        let (connection, peer) = try await ready(to: server)
-        _ = try take(connection)
-        try connection.park(1)
-        peer.send("BYE")
-        _ = await event(.arrived)
-        connection.redial()
-        let next = try server.accept()
-        _ = await surroundings.entered(.ready)
-        let first = try take(connection)
-        #expect(first.epoch == 1)
-        #expect(first.isOver)
-        #expect(first.read(3) == "BYE")
-        #expect(first.read(1) == "")
-        #expect(throws: ParkRefusal.self) { try connection.park(1) }
-        let second = try take(connection)
-        #expect(second.epoch == 2)
-        #expect(!second.isOver)
-        next.send("WELCOME")
-        #expect(second.read(7) == "WELCOME")
-        connection.close()
-    }
-
     @Test func theClientOfAFlowThatIsGivenUpReadsItsEnd() async throws {
         let server = try LoopbackServer()
         let (connection, peer) = try await ready(to: server)
@@ -164,16 +140,6 @@ import Testing
     }
 
     private static let client = KnownProcess(1)
-
-    @Test func aFlowWhoseClientIsGoneIsMadeAnew() async throws {
-        let server = try LoopbackServer()
-        let (connection, peer) = try await ready(to: server)
-        _ = try take(connection, by: Self.client)
-        connection.process(.processEnded(Self.client, .unseen))
-        #expect(try peer.receive() == .closed)
-        expect(await surroundings.entered(.ready)?.status.epoch, is: 2)
-        connection.close()
-    }
 
     @Test func whatAClientNeverTouchedIsThereForTheNextOneAndTheFlowIsMadeAnew() async throws {
         let server = try LoopbackServer()

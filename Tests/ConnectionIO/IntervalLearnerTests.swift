@@ -161,24 +161,6 @@ import Testing
         // Beside the heading, a line takes fewer than a hundred bytes.
         #expect(learners.text.utf8.count < 100 * (AdaptiveInterval.mostUsers + 1))
     }
-
-    @Test func aServerThatEndsASilentFlowIsNotTheNetworksDoing() async throws {
-        let server = try LoopbackServer()
-        let surroundings = Surroundings(.loopback())
-        surroundings.network = home
-        let connection = try surroundings.connection(to: "tcp://\(server.endpoint)") {
-            $0.heartbeat = Heartbeat(.custom(send: Array("ping".utf8), expect: Array("pong".utf8)))
-            $0.backoff = BackoffPolicy(
-                base: .milliseconds(100), multiplier: 1, ceiling: .milliseconds(100), jitter: .half)
-        }
-        let peer = try server.accept()
-        _ = await surroundings.entered(.ready)
-        connection.keepaliveSender.beat(1)
-        peer.reset()
-        _ = await surroundings.entered(.ready)
-        #expect(!surroundings.intervals.text.contains("wifi"))
-        connection.close()
-    }
 }
 
 @AgentQueue

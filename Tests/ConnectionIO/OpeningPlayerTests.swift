@@ -220,14 +220,6 @@ import Testing
         connection.close()
     }
 
-    @Test func withTLSARefusalCallsTheClientToo() async throws {
-        let server = try SecureServer(.init(whenHeard: { session in session.send(Array("500 NO\n".utf8)) }))
-        let connection = try connection(to: server)
-        expect(await event(.openingFailed)?.reason, is: .openingFailed(.init(step: 1, cause: .mismatch)))
-        #expect(connection.unreadBytes == 7)
-        connection.close()
-    }
-
     @Test func withTLSAnEndlessAnswerIsNotHeldForEver() async throws {
         let server = try SecureServer(
             .init(whenHeard: { session in

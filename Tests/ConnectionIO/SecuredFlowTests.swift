@@ -91,13 +91,6 @@ import Testing
         flow.close(aborting: false)
     }
 
-    @Test func anEndWithoutItsWordIsToldAsTruncation() async throws {
-        let server = try SecureServer(.init(hangsUp: true))
-        let (flow, listener, _) = try await connected(to: server)
-        expect(await listener.next(), is: .failed(.tls(.truncated)))
-        flow.close(aborting: false)
-    }
-
     @Test func anEndBehindBytesThatNobodyReadIsToldAndTheBytesAreLeft() async throws {
         let server = try SecureServer(.init(whenOpen: { $0.send(Array("BYE".utf8)) }, hangsUp: true))
         let (flow, listener, _) = try await connected(to: server)
