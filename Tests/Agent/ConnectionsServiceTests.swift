@@ -167,22 +167,6 @@ struct ConnectionsServiceTests {
     "Connections of several users", .timeLimit(.minutes(2)),
     .enabled(if: Client.obstacle == nil, Client.obstacle ?? "there are two users")) @AgentQueue
 struct SeveralUsersTests {
-    @Test func `another's connection does not exist, and root sees all`() async throws {
-        let fixture = ServiceFixture()
-        try await fixture.open("roots")
-        try await fixture.open("nobodys", for: .nobody)
-        let (root, nobody) = (try fixture.client(), try fixture.client(.nobody))
-        expect(try await root.ask(ConnectionsAPI.List.self, .init()).connections.map(\.name), is: ["roots", "nobodys"])
-        expect(try await nobody.ask(ConnectionsAPI.List.self, .init()).connections.map(\.name), is: ["nobodys"])
-        let closing: ConnectionsAPI.NoSuchConnection = try await nobody.refusal(
-            of: ConnectionsAPI.Close.self, .init(name: "roots"))
-        #expect(closing.name == "roots")
-        let _: ConnectionsAPI.NoSuchConnection = try await nobody.refusal(
-            of: ConnectionsAPI.Redial.self, .init(name: "roots"))
-        _ = try await root.ask(ConnectionsAPI.Close.self, .init(name: "nobodys"))
-        #expect(fixture.registry.count == 1)
-    }
-
     @Test func `names are by owner, and nobody learns from them what others have`() async throws {
         let fixture = ServiceFixture()
         try await fixture.open("office")

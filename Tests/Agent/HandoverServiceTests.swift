@@ -50,10 +50,10 @@ struct HandoverServiceTests {
         }
     }
 
-    private func take(_ name: String = "loop", by client: VarlinkConnection? = nil) async throws -> TakenEnd {
+    private func take(_ name: String = "loop") async throws -> TakenEnd {
         let result: Result<VarlinkAnswer<ConnectionsAPI.Take>, VarlinkCallError> =
             try await answer("the flow") { done in
-                (client ?? self.client).callWithDescriptors(ConnectionsAPI.Take.self, .init(name: name), nil, done)
+                client.callWithDescriptors(ConnectionsAPI.Take.self, .init(name: name), nil, done)
             }
         let answer = try result.get()
         guard let socket = answer.descriptors.take(answer.reply.fileDescriptor) else {
@@ -103,15 +103,6 @@ struct HandoverServiceTests {
         #expect(refusal.state == .waiting)
     }
 
-    @Test func `whoever lost a descriptor takes it again`() async throws {
-        let peer = try await ready()
-        _ = try await take()
-        let again = try await take()
-        #expect(again.reply.epoch == 1)
-        #expect(again.socket.write("HELLO"))
-        #expect(peer.read(5) == "HELLO")
-    }
-
     @Test func `a socket that a client brings is supervised`() async throws {
         let socket = try server.connect()
         let peer = End(try server.accept())
@@ -157,24 +148,6 @@ struct HandoverServiceTests {
         let anew = try await connection { $0.state == .ready && $0.epoch == 2 }
         #expect(anew.holder == .daemon)
         #expect(anew.session == .none)
-    }
-
-    /// Two ask in the same moment, in either order: one has it, and the other is told who.
-    @Test func `of two processes that take, one gets the flow`() async throws {
-        _ = try await ready()
-        let sleepers = [try Sleeper(), try Sleeper()]
-        defer { for sleeper in sleepers { sleeper.end() } }
-        let processes = try sleepers.map { try ProcessHandle($0.process) }
-        #expect(try fixture.registry.take("loop", by: processes[0], for: 0).epoch == 1)
-        #expect(throws: RegistryError.heldByClient(sleepers[0].process)) {
-            _ = try fixture.registry.take("loop", by: processes[1], for: 0)
-        }
-        // Parked, it is the other one's turn, and who parks what another one has by now is told nothing else.
-        try fixture.registry.park("loop", 1, for: 0)
-        #expect(try fixture.registry.take("loop", by: processes[1], for: 0).epoch == 1)
-        #expect(throws: RegistryError.heldByClient(sleepers[1].process)) {
-            _ = try fixture.registry.take("loop", by: processes[0], for: 0)
-        }
     }
 
     /// Before the agent has heard of the end: nobody reads on where the dead one stopped.

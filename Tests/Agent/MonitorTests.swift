@@ -133,25 +133,6 @@ struct MonitorTests {
         expectConsecutive(try await resumed.many(1024), after: sequence + 1)
     }
 
-    @Test(.enabled(if: Client.obstacle == nil, Client.obstacle))
-    func `what one user does pushes out nothing that another still has to read`() async throws {
-        let fixture = ServiceFixture()
-        try await fixture.open("theirs", for: .nobody)
-        let monitor = try fixture.client(.nobody).monitor()
-        let sequence = try await monitor.one().sequence
-        let flood = try fixture.client()
-        for _ in 1...520 {
-            _ = try await flood.ask(ConnectionsAPI.Open.self, .init(remote: "tcp://192.0.2.7:1", name: "flood"))
-            _ = try await flood.ask(ConnectionsAPI.Close.self, .init(name: "flood"))
-        }
-        _ = try await fixture.client(.nobody).ask(ConnectionsAPI.Close.self, .init(name: "theirs"))
-        let resumed = try await fixture.client(.nobody).monitor(after: sequence).one()
-        #expect(resumed.kind == .change)
-        #expect(resumed.event?.connection.name == "theirs")
-        expect(try await monitor.one(), is: resumed)
-        expect(try await fixture.client().monitor(after: sequence).one().kind, is: .gap, "root may see what was lost")
-    }
-
     @Test func `the journal has room for a network that goes and returns under every connection`() async throws {
         let fixture = ServiceFixture(connectionsPerUser: 1000)
         for _ in 1...300 { try await fixture.open() }

@@ -60,22 +60,6 @@ struct ReloadTests {
         #expect(try wire("office", fixture).epoch == before.epoch)
     }
 
-    @Test func `another remote is dialled anew under the same name`() async throws {
-        let (fixture, first, second) = (RegistryFixture(), try LoopbackListener(), try LoopbackListener())
-        fixture.network.becomeReachable()
-        _ = fixture.registry.reconcile(
-            with: [fixture.configured("office", try fixture.policy("tcp://127.0.0.1:\(first.port)"), owner: 0)])
-        try await reach(.ready, "office", fixture)
-        let before = try wire("office", fixture)
-        _ = fixture.registry.reconcile(
-            with: [fixture.configured("office", try fixture.policy("tcp://127.0.0.1:\(second.port)"), owner: 0)])
-        #expect(try wire("office", fixture).state != .ready)
-        try await reach(.ready, "office", fixture)
-        let after = try wire("office", fixture)
-        #expect(after.remoteAddress == "127.0.0.1:\(second.port)")
-        #expect(after.epoch > before.epoch)
-    }
-
     @Test func `new ones are opened, and those that are gone closed`() throws {
         let fixture = RegistryFixture()
         let (a, b, c) = (

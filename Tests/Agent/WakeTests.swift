@@ -19,24 +19,6 @@ import Testing
 
 @Suite("Waking clients") @AgentQueue
 struct WakeTests {
-    @Test func `who only watches a connection is told by an event, also before anybody took it`() async throws {
-        let fixture = try WakeFixture(nil)
-        fixture.wakes.isWatched = { _, _ in true }
-        try await fixture.ready()
-        fixture.server.send("hello\n")
-        try await fixture.tells("began data", "attempted event")
-        #expect(fixture.connection?.wake != nil)
-    }
-
-    @Test func `where nobody watches and nobody took it, nobody is woken`() async throws {
-        let fixture = try WakeFixture(nil)
-        try await fixture.ready()
-        fixture.server.send("hello\n")
-        try await eventually("bytes have come") { fixture.fixture.events.contains { $0.event.kind == .arrived } }
-        #expect(fixture.story == [])
-        #expect(fixture.connection?.wake == nil)
-    }
-
     @Test func `a message launches the program, which reads it and answers`() async throws {
         let fixture = try WakeFixture(.script("read line; echo \"got $line as $DIALTONE_REASON\"; read rest; exit 0"))
         try await fixture.ready()
@@ -264,26 +246,6 @@ struct WakeTests {
         return fixture
     }
 
-    @Test func `what an ended flow left is there for the next one when its taker is gone before it read`() async throws
-    {
-        let file = NSTemporaryDirectory() + "wake.\(UUID().uuidString.prefix(8))"
-        defer { unlink(file) }
-        let fixture = try await ended(
-            .script("cat >$0.new; mv $0.new $0") { settings in
-                settings.command?.append(file)
-                settings.reasons = [.clientDied]
-            })
-        let client = try Sleeper()
-        try await fixture.ready(2)
-        let flow = try fixture.fixture.registry.take("office", by: try ProcessHandle(client.process), for: 0)
-        #expect((flow.epoch, flow.isOver) == (1, true))
-        client.end()
-        try await fixture.tells("began clientDied", "attempted exec", "acknowledged clientDied")
-        try await eventually("the program has it") {
-            FileManager.default.contents(atPath: file) == Data("hello\n".utf8)
-        }
-    }
-
     @Test func `what an ended flow left is there again for a program that failed before it read`() async throws {
         let file = NSTemporaryDirectory() + "wake.\(UUID().uuidString.prefix(8))"
         defer { for end in ["", ".failed"] { unlink(file + end) } }
@@ -304,22 +266,6 @@ struct WakeTests {
         }
     }
 
-    @Test func `what an ended flow left is there for whoever comes when no program can be launched`() async throws {
-        let fixture = try await ended(
-            .script("") { settings in
-                settings.command = ["/does/not/exist"]
-                settings.reasons = [.lost]
-                settings.rounds = 1
-            })
-        try await fixture.tells(
-            "began lost", "attempted exec", "attemptFailed running /does/not/exist: No such file or directory",
-            "failed lost")
-        let flow = try fixture.fixture.registry.take("office", by: nil, for: 0)
-        #expect((flow.epoch, flow.isOver) == (1, true))
-        var bytes = [UInt8](repeating: 0, count: 9)
-        #expect(recv(flow.descriptor.number, &bytes, 9, CInt(MSG_DONTWAIT)) == 6)
-    }
-
     @Test func `a program that lost what it was launched with takes it again`() async throws {
         let fixture = try await ended(.script("exec sleep 1000", stdio: false) { $0.reasons = [.lost] })
         try await fixture.tells("began lost", "attempted exec", "acknowledged lost")
@@ -330,16 +276,5 @@ struct WakeTests {
         #expect((flow.epoch, flow.isOver) == (1, true))
         var bytes = [UInt8](repeating: 0, count: 9)
         #expect(recv(flow.descriptor.number, &bytes, 9, CInt(MSG_DONTWAIT)) == 6)
-    }
-
-    @Test func `a reload changes how the client is woken`() async throws {
-        let fixture = try WakeFixture(.script("exit 1"))
-        try await fixture.ready()
-        let policy = try fixture.fixture.policy("tcp://127.0.0.1:\(fixture.server.port)")
-        let configured = ConfiguredConnection(
-            name: "office", policy: policy, owner: thisUser.user, wake: .script("cat"))
-        #expect(fixture.fixture.registry.reconcile(with: [configured]).isEmpty)
-        fixture.server.send("hello\n")
-        expect(try await fixture.server.line(), is: "hello")
     }
 }
