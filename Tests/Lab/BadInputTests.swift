@@ -103,18 +103,6 @@ struct BadInputTests {
         #expect(after < before + 10)
     }
 
-    @Test(arguments: [
-        ("tcp://127.0.0.1:65536", "“65536” is not a port"), ("tcp://127.0.0.1:0", "“0” is not a port"),
-        ("tcp://127.0.0.1", "the port is missing"),
-    ])
-    func `a port out of range is told with the range`(remote: String, reason: String) async throws {
-        let fixture = try await Fixture.start()
-        let refused = try await fixture.home.dialtone("open", remote, on: fixture.machine)
-        #expect(refused.exit == .status(1))
-        #expect(refused.error.contains(reason), "\(refused)")
-        expect(try await fixture.home.client.connections()) { $0.isEmpty }
-    }
-
     @Test func `a name that nobody can resolve is a path without an address, and a connection that waits`() async throws
     {
         let machine = try await Namespace.island()

@@ -208,16 +208,6 @@ struct ConnectionStories {
                 #expect(ready.connection.epoch > 1)
             })
     }
-
-    @Test func `the daemon is told to redial: one flow ends, one begins`() async throws {
-        try await Story.tell { story in
-            let before = story.now
-            try await story.agent.client.redial(Story.connection)
-            try await story.isReady(from: .wan0, after: before)
-            let epochs = story.events.events.filter { $0.connection.state == .ready }.map(\.connection.epoch)
-            #expect(epochs == [1, 2])
-        }
-    }
 }
 
 extension Story {

@@ -37,21 +37,4 @@ struct HostileFileStories {
         expect(try await home.client.connections()) { $0.isEmpty }
         #expect(daemon.isRunning)
     }
-
-    @Test(arguments: [
-        "[\n", "[é]\n", "a = [}\n", String(repeating: "[", count: 20_000), "a" + String(repeating: ".a", count: 20_000),
-        "a = " + String(repeating: "{a=", count: 20_000), String(repeating: "#", count: 1 << 21), "\0\0\0",
-    ])
-    func `no text that is read again ends the daemon, and what it was told before holds`(text: String) async throws {
-        let good = "[[connection]]\nname = 'office'\nremote = 'tcp://127.0.0.1:1'\n"
-        let (machine, home) = (try await Namespace.island(), try DaemonHome(good))
-        let daemon = try await home.start(on: machine)
-        expect(try await home.client.connections().map(\.name), is: ["office"])
-        try home.configure(text)
-        daemon.signal(SIGHUP)
-        _ = try await daemon.line(containing: "the old one stays")
-        expect(try await home.client.connections().map(\.name), is: ["office"])
-        let checked = try await home.launch(on: machine, arguments: ["--check-config", "--config", home.file])
-        expect(try await checked.exit(), is: .status(EX_CONFIG))
-    }
 }

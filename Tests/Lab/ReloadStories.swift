@@ -113,6 +113,8 @@ struct ReloadStories {
         ("a = " + String(repeating: "{a = ", count: 50_000), "1:165: "),
         ((1...50_000).map { "k\($0) = 1\n" }.joined(), "1:1: "),
         (String(repeating: "k", count: 1_000_000) + " = 1", "1:1: "),
+        (String(repeating: "[", count: 20_000), "1:3: "), ("\0\0\0", "1:1: "),
+        (String(repeating: "#", count: 1 << 21), " larger than "),
     ]
 
     @Test(arguments: hostileTexts.indices)
