@@ -65,13 +65,7 @@ struct GarbageTests {
             for _ in 0..<Int.random(in: 1...3, using: &random) {
                 datagram += Self.specimens.randomElement(using: &random) ?? []
             }
-            for _ in 0..<Int.random(in: 1...8, using: &random) {
-                let position = datagram.indices.randomElement(using: &random) ?? 0
-                datagram[position] =
-                    random.chance(30)
-                    ? [0, 1, 4, 0x7F, 0x80, 0xFF].randomElement(using: &random) ?? 0
-                    : UInt8(truncatingIfNeeded: random.next())
-            }
+            random.damage(&datagram, upTo: 8)
             if random.chance(20) { datagram.removeLast(Int.random(in: 0..<datagram.count, using: &random)) }
             decodeAll(datagram)
         }

@@ -124,13 +124,7 @@ struct RecordingTests {
         let whole = try sample()
         for _ in 0..<500 {
             var damaged = whole
-            for _ in 0..<Int.random(in: 1...6, using: &random) {
-                let position = Int.random(in: 0..<damaged.count, using: &random)
-                damaged[position] =
-                    random.chance(40)
-                    ? [0, 1, 4, 0x7F, 0x80, 0xFF].randomElement(using: &random) ?? 0
-                    : UInt8(truncatingIfNeeded: random.next())
-            }
+            random.damage(&damaged, upTo: 6)
             guard let recording = try? Recording(damaged) else { continue }
             var kernel = ReplayedKernel(recording)
             for (position, entry) in recording.entries.enumerated() { kernel.take(entry, at: position) }

@@ -81,13 +81,7 @@ struct ReplayTests {
         let whole = try Self.bytes("overrun.pcapng")
         for _ in 0..<40 {
             var damaged = whole
-            for _ in 0..<Int.random(in: 1...40, using: &random) {
-                let position = Int.random(in: 0..<damaged.count, using: &random)
-                damaged[position] =
-                    random.chance(40)
-                    ? [0, 1, 4, 0x7F, 0x80, 0xFF].randomElement(using: &random) ?? 0
-                    : UInt8(truncatingIfNeeded: random.next())
-            }
+            random.damage(&damaged, upTo: 40)
             if random.chance(30) { damaged.removeLast(Int.random(in: 0..<damaged.count, using: &random)) }
             if let recording = try? Recording(damaged) { _ = Replay(recording) }
         }

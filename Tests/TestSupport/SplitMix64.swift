@@ -28,4 +28,13 @@ public struct SplitMix64: RandomNumberGenerator, Sendable {
     public mutating func chance(_ percent: Int) -> Bool {
         below(100) < percent
     }
+
+    /// Changes up to so many of the bytes, which are not none, often to what means something.
+    public mutating func damage(_ bytes: inout [UInt8], upTo most: Int) {
+        for _ in 0...below(most) {
+            let telling: [UInt8] = [0, 1, 4, 0x7F, 0x80, 0xFF]
+            bytes[below(bytes.count)] =
+                chance(40) ? telling[below(telling.count)] : UInt8(truncatingIfNeeded: next())
+        }
+    }
 }
