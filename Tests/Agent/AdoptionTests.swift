@@ -5,6 +5,7 @@ import Expectations
 import Glibc
 import NetworkPath
 import Platform
+import TestSupport
 import Testing
 import Varlink
 
@@ -47,14 +48,6 @@ struct AdoptionTests {
         return try #require(failure.decoded(as: E.self), "\(failure)")
     }
 
-    /// Two sockets of this machine, connected with each other.
-    private nonisolated static func pair() throws(SystemError) -> (CInt, CInt) {
-        var ends: [CInt] = [-1, -1]
-        let kind = CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
-        if socketpair(AF_UNIX, kind, 0, &ends) != 0 { throw .last("making a pair of sockets") }
-        return (ends[0], ends[1])
-    }
-
     // MARK: - What is refused
 
     nonisolated enum Kind: String, CaseIterable {
@@ -84,9 +77,9 @@ struct AdoptionTests {
             case .listening: return try LoopbackListener().duplicate()
             case .unconnected: number = socket(AF_INET, stream, 0)
             case .connectedHere:
-                guard socketpair(AF_UNIX, stream, 0, &ends) == 0 else { throw SystemError.last("making a pair") }
-                close(ends[1])
-                number = ends[0]
+                let pair = socketPair()
+                close(pair.1)
+                number = pair.0
             case .listeningHere:
                 number = socket(AF_UNIX, stream, 0)
                 // Bound to no name, the kernel gives it one (autobind, unix(7)).
@@ -129,7 +122,7 @@ struct AdoptionTests {
         let listener = try LoopbackListener()
         let socket = try listener.connect()
         let accepted = try listener.accept()
-        var others: [Peer] = []
+        var others: [End] = []
         /// Descriptors for a message, with `named` as the second.
         func luggage(_ count: Int, _ named: consuming OwnedDescriptor) throws -> VarlinkDescriptors {
             let descriptors = VarlinkDescriptors()
@@ -139,20 +132,15 @@ struct AdoptionTests {
                     _ = descriptors.append(named)
                     continue
                 }
-                let pair = try Self.pair()
+                let pair = socketPair()
                 _ = descriptors.append(OwnedDescriptor(pair.0))
-                others.append(Peer(OwnedDescriptor(pair.1)))
+                others.append(End(OwnedDescriptor(pair.1)))
             }
             return descriptors
         }
         /// Nobody has any of them any more.
         func expectEnds() async throws {
-            for other in others {
-                let end: Int = try await answer("the end of a pair") { done in
-                    other.onInput { done(other.read(1).count) }
-                }
-                #expect(end == 0)
-            }
+            for other in others { while other.isConnected { try await turn() } }
             others = []
         }
         for _ in 0..<250 {
@@ -175,16 +163,10 @@ struct AdoptionTests {
     /// Closing it would wait until its peer has taken everything, or for a thousand seconds.
     @Test func `a socket that lingers is refused without waiting for it`() async throws {
         try await fixture.open("taken")
-        let listener = try LoopbackListener()
-        let socket = try listener.connect()
-        let peer = try listener.accept()
-        let bytes = [UInt8](repeating: 0, count: 65_536)
-        while send(socket.number, bytes, bytes.count, CInt(MSG_DONTWAIT)) > 0 {}
-        var linger = linger(l_onoff: 1, l_linger: 1000)
-        setsockopt(socket.number, SOL_SOCKET, SO_LINGER, &linger, socklen_t(MemoryLayout.size(ofValue: linger)))
-        let error = try refusal(ConnectionsAPI.NameTaken.self, in: try await adopt(socket, name: "taken"))
-        #expect(error.name == "taken")
-        withExtendedLifetime(peer.number) {}
+        let socket = try LingeringSocket()
+        let answer = try await adopt(OwnedDescriptor(socket.number), name: "taken")
+        #expect(try refusal(ConnectionsAPI.NameTaken.self, in: answer).name == "taken")
+        socket.hangUp()
     }
 
     // MARK: - What is taken
@@ -193,7 +175,7 @@ struct AdoptionTests {
         let listener = try LoopbackListener()
         let events = try fixture.client().monitor()
         let socket = try listener.connect()
-        let server = Peer(try listener.accept())
+        let server = End(try listener.accept())
         _ = try await adopt(socket, remote: "tcp://127.0.0.1:\(listener.port)").get()
         func wake() async throws -> ConnectionsAPI.Wake {
             while true {
@@ -202,7 +184,7 @@ struct AdoptionTests {
         }
         server.write("INVITE")
         expect(try await wake().reasons, is: ["data"])
-        expect(try await client.takes("brought").read(6), is: "INVITE")
+        expect(try await client.take("brought").socket.read(6), is: "INVITE")
         _ = try await client.ask(ConnectionsAPI.Park.self, .init(name: "brought", epoch: 1))
         server.hangUp()
         let next = try await wake()
@@ -215,13 +197,13 @@ struct AdoptionTests {
         let events = try fixture.client().monitor()
         let listener = try LoopbackListener()
         let socket = try listener.connect()
-        let peer = Peer(try listener.accept())
+        let peer = End(try listener.accept())
         _ = try await adopt(socket).get()
         peer.write("BYE")
         peer.hangUp()
         while try await events.one().connections.first?.state != .closed {}
         expect(try await client.ask(ConnectionsAPI.List.self, .init()).connections.first?.wake) { $0 != nil }
-        expect(try await client.takes("brought").read(3), is: "BYE")
+        expect(try await client.take("brought").socket.read(3), is: "BYE")
         while try await events.one().event?.wake?.stage != .acknowledged {}
     }
 
@@ -240,57 +222,8 @@ struct AdoptionTests {
         #expect(brought.remoteAddress == "127.0.0.1:\(listener.port)")
         #expect(fixture.network.targets.map(\.host) == [.address(.loopback)])
         // What every flow gets, in the right protocol's terms: CS5, and the kernel's keepalive.
-        #expect(option(copy, CInt(IPPROTO_IP), CInt(IP_TOS)) == 0xA0)
-        #expect(option(copy, SOL_SOCKET, SO_KEEPALIVE) == 1)
+        #expect(option(copy.number, CInt(IPPROTO_IP), CInt(IP_TOS)) == 0xA0)
+        #expect(option(copy.number, SOL_SOCKET, SO_KEEPALIVE) == 1)
         withExtendedLifetime(accepted.number) {}
-    }
-
-    private func option(_ socket: borrowing OwnedDescriptor, _ level: CInt, _ name: CInt) -> CInt? {
-        var value: CInt = 0
-        var length = socklen_t(MemoryLayout<CInt>.size)
-        return getsockopt(socket.number, level, name, &value, &length) == 0 ? value : nil
-    }
-}
-
-/// The other end of something that was passed.
-@AgentQueue
-private final class Peer {
-    private let descriptor: OwnedDescriptor
-    private var watch: Poller.Registration?
-
-    init(_ descriptor: consuming OwnedDescriptor) { self.descriptor = descriptor }
-
-    isolated deinit { watch?.cancel() }
-
-    func onInput(_ handler: @escaping @AgentQueue () -> Void) {
-        watch = try? Poller.shared.register(descriptor.number, .readable) { _ in handler() }
-    }
-
-    func read(_ count: Int) -> String {
-        watch?.cancel()
-        watch = nil
-        var buffer = [UInt8](repeating: 0, count: count)
-        let got = Glibc.read(descriptor.number, &buffer, count)
-        return got < 0 ? "error \(errno)" : String(decoding: buffer.prefix(got), as: UTF8.self)
-    }
-
-    func write(_ text: String) {
-        precondition(send(descriptor.number, text, text.utf8.count, CInt(MSG_NOSIGNAL)) == text.utf8.count)
-    }
-
-    func hangUp() { shutdown(descriptor.number, CInt(SHUT_RDWR)) }
-}
-
-extension VarlinkConnection {
-    fileprivate func takes(_ name: String) async throws -> Peer {
-        let result: Result<VarlinkAnswer<ConnectionsAPI.Take>, VarlinkCallError> =
-            try await answer("the flow") { done in
-                callWithDescriptors(ConnectionsAPI.Take.self, .init(name: name), nil, done)
-            }
-        let answer = try result.get()
-        guard let socket = answer.descriptors.take(answer.reply.fileDescriptor) else {
-            throw NothingCame(description: "no descriptor came")
-        }
-        return Peer(socket)
     }
 }

@@ -68,10 +68,7 @@ final class FakeNetwork: PathSource, NameSource {
 
 extension IPAddress {
     /// 127.0.0.1.
-    static let loopback: IPAddress = {
-        guard let address = IPAddress("127.0.0.1") else { preconditionFailure("127.0.0.1 is an address") }
-        return address
-    }()
+    static let loopback = IPAddress(v4: 0x7F00_0001)
 }
 
 /// A port of the loopback interface that the kernel answers on.

@@ -50,25 +50,13 @@ struct HandoverServiceTests {
         }
     }
 
-    private func take(_ name: String = "loop") async throws -> TakenEnd {
-        let result: Result<VarlinkAnswer<ConnectionsAPI.Take>, VarlinkCallError> =
-            try await answer("the flow") { done in
-                client.callWithDescriptors(ConnectionsAPI.Take.self, .init(name: name), nil, done)
-            }
-        let answer = try result.get()
-        guard let socket = answer.descriptors.take(answer.reply.fileDescriptor) else {
-            throw NothingCame(description: "no descriptor came")
-        }
-        return TakenEnd(answer.reply, socket)
-    }
-
     private func park(_ epoch: Int, _ name: String = "loop") async throws {
         _ = try await client.ask(ConnectionsAPI.Park.self, .init(name: name, epoch: epoch))
     }
 
     @Test func `a client reads and writes the flow that it took, and gives it back`() async throws {
         let peer = try await ready()
-        let flow = try await take()
+        let flow = try await client.take()
         #expect(flow.reply.epoch == 1)
         #expect(flow.reply.connection.holder == .client)
         #expect(flow.reply.connection.session == .unknown)
@@ -79,12 +67,12 @@ struct HandoverServiceTests {
         #expect(parked.epoch == 1)
         #expect(peer.write("MESSAGE"))
         expect(try await connection { $0.unreadBytes == 7 || $0.holder == .daemon }.session, is: .open)
-        expect(try await take().socket.read(7), is: "MESSAGE")
+        expect(try await client.take().socket.read(7), is: "MESSAGE")
     }
 
     @Test func `whoever parks a flow that is over is told which one took its place`() async throws {
         _ = try await ready()
-        _ = try await take()
+        _ = try await client.take()
         _ = try await client.ask(ConnectionsAPI.Redial.self, .init(name: "loop"))
         _ = try await connection { $0.state == .ready && $0.epoch == 2 }
         let refusal: ConnectionsAPI.StaleEpoch = try await client.refusal(
@@ -118,14 +106,14 @@ struct HandoverServiceTests {
         #expect(brought.session == .open)
         #expect(brought.remoteAddress == "127.0.0.1:\(server.port)")
         #expect(peer.write("INVITE"))
-        expect(try await take("brought").socket.read(6), is: "INVITE")
+        expect(try await client.take("brought").socket.read(6), is: "INVITE")
         try await park(1, "brought")
         // With nowhere to dial it ends with its flow, and is there until its client has read the rest.
         #expect(peer.write("BYE"))
         _ = try await connection { $0.unreadBytes == nil }
         peer.hangUp()
         _ = try await connection { $0.state == .closed }
-        let rest = try await take("brought")
+        let rest = try await client.take("brought")
         #expect(rest.reply.isOver)
         #expect(rest.socket.read(3) == "BYE")
         let refusal: ConnectionsAPI.NoSuchConnection = try await client.refusal(
@@ -180,38 +168,7 @@ struct HandoverServiceTests {
         let next = try await connection { $0.state == .ready && $0.epoch == 2 }
         #expect((next.holder, next.session) == (.daemon, .none))
         #expect(throws: RegistryError.staleEpoch(current: 2)) { try fixture.registry.park("loop", 1, for: 0) }
-        expect(try await take().reply.epoch, is: 2, "whoever asks first")
-    }
-}
-
-/// A flow that was taken.
-struct TakenEnd {
-    let reply: ConnectionsAPI.Take.Reply
-    let socket: End
-
-    init(_ reply: ConnectionsAPI.Take.Reply, _ socket: consuming OwnedDescriptor) {
-        self.reply = reply
-        self.socket = End(socket)
-    }
-}
-
-/// One end of a flow.
-final class End: Sendable {
-    private let socket: OwnedDescriptor
-
-    init(_ socket: consuming OwnedDescriptor) { self.socket = socket }
-
-    /// The next bytes, up to so many; waits for the first.
-    func read(_ count: Int) -> String {
-        var buffer = [UInt8](repeating: 0, count: count)
-        let got = recv(socket.number, &buffer, count, 0)
-        return got < 0 ? "error \(errno)" : String(decoding: buffer.prefix(got), as: UTF8.self)
-    }
-
-    func hangUp() { shutdown(socket.number, CInt(SHUT_RDWR)) }
-
-    func write(_ text: String) -> Bool {
-        send(socket.number, text, text.utf8.count, CInt(MSG_NOSIGNAL)) == text.utf8.count
+        expect(try await client.take().reply.epoch, is: 2, "whoever asks first")
     }
 }
 

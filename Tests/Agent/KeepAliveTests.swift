@@ -4,6 +4,7 @@ import ConnectionIO
 import DialtoneAPI
 import Expectations
 import Platform
+import TestSupport
 import Testing
 import Varlink
 

@@ -129,9 +129,8 @@ private final class SilentDeputy {
 @AgentQueue
 final class LaunchFixture {
     private(set) var agent: RestartFixture
-    private let listener: LoopbackListener
+    private let server: WakeBenchServer
     private let configured: ConfiguredConnection
-    private var server: Connected?
 
     /// Launches for processes that have not got the rights themselves; `nil` for those that have.
     var launcher: LauncherClient? {
@@ -156,10 +155,10 @@ final class LaunchFixture {
     init(_ settings: WakeSettings, launcher: LauncherClient? = nil) throws {
         let choice = Choice(launcher)
         self.choice = choice
-        listener = try LoopbackListener()
+        server = try WakeBenchServer()
         agent = try RestartFixture { choice.wakes() }
         configured = ConfiguredConnection(
-            name: "office", policy: ConnectionPolicy(remote: try Remote("tcp://127.0.0.1:\(listener.port)")),
+            name: "office", policy: ConnectionPolicy(remote: try Remote("tcp://127.0.0.1:\(server.port)")),
             owner: geteuid(), wake: settings)
         _ = agent.registry.reconcile(with: [configured])
     }
@@ -176,7 +175,7 @@ final class LaunchFixture {
     /// Waits until a flow stands, which its server has accepted.
     func ready() async throws {
         try await agent.ready("office")
-        server = Connected(try listener.accept())
+        try await server.accept()
     }
 
     func kill() throws { try agent.kill(configured: [configured]) }
@@ -201,46 +200,12 @@ final class LaunchFixture {
         if let failure { throw failure }
     }
 
-    func send(_ text: String) { server?.send(text) }
+    func send(_ text: String) { server.send(text) }
 
     /// The next line that the client sent.
-    func line() async throws -> String { try await #require(server).line() }
-
-    @AgentQueue
-    private final class Connected {
-        private let peer: OwnedDescriptor
-        private var received: [UInt8] = []
-
-        init(_ peer: consuming OwnedDescriptor) { self.peer = peer }
-
-        func send(_ text: String) { _ = Glibc.send(peer.number, text, text.utf8.count, CInt(MSG_NOSIGNAL)) }
-
-        func line() async throws -> String {
-            try await eventually("a line from the client") {
-                var chunk = [UInt8](repeating: 0, count: 1024)
-                let count = recv(peer.number, &chunk, chunk.count, CInt(MSG_DONTWAIT))
-                if count > 0 { received += chunk[..<count] }
-                return received.contains(UInt8(ascii: "\n"))
-            }
-            let line = received.prefix { $0 != UInt8(ascii: "\n") }
-            received.removeFirst(line.count + 1)
-            return String(decoding: line, as: UTF8.self)
-        }
-    }
+    func line() async throws -> String { try await server.line() }
 }
 
 extension Result {
     fileprivate var failure: Failure? { if case .failure(let failure) = self { failure } else { nil } }
-}
-
-extension WakeSettings {
-    fileprivate static func script(_ script: String) -> WakeSettings {
-        var settings = WakeSettings()
-        settings.command = ["/bin/sh", "-c", script]
-        settings.usesStandardStreams = true
-        settings.identity = ProgramIdentity(
-            user: geteuid(), group: getegid(), groups: [getegid()], name: "tester", home: "/tmp", shell: "/bin/sh")
-        settings.pause = .milliseconds(20)
-        return settings
-    }
 }

@@ -156,8 +156,7 @@ private func connection(
 private func script(_ text: String) -> (inout WakeSettings) -> Void {
     { wake in
         wake.command = ["/bin/sh", "-c", text]
-        wake.identity = ProgramIdentity(
-            user: geteuid(), group: getegid(), groups: [getegid()], name: "tester", home: "/tmp", shell: "/bin/sh")
+        wake.identity = thisUser
     }
 }
 
@@ -168,13 +167,12 @@ struct LauncherTests {
     {
         let text = "echo $DIALTONE_NAME $DIALTONE_EPOCH $DIALTONE_WAKE $DIALTONE_REASON $DIALTONE_SOCKET >&3; exit 5"
         let fixture = try LauncherFixture([connection("office", script(text))])
-        var ends: [CInt] = [-1, -1]
-        try #require(socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0)
-        defer { for end in ends { close(end) } }
-        expect(try await fixture.wake("office", by: .exec, socket: ends[0]), is: "launched")
+        let ends = socketPair()
+        defer { for end in [ends.0, ends.1] { close(end) } }
+        expect(try await fixture.wake("office", by: .exec, socket: ends.0), is: "launched")
         try await eventually("its end is told") { fixture.ends == [.exited(status: 5)] }
         var bytes = [UInt8](repeating: 0, count: 256)
-        let count = recv(ends[1], &bytes, bytes.count, CInt(MSG_DONTWAIT))
+        let count = recv(ends.1, &bytes, bytes.count, CInt(MSG_DONTWAIT))
         #expect(
             String(decoding: bytes.prefix(max(count, 0)), as: UTF8.self)
                 == "office 3 41 data,reconnected \(fixture.agentPath)\n", "the socket's path is root's word, too")
@@ -194,12 +192,11 @@ struct LauncherTests {
         let fixture = try LauncherFixture([
             connection("office", script("read line <&3")), connection("van", script("exit 0")),
         ])
-        var ends: [CInt] = [-1, -1]
-        try #require(socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0)
-        expect(try await fixture.wake("office", by: .exec, socket: ends[0]), is: "launched")
+        let ends = socketPair()
+        expect(try await fixture.wake("office", by: .exec, socket: ends.0), is: "launched")
         expect(try await fixture.wake("office", by: .exec), is: "the program that was launched before still runs")
         expect(try await fixture.wake("van", by: .exec), is: "launched", "another connection's")
-        for end in ends { close(end) }
+        for end in [ends.0, ends.1] { close(end) }
         try await eventually("both have ended") { fixture.ends.count == 2 }
         expect(try await fixture.wake("office", by: .exec), is: "launched")
     }
@@ -284,10 +281,9 @@ struct LauncherTests {
         let refusal = "nothing shows that the process took the connection from the agent"
         expect(try await fixture.wake("office", by: .signal, process: box.process), is: refusal)
         // Nor by a socket of the agent's own making.
-        var ends: [CInt] = [-1, -1]
-        try #require(socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0)
-        defer { close(ends[1]) }
-        let pair = try ProcessHandle(connectedBy: OwnedDescriptor(ends[0]))
+        let ends = socketPair()
+        defer { close(ends.1) }
+        let pair = try ProcessHandle(connectedBy: OwnedDescriptor(ends.0))
         expect(try await fixture.wake("office", by: .signal, process: pair), is: refusal)
         let elsewhere = try fixture.visitor(of: "elsewhere")
         expect(try await fixture.wake("office", by: .signal, process: elsewhere), is: refusal)

@@ -33,16 +33,6 @@ struct OpeningServiceTests {
         }
     }
 
-    private func read(_ socket: borrowing OwnedDescriptor, _ count: Int) -> String {
-        var buffer = [UInt8](repeating: 0, count: count)
-        let got = recv(socket.number, &buffer, count, CInt(MSG_WAITALL))
-        return String(decoding: buffer.prefix(max(got, 0)), as: UTF8.self)
-    }
-
-    private func write(_ socket: borrowing OwnedDescriptor, _ text: String) {
-        send(socket.number, text, text.utf8.count, CInt(MSG_NOSIGNAL))
-    }
-
     private func open(_ opening: [ConnectionsAPI.OpeningStep]?) async throws {
         _ = try await client.ask(
             ConnectionsAPI.Open.self,
@@ -53,9 +43,9 @@ struct OpeningServiceTests {
         try await open([.init(send: "USER\\r\\n", expect: .init(bytes: "O?K", until: "\\n"))])
         // Said in the turn in which the connection is ready: to wait for it here would be to hold it up.
         try await ready(1)
-        let peer = try server.accept()
-        #expect(read(peer, 6) == "USER\r\n")
-        write(peer, "O?K\n")
+        let peer = End(try server.accept())
+        #expect(peer.read(6) == "USER\r\n")
+        peer.write("O?K\n")
         let event = try await event(.sessionOpened)
         #expect(event.connection.session == .open)
         #expect(event.connection.holder == .daemon)
@@ -68,14 +58,14 @@ struct OpeningServiceTests {
         try await ready(1)
         try await takeAndPark(1, leaving: [.init(send: "HI", expect: .init(bytes: "\\?"))])
         let second = try await next(2)
-        #expect(read(second, 2) == "HI")
-        write(second, "!")
+        #expect(second.read(2) == "HI")
+        second.write("!")
         expect(try await event(.sessionOpened).connection.epoch, is: 2)
         // What is not said stays as it is.
         try await takeAndPark(2, leaving: nil)
         let third = try await next(3)
-        #expect(read(third, 2) == "HI")
-        write(third, "!")
+        #expect(third.read(2) == "HI")
+        third.write("!")
         _ = try await event(.sessionOpened)
         try await takeAndPark(3, leaving: [])
         _ = try await next(4)
@@ -91,18 +81,14 @@ struct OpeningServiceTests {
     }
 
     /// The server's end of the flow of this number, which takes the place of the one before.
-    private func next(_ epoch: Int) async throws -> OwnedDescriptor {
+    private func next(_ epoch: Int) async throws -> End {
         _ = try await client.ask(ConnectionsAPI.Redial.self, .init(name: "loop"))
         try await ready(epoch)
-        return try server.accept()
+        return End(try server.accept())
     }
 
     private func takeAndPark(_ epoch: Int, leaving opening: [Step]?) async throws {
-        let result: Result<VarlinkAnswer<ConnectionsAPI.Take>, VarlinkCallError> =
-            try await answer("the flow") { done in
-                client.callWithDescriptors(ConnectionsAPI.Take.self, .init(name: "loop"), nil, done)
-            }
-        #expect(try result.get().reply.epoch == epoch)
+        expect(try await client.take().reply.epoch, is: epoch)
         _ = try await client.ask(ConnectionsAPI.Park.self, .init(name: "loop", epoch: epoch, opening: opening))
     }
 

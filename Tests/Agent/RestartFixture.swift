@@ -7,6 +7,7 @@ import Glibc
 import Logging
 import NetworkPath
 import Platform
+import TestSupport
 import Testing
 
 @testable import Agent

@@ -20,20 +20,14 @@ struct RestartTests {
     /// The server's end, and what it has to say.
     private final class Server {
         let listener: LoopbackListener
-        let peer: OwnedDescriptor
+        let peer: End
 
-        init(_ listener: LoopbackListener, _ peer: consuming OwnedDescriptor) {
-            self.listener = listener
-            self.peer = peer
-        }
+        init(_ listener: LoopbackListener, _ peer: End) { (self.listener, self.peer) = (listener, peer) }
 
-        func send(_ text: String) { _ = Glibc.send(peer.number, text, text.utf8.count, CInt(MSG_NOSIGNAL)) }
+        func send(_ text: String) { peer.write(text) }
 
         /// Whether nobody has ended the stream.
-        var isConnected: Bool {
-            var byte: UInt8 = 0
-            return recv(peer.number, &byte, 1, CInt(MSG_PEEK | MSG_DONTWAIT)) < 0 && errno == EAGAIN
-        }
+        var isConnected: Bool { peer.isConnected }
     }
 
     /// An agent with a connection that is ready, and its server.
@@ -43,17 +37,23 @@ struct RestartTests {
         let (fixture, listener) = (try RestartFixture(), try LoopbackListener())
         try fixture.open(name, "tcp://127.0.0.1:\(listener.port)", graceMilliseconds: graceMilliseconds)
         try await fixture.ready(name)
-        return (fixture, Server(listener, try listener.accept()))
+        return (fixture, Server(listener, End(try listener.accept())))
     }
 
-    private func take(_ fixture: RestartFixture, by process: Int32 = getpid()) throws -> OwnedDescriptor {
-        try fixture.registry.take("office", by: try ProcessHandle(process), for: 1000).release()
+    /// An agent with a connection that is parked, and not dialled anew while somebody looks; and its server.
+    private func parked() async throws -> (RestartFixture, Server) {
+        let (fixture, listener) = (try RestartFixture(), try LoopbackListener())
+        try fixture.open("office", "tcp://127.0.0.1:\(listener.port)", backoff: .lasting)
+        try await fixture.ready("office")
+        let server = Server(listener, End(try listener.accept()))
+        _ = try take(fixture)
+        try fixture.registry.park("office", 1, for: 1000)
+        server.send("BYE")
+        return (fixture, server)
     }
 
-    private func read(_ socket: borrowing OwnedDescriptor, _ count: Int) -> String {
-        var bytes = [UInt8](repeating: 0, count: count)
-        let count = recv(socket.number, &bytes, count, 0)
-        return String(decoding: bytes.prefix(max(count, 0)), as: UTF8.self)
+    private func take(_ fixture: RestartFixture, by process: Int32 = getpid()) throws -> End {
+        End(try fixture.registry.take("office", by: try ProcessHandle(process), for: 1000).release())
     }
 
     @Test func `a flow goes on as it was, with its number, its age and its session`() async throws {
@@ -92,7 +92,7 @@ struct RestartTests {
         #expect(fixture.events[1].wake?.report?.kind == .attempted(.event), "it does not begin anew")
         #expect(fixture.connection("office")?.wake == wake, "it stands until it is acknowledged")
         let socket = try take(fixture)
-        #expect(read(socket, 7) == "one two")
+        #expect(socket.read(7) == "one two")
     }
 
     @Test func `the opening that a client left is played by every process`() async throws {
@@ -104,9 +104,9 @@ struct RestartTests {
         try fixture.kill()
         try fixture.registry.redial("office", for: 1000)
         try await fixture.wait(for: "office", "opening") { $0.epoch == 2 && $0.session == .opening }
-        let next = try server.listener.accept()
-        #expect(read(next, 6) == "HELLO\n")
-        _ = Glibc.send(next.number, "OK\n", 3, 0)
+        let next = End(try server.listener.accept())
+        #expect(next.read(6) == "HELLO\n")
+        next.write("OK\n")
         try await fixture.wait(for: "office", "logged in") { $0.session == .open }
     }
 
@@ -153,7 +153,7 @@ struct RestartTests {
         #expect((held.state, held.holder, held.epoch) == (.ready, .client, 1))
         #expect(throws: RegistryError.heldByClient(client.process)) { _ = try take(fixture) }
         server.send("to the client")
-        #expect(read(socket, 13) == "to the client")
+        #expect(socket.read(13) == "to the client")
         client.end()
         // Nobody knows where in the stream it was.
         try await fixture.wait(for: "office", "dialled anew") { $0.epoch == 2 && $0.state == .ready }
@@ -228,17 +228,10 @@ struct RestartTests {
     @Test func `a flow that ended in between is dialled anew, and what it had received is there to be taken first`()
         async throws
     {
-        let (fixture, listener) = (try RestartFixture(), try LoopbackListener())
-        // Not dialled anew while somebody looks.
-        try fixture.open("office", "tcp://127.0.0.1:\(listener.port)", backoff: .lasting)
-        try await fixture.ready("office")
-        let peer = try listener.accept()
-        _ = try take(fixture)
-        try fixture.registry.park("office", 1, for: 1000)
-        _ = Glibc.send(peer.number, "BYE", 3, 0)
-        peer.close()
+        let (fixture, server) = try await parked()
+        server.peer.hangUp()
         // The end may be heard of before the path, whose coming ends every wait: then the next dial is refused.
-        listener.refuse()
+        server.listener.refuse()
         try fixture.kill()
         try await fixture.wait(for: "office", "backing off") { $0.state == .backingOff }
         let reasons = fixture.events.map(\.event.reason)
@@ -247,9 +240,9 @@ struct RestartTests {
         try fixture.kill()
         let flow = try fixture.registry.take("office", by: nil, for: 1000)
         #expect((flow.epoch, flow.isOver) == (1, true))
-        let socket = flow.release()
-        #expect(read(socket, 3) == "BYE")
-        #expect(read(socket, 1) == "")
+        let socket = End(flow.release())
+        #expect(socket.read(9) == "BYE")
+        #expect(socket.read(1) == "")
         // Who comes again shows that it has it.
         #expect(throws: RegistryError.self) { _ = try fixture.registry.take("office", by: nil, for: 1000) }
         #expect(fixture.store.names.count == 2, "nothing is left of it in the store")
@@ -258,16 +251,9 @@ struct RestartTests {
     @Test func `what an ended flow left is there again when the agent is killed before its taker has read it`()
         async throws
     {
-        let (fixture, listener) = (try RestartFixture(), try LoopbackListener())
-        // Not dialled anew while somebody looks.
-        try fixture.open("office", "tcp://127.0.0.1:\(listener.port)", backoff: .lasting)
-        try await fixture.ready("office")
-        let peer = try listener.accept()
-        _ = try take(fixture)
-        try fixture.registry.park("office", 1, for: 1000)
-        _ = Glibc.send(peer.number, "BYE", 3, 0)
+        let (fixture, server) = try await parked()
         try await fixture.wait(for: "office", "unread") { $0.unreadBytes == 3 }
-        peer.close()
+        server.peer.hangUp()
         try await fixture.wait(for: "office", "backing off") { $0.state == .backingOff }
         let client = try Sleeper()
         _ = try take(fixture, by: client.process)
@@ -275,7 +261,7 @@ struct RestartTests {
         try fixture.kill()
         let flow = try fixture.registry.take("office", by: nil, for: 1000)
         #expect((flow.epoch, flow.isOver) == (1, true))
-        #expect(read(flow.release(), 9) == "BYE")
+        #expect(End(flow.release()).read(9) == "BYE")
     }
 
     @Test func `numbers of flows are never given twice`() async throws {
@@ -318,7 +304,7 @@ struct RestartTests {
         }
         _ = fixture.registry.reconcile(with: try configured(remote))
         try await fixture.ready("office")
-        let peer = try listener.accept()
+        let peer = End(try listener.accept())
         // Another keepalive needs no other flow, and nothing is told of a change.
         try fixture.kill(configured: try configured(remote) { $0.keepalive?.idle = .seconds(77) })
         #expect(fixture.events.map(\.event.kind) == [.continued])
@@ -327,8 +313,7 @@ struct RestartTests {
         let other = try LoopbackListener()
         try fixture.kill(configured: try configured("tcp://127.0.0.1:\(other.port)"))
         try await fixture.wait(for: "office", "elsewhere") { $0.state == .ready && $0.epoch == 2 }
-        var byte: UInt8 = 0
-        #expect(recv(peer.number, &byte, 1, 0) == 0, "the old flow was ended in order")
+        #expect(peer.read(1) == "", "the old flow was ended in order")
         // And no word of it ends it.
         try fixture.kill(configured: [])
         #expect(fixture.registry.count == 0)

@@ -7,6 +7,7 @@ import Glibc
 import Logging
 import Platform
 import Reachability
+import TestSupport
 import Testing
 import Varlink
 
@@ -35,24 +36,15 @@ enum Client {
     }()
 
     fileprivate func sockets() throws(SystemError) -> (CInt, CInt) {
-        var pair: (CInt, CInt) = (-1, -1)
         let user = self == .oneself ? geteuid() : Self.nobodysNumber
-        let isOneself = user == geteuid()
-        try retryingInterrupts("making a pair of sockets") {
-            isOneself ? plainSocketPair(&pair) : Self.socketPair(as: user, &pair)
-        }
+        if user == geteuid() { return TestSupport.socketPair(isBlocking: false) }
+        var pair: (CInt, CInt) = (-1, -1)
+        try retryingInterrupts("making a pair of sockets") { Self.socketPair(as: user, &pair) }
         return pair
     }
 
     private static func socketPair(as user: UInt32, _ pair: inout (CInt, CInt)) -> CInt {
         withUnsafeMutableBytes(of: &pair) { clab_socket_pair_as(user, $0.bindMemory(to: CInt.self).baseAddress) }
-    }
-}
-
-private func plainSocketPair(_ pair: inout (CInt, CInt)) -> CInt {
-    let kind = CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
-    return withUnsafeMutableBytes(of: &pair) {
-        socketpair(AF_UNIX, kind, 0, $0.bindMemory(to: CInt.self).baseAddress)
     }
 }
 

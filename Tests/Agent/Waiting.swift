@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Platform
-
-/// What was waited for did not come.
-struct NothingCame: Error, CustomStringConvertible {
-    let description: String
-}
+import TestSupport
 
 /// Waits for the one call of a handler. The limit is only there so that a failure ends.
 @AgentQueue

@@ -7,6 +7,7 @@ import NetworkPath
 import Persistence
 import Platform
 import Processes
+import TestSupport
 import Testing
 import Varlink
 
@@ -43,11 +44,7 @@ struct WaitingTakeTests {
                 try await answer("the flow") { done in
                     if let result = self.result { done(result) } else { self.awaiting = done }
                 }
-            let answer = try result.get()
-            guard let socket = answer.descriptors.take(answer.reply.fileDescriptor) else {
-                throw NothingCame(description: "no descriptor came")
-            }
-            return TakenEnd(answer.reply, socket)
+            return try TakenEnd(result.get())
         }
     }
 

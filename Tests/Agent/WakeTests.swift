@@ -168,13 +168,7 @@ struct WakeTests {
     @Test func `reasons that the file leaves out wake nobody, and the loss of a flow does where it names it`()
         async throws
     {
-        let fixture = try WakeFixture(.script("exit 0") { $0.reasons = [.lost] })
-        try await fixture.ready()
-        try fixture.takeAndPark()
-        fixture.server.send("hello\n")
-        try await eventually("it came") { fixture.connection?.unreadBytes == 6 }
-        #expect(fixture.story.isEmpty)
-        fixture.server.hangUp()
+        let fixture = try await ended(.script("exit 0") { $0.reasons = [.lost] })
         try await fixture.tells("began lost", "attempted exec")
     }
 

@@ -5,6 +5,7 @@ import Expectations
 import Glibc
 import Platform
 import TLSTestSupport
+import TestSupport
 import Testing
 
 @testable import Connection
@@ -385,12 +386,6 @@ import Testing
         #expect(all.starts(with: bytes))
         #expect(error == ECONNRESET)
         connection.close()
-    }
-
-    /// Lets others have the queue.
-    private func turn() async throws {
-        try Task.checkCancellation()
-        await Task.yield()
     }
 
     @Test func nothingIsKeptForAClientThatHasClosedItsEnd() async throws {

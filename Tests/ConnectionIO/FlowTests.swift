@@ -5,6 +5,7 @@ import Expectations
 import Glibc
 import NetworkPath
 import Platform
+import TestSupport
 import Testing
 
 @testable import ConnectionIO

@@ -6,6 +6,7 @@ import NetworkPath
 import Platform
 import TLS
 import TLSTestSupport
+import TestSupport
 import Testing
 
 @testable import Connection

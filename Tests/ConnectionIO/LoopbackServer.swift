@@ -204,11 +204,3 @@ extension IPAddress {
     /// From TEST-NET-1 (RFC 5737), which no machine has.
     static let nobodys = IPAddress(v4: 0xC000_0201)
 }
-
-/// The number that the kernel has for a socket option.
-func option(_ descriptor: CInt?, _ level: CInt, _ name: CInt) -> CInt? {
-    guard let descriptor else { return nil }
-    var value: CInt = 0
-    var length = socklen_t(MemoryLayout<CInt>.size)
-    return getsockopt(descriptor, level, name, &value, &length) == 0 ? value : nil
-}

@@ -6,6 +6,7 @@ import NetworkPath
 import Platform
 import TLS
 import TLSTestSupport
+import TestSupport
 import Testing
 
 @testable import Connection
@@ -248,10 +249,5 @@ import Testing
         print("\(ahead) of \(flows.count) handshakes began before the other user's call")
         #expect(ahead < 5)
         for flow in flows { flow.close(aborting: true) }
-    }
-
-    private func turn() async throws {
-        try Task.checkCancellation()
-        await Task.yield()
     }
 }

@@ -4,6 +4,7 @@ import Connection
 import Glibc
 import NetworkPath
 import Platform
+import TestSupport
 import Testing
 
 @testable import ConnectionIO

@@ -84,12 +84,6 @@ private final class FakeHandover {
     }
 }
 
-private func socketPair() -> (CInt, CInt) {
-    var numbers: [CInt] = [-1, -1]
-    precondition(socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &numbers) == 0)
-    return (numbers[0], numbers[1])
-}
-
 /// Whether nobody has the other end of this socket.
 private func isHungUp(_ number: CInt) -> Bool {
     var byte: UInt8 = 0

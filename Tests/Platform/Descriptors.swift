@@ -2,6 +2,7 @@
 
 import Glibc
 import Platform
+import TestSupport
 
 /// A descriptor to own, and its other end, which tells whether it is still open.
 final class WatchedDescriptor: Sendable {
@@ -10,7 +11,7 @@ final class WatchedDescriptor: Sendable {
     private let other: OwnedDescriptor
 
     init() throws {
-        let ends = try connectedSockets()
+        let ends = socketPair(isBlocking: false)
         number = ends.0
         other = OwnedDescriptor(ends.1)
     }
@@ -34,7 +35,7 @@ final class SocketPair: Sendable {
     let far: OwnedDescriptor
 
     init() throws {
-        let ends = try connectedSockets()
+        let ends = socketPair(isBlocking: false)
         near = OwnedDescriptor(ends.0)
         far = OwnedDescriptor(ends.1)
     }
@@ -55,11 +56,4 @@ final class Log<Entry: Sendable> {
     private(set) var entries: [Entry] = []
 
     func append(_ entry: Entry) { entries.append(entry) }
-}
-
-private func connectedSockets() throws -> (CInt, CInt) {
-    var ends: [CInt] = [0, 0]
-    let type = CInt(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
-    try retryingInterrupts("making a socket pair") { socketpair(AF_UNIX, type, 0, &ends) }
-    return (ends[0], ends[1])
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
+import TestSupport
 import Testing
 
 @testable import Platform
@@ -76,18 +77,13 @@ struct ResumeWatchTests {
         for count in 1...3 {
             try #require(stepTheWallClock())
             // Steps of others' tests count as well.
-            while watch.wallClockSteps < count { await turn() }
+            while watch.wallClockSteps < count { try await turn() }
         }
     }
 
     @Test func theWatchOfTheProcessLooksAtEachWakeUp() {
         _ = ResumeWatch.shared
         #expect(Poller.shared.beforeEvents != nil)
-    }
-
-    /// A turn of the queue.
-    private func turn() async {
-        await withCheckedContinuation { continuation in AgentQueue.async { continuation.resume() } }
     }
 }
 

@@ -31,10 +31,7 @@ final class Pair: Sendable {
     let test: CInt
 
     init() {
-        var ends: [CInt] = [-1, -1]
-        precondition(
-            socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0, "no socket pair")
-        (program, test) = (ends[0], ends[1])
+        (program, test) = socketPair()
         _ = fcntl(program, F_SETFL, O_NONBLOCK)
     }
 

@@ -67,11 +67,6 @@ struct NameTrackerTests {
         }
     }
 
-    /// A turn of the queue.
-    private func turn() async {
-        await withCheckedContinuation { continuation in AgentQueue.async { continuation.resume() } }
-    }
-
     @AgentQueue
     private final class Budget {
         var isLeft = false
@@ -96,7 +91,7 @@ struct NameTrackerTests {
             $0.isForV4 ? .addresses([v4], ttl: 60) : .held(.addresses([v6], ttl: 60))
         }
         let fixture = try Fixture(server, patience: .seconds(30))
-        while fixture.tracker?.state == .pending { await turn() }
+        while fixture.tracker?.state == .pending { try await turn() }
         server.releaseHeld()
         expect(await fixture.next(), is: [v6, v4])
     }
@@ -137,7 +132,7 @@ struct NameTrackerTests {
         _ = await witness.next()
         // What was asked before the stop comes to the server before what this one asks.
         let others = { server.asked.drop { $0.name != "other.example.com" }.map(\.name) }
-        while others().count < 4 { await turn() }
+        while others().count < 4 { try await turn() }
         #expect(others().allSatisfy { $0 == "other.example.com" }, "\(others())")
     }
 

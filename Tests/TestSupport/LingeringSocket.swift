@@ -53,11 +53,10 @@ package final class LingeringSocket: Sendable {
     /// A Unix socket in which it waits unread, for the taker to close; the last close of this one waits as well. Its
     /// own descriptor is closed with that.
     package func inAnotherSocket() -> CInt {
-        var ends: [CInt] = [-1, -1]
-        precondition(socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0)
-        precondition(pass(over: ends[1]) == 1)
-        close(ends[1])
-        return ends[0]
+        let ends = socketPair()
+        precondition(pass(over: ends.1) == 1)
+        close(ends.1)
+        return ends.0
     }
 
     /// Sends it on a byte over a Unix socket, and closes its descriptor: the one in that socket is the last.

@@ -5,10 +5,18 @@ internal import Platform
 /// What was waited for did not come.
 package struct NothingCame: Error, CustomStringConvertible {
     package let description: String
+
+    package init(description: String) { self.description = description }
 }
 
 /// Runs `body` on the agent's queue.
 @AgentQueue package func onQueue<T: Sendable>(_ body: @AgentQueue () throws -> T) async rethrows -> T { try body() }
+
+/// Lets others have the agent's queue. Ends with the test's time.
+@AgentQueue package func turn() async throws {
+    try Task.checkCancellation()
+    await withCheckedContinuation { done in AgentQueue.async { done.resume() } }
+}
 
 /// Waits for something that must happen; the limit only ends a test that has failed.
 ///

@@ -141,16 +141,12 @@ import Testing
     @Test func aSocketThatLingersHoldsUpNobody() async throws {
         let test = await LuggageService()
         let client = try await test.client()
-        let (near, far) = try connectedTCP()
-        defer { Glibc.close(far) }
-        let bytes = [UInt8](repeating: 0, count: 65_536)
-        while Glibc.send(near, bytes, bytes.count, CInt(MSG_DONTWAIT)) > 0 {}
-        var linger = linger(l_onoff: 1, l_linger: 1000)
-        setsockopt(near, SOL_SOCKET, SO_LINGER, &linger, socklen_t(MemoryLayout.size(ofValue: linger)))
+        let socket = try LingeringSocket()
         let queue = DispatchQueue(label: "sender")
         // The sender's own close does not wait: it is not the last one.
-        queue.sync { client.send(Self.walk, passing: [near]) }
+        queue.sync { client.send(Self.walk, passing: [socket.number]) }
         expect(await client.receive(), is: Self.done)
+        socket.hangUp()
     }
 
     @Test func whatIsNoSocketIsClosedAsWell() async throws {
@@ -381,23 +377,3 @@ import Testing
 
 /// Another descriptor of the same.
 private func copy(_ descriptor: CInt) -> CInt { fcntl(descriptor, F_DUPFD_CLOEXEC, 0) }
-
-/// Two ends of a connection over the loopback interface.
-func connectedTCP() throws -> (CInt, CInt) {
-    let type = CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
-    let (listener, near) = (socket(AF_INET, type, 0), socket(AF_INET, type, 0))
-    defer { close(listener) }
-    var address = sockaddr_in()
-    address.sin_family = sa_family_t(AF_INET)
-    address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
-    var length = socklen_t(MemoryLayout.size(ofValue: address))
-    try withUnsafeMutablePointer(to: &address) { pointer in
-        try pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
-            try #require(bind(listener, address, length) == 0 && listen(listener, 1) == 0)
-            try #require(getsockname(listener, address, &length) == 0 && connect(near, address, length) == 0)
-        }
-    }
-    let far = accept(listener, nil, nil)
-    try #require(far >= 0)
-    return (near, far)
-}

@@ -2,6 +2,7 @@
 
 import Foundation
 import Platform
+import TestSupport
 
 @testable import Varlink
 

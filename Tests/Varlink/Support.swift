@@ -2,16 +2,10 @@
 
 import Foundation
 import Platform
+import TestSupport
 import Testing
 
 @testable import Varlink
-
-/// Two connected sockets, to be owned by the caller.
-func socketPair() -> (CInt, CInt) {
-    var numbers: [CInt] = [-1, -1]
-    precondition(socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &numbers) == 0)
-    return (numbers[0], numbers[1])
-}
 
 /// An empty directory for sockets, removed with its owner.
 final class TemporaryDirectory: Sendable {
