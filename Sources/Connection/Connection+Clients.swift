@@ -263,11 +263,8 @@ extension Connection {
         // That it was to be looked at again died with the earlier run. What waits on the flow that stands is heard of
         // by itself, as it is watched from now on.
         guard wakes.review == nil, ownership.isOwed else { return }
-        switch wakes.standing?.hasFailed {
-        case nil: need(.data, &turn)
-        case true?: wakes.review = .keptBytes(at: turn.now + wakes.settings.policy.pauses.ceiling)
-        case false?: break
-        }
+        guard let wake = wakes.standing else { return need(.data, &turn) }
+        if wake.hasFailed { wakes.review = .keptBytes(at: turn.now + wakes.settings.policy.pauses.ceiling) }
     }
 }
 

@@ -100,13 +100,12 @@ extension Connection {
         guard wakes.standing?.hasFailed == true else {
             return wakes.standing == nil && wakes.review == nil ? need(.data, &turn) : ()
         }
+        let isMore = kept.count > wakes.review?.given(on: kept.epoch) ?? 0
         switch wakes.review {
-        // What another flow had when the wake was given up says nothing of this one.
-        case .awaitingBytes(let epoch, let given) where kept.count > (epoch == kept.epoch ? given : 0):
+        case .awaitingBytes where isMore:
             wakes.review = nil
             need(.data, &turn)
-        case .furtherBytes(let at, let epoch, let given):
-            wakes.review = kept.count > (epoch == kept.epoch ? given : 0) ? .keptBytes(at: at) : nil
+        case .furtherBytes(let at, _, _): wakes.review = isMore ? .keptBytes(at: at) : nil
         case .awaitingBytes, .untouched, .keptBytes, nil: break
         }
     }

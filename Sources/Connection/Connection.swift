@@ -88,8 +88,7 @@ public struct Connection: ~Copyable {
         return kept
     }
 
-    /// The processes that are to be watched for their end: whoever has a flow, also one that another took the place of,
-    /// and whom it wakes.
+    /// The processes whose end matters: those that have a flow, a replaced one included, and those that it wakes.
     public var processes: Set<KnownProcess> {
         let readers = [ownership.reader] + ownership.ended.map(\.reader)
         let processes = readers.map { $0?.process } + ownership.lingering.values.map(\.reader.process)

@@ -36,10 +36,10 @@ extension ConnectionDriver {
     /// not seen would be missing, and the answer to a keepalive be taken for the client's.
     func takeWhatCame() {
         guard let epoch = connection.standingEpoch, let flow = flows[epoch] else { return }
-        var left = Int.max
-        while flow.hasUndecrypted, flow.undecryptedBytes < left {
-            left = flow.undecryptedBytes
+        var (before, left) = (Int.max, flow.undecryptedBytes)
+        while left > 0, left < before {
             flow.takeWhatCame()
+            (before, left) = (left, flow.undecryptedBytes)
         }
         if flow.isParked { keepaliveSender.takeAnswer(on: epoch) }
     }

@@ -35,22 +35,24 @@ extension Flow: TurnTaker {
     }
 
     /// Whether something lies in the socket for TLS, of which nothing waits to be read yet.
-    var hasUndecrypted: Bool {
-        guard !hasEnded, let security else { return false }
-        return security.unreadBytes == 0 && hasInput(for: security)
+    var hasUndecrypted: Bool { undecryptedBytes > 0 }
+
+    /// How many bytes that is.
+    var undecryptedBytes: Int {
+        guard !hasEnded, let security, security.unreadBytes == 0 else { return 0 }
+        return inputBytes(for: security)
     }
 
     /// Whether the socket has something for a session that takes it.
-    func hasInput(for security: SecuredStream) -> Bool {
-        guard let number, security.state == .open else { return false }
-        return Self.queued(number) > 0
+    func hasInput(for security: SecuredStream) -> Bool { inputBytes(for: security) > 0 }
+
+    private func inputBytes(for security: SecuredStream) -> Int {
+        guard let number, security.state == .open else { return 0 }
+        return Self.queued(number)
     }
 
     /// Bytes of the client's that wait to be encrypted.
     var hasUnsentBytes: Bool { relay?.hasUnsentBytes ?? false }
-
-    /// How many bytes lie in the socket for TLS.
-    var undecryptedBytes: Int { security == nil ? 0 : number.map(Self.queued) ?? 0 }
 
     /// Decrypts what lies in the socket, or hears of its connect, out of turn: a deadline is about to be judged by it.
     func takeWhatCame() {

@@ -53,18 +53,20 @@ final class Flow {
     var isParked = false {
         didSet {
             relay?.isDelivering = !isParked
-            if isParked { (handed, hasUnknownPast) = (nil, false) }
+            if isParked { handed = .toNobody }
         }
     }
-    /// What is known of the client's part in the stream; `nil` for nothing.
-    private var handed: Handed?
-
-    /// Whether somebody may be in the middle of a message for all that is known: an earlier process gave it away.
-    private var hasUnknownPast = false
+    /// What is known of the client's part in the stream.
+    private var handed = Handed.toNobody
 
     private enum Handed {
-        /// How far the stream was when the client got it; or it has read or written something since.
-        case at(Progress), touched
+        case toNobody
+        /// How far the stream was when the client got it.
+        case at(Progress)
+        /// The client has read or written something since.
+        case touched
+        /// Nothing: an earlier process gave the flow away, or the socket did not say.
+        case unknown
     }
     /// What the client of a flow with TLS reads and writes, from when one first took it.
     private(set) var relay: Relay?
@@ -116,7 +118,7 @@ final class Flow {
         self.options = options
         self.owner = owner
         isConnected = true
-        hasUnknownPast = adoption.ownership.holder == .client
+        if adoption.ownership.holder == .client { handed = .unknown }
         let number = descriptor.number
         self.descriptor = descriptor.shared(with: owner.user)
         try UserThreads.checkRoom(for: owner.user)
@@ -387,16 +389,15 @@ final class Flow {
 
     private func noteHandover() {
         isParked = false
-        if handed == nil, !hasUnknownPast { handed = progress.map { .at($0) } }
+        if case .toNobody = handed, let progress { handed = .at(progress) }
     }
 
     /// What the client that has the flow, or had it last, has done on it.
     var touch: Touch {
-        // One that an earlier process gave it, or a socket that does not say.
         switch handed {
         case .touched: .touched
         case .at(let start): progress?.touch(since: start) ?? .unknown
-        case nil: .unknown
+        case .toNobody, .unknown: .unknown
         }
     }
 
@@ -408,9 +409,9 @@ final class Flow {
         registration.cancel()
         self.registration = nil
         switch touch {
-        case .untouched: handed = progress.map { .at($0) }
+        case .untouched: handed = progress.map { .at($0) } ?? .toNobody
         case .touched: handed = .touched
-        case .unknown: (handed, hasUnknownPast) = (nil, true)
+        case .unknown: handed = .unknown
         }
     }
 

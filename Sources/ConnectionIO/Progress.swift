@@ -51,7 +51,7 @@ struct Progress {
         return nil
     }
 
-    /// What whoever was given the socket at `start` has done on it since.
+    /// What the holder of the socket has done on it since `start`.
     func touch(since start: Progress) -> Touch {
         // Less than nothing is read where bytes come between two questions.
         let (read, written) = (Int64(bitPattern: read &- start.read), Int64(bitPattern: written &- start.written))

@@ -13,16 +13,23 @@ package final class HistoryFiles {
     package typealias Part = ConnectionsAPI.Dropped.Part
 
     /// What has a pair of files of its own.
-    package enum Share: Hashable, Sendable {
-        /// What everybody may know.
-        case common
-        case user(UInt32, Part)
+    package struct Share: Hashable, Sendable {
+        /// Whose it is; `nil` for what everybody may know.
+        package let owner: UInt32?
+        let part: Part
+
+        /// Of the network and the agent itself.
+        package static let common = Share(owner: nil, part: .network)
+
+        package static func user(_ user: UInt32, _ part: Part) -> Share { Share(owner: user, part: part) }
+
+        private init(owner: UInt32?, part: Part) { (self.owner, self.part) = (owner, part) }
 
         /// The share whose newer file has this name.
         init?(file: String) {
             guard file.hasPrefix(Self.prefix), file.hasSuffix(Self.suffix) else { return nil }
             var word = file.dropFirst(Self.prefix.count).dropLast(Self.suffix.count)
-            if word == "network" {
+            if word == Self.network {
                 self = .common
                 return
             }
@@ -34,29 +41,11 @@ package final class HistoryFiles {
 
         static let prefix = "history-"
         private static let suffix = ".log"
+        private static let network = "network"
         private static let wakes = "-wakes"
 
         var file: String {
-            switch self {
-            case .common: "\(Self.prefix)network\(Self.suffix)"
-            case .user(let user, .wakes): "\(Self.prefix)\(user)\(Self.wakes)\(Self.suffix)"
-            case .user(let user, _): "\(Self.prefix)\(user)\(Self.suffix)"
-            }
-        }
-
-        /// Whose it is; `nil` for what everybody may know.
-        package var owner: UInt32? {
-            switch self {
-            case .common: nil
-            case .user(let user, _): user
-            }
-        }
-
-        var part: Part {
-            switch self {
-            case .common: .network
-            case .user(_, let part): part
-            }
+            Self.prefix + (owner.map { "\($0)" } ?? Self.network) + (part == .wakes ? Self.wakes : "") + Self.suffix
         }
     }
 
@@ -67,7 +56,7 @@ package final class HistoryFiles {
         /// By what lines of different files are put in order: microseconds since 1970, raised where need be so that no
         /// two of a run are the same.
         package var order: Int64?
-        /// The how many-eth line of its share it is, so that the first one that is left tells how many are not.
+        /// Its number within its share, from 1 on: that of the first line left tells how many are gone.
         var number: Int?
         package var entry: ConnectionsAPI.History.Reply
     }
@@ -86,8 +75,8 @@ package final class HistoryFiles {
 
     private struct Opened {
         let file: LineFile
-        /// The number of its newest line.
-        var latest: Int
+        /// The number of its newest line; `nil` until the first one of this run is appended.
+        var latest: Int?
     }
 
     private let state: SavedState
@@ -115,9 +104,11 @@ package final class HistoryFiles {
     package func append(_ entry: ConnectionsAPI.History.Reply, to share: Share) throws(SystemError) {
         var opened = try opened(share)
         latest = max(latest + 1, (entry.time?.milliseconds ?? 0) * 1000)
+        let last = opened.latest ?? newestNumber(in: opened.file)
         // A damaged file says any number.
-        opened.latest = opened.latest < Int.max ? opened.latest + 1 : 1
-        let line = Line(owner: share.owner, order: latest, number: opened.latest, entry: entry)
+        let number = last < Int.max ? last + 1 : 1
+        opened.latest = number
+        let line = Line(owner: share.owner, order: latest, number: number, entry: entry)
         guard let data = try? encoder.encode(line) else { return }
         try opened.file.append(Array(data))
         shares[share] = nil
@@ -137,10 +128,13 @@ package final class HistoryFiles {
         if let opened = shares[share] ?? nil { return opened }
         if let owner = share.owner { makeRoom(for: owner) }
         let file = try LineFile(share.file, in: state, limit: room.mostBytes)
-        let newest = file.newest.flatMap { try? decoder.decode(Line.self, from: Data($0)) }
-        let opened = Opened(file: file, latest: newest?.number ?? 0)
+        let opened = Opened(file: file)
         shares[share] = .some(opened)
         return opened
+    }
+
+    private func newestNumber(in file: LineFile) -> Int {
+        file.newest.flatMap { try? decoder.decode(Line.self, from: Data($0)) }?.number ?? 0
     }
 
     private func makeRoom(for owner: UInt32) {

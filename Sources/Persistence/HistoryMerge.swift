@@ -32,7 +32,7 @@ package final class HistoryMerge {
         waiting = readers.map { Source(share: $0.share, reader: $0.reader) }
     }
 
-    /// The next line. A damaged one is told of, and may be told of before older lines.
+    /// The next line. A damaged one is reported when it is read, which may be before older lines.
     package func next() -> Step {
         while var source = waiting.popLast() {
             switch source.reader.next() {

@@ -2,10 +2,10 @@
 
 internal import Glibc
 
-/// State that threads share, each alone with it for a while.
+/// State that threads share. `mutex` guards it: one thread at a time has it.
 ///
-/// Swift's `Mutex` with a lock of the C library's, which ThreadSanitizer sees: of the other one it believes that it
-/// does not lock, and to write a race down takes it longer than an answer is waited for.
+/// Swift's `Mutex` with a lock of the C library's, which ThreadSanitizer sees. It does not see that a `Mutex` locks,
+/// and writing down what it takes for a race holds a thread up for longer than ``UserThreads`` waits for an answer.
 public final class Lock<State: ~Copyable>: @unchecked Sendable {
     private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
     private var state: State

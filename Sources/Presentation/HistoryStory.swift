@@ -46,10 +46,13 @@ public struct HistoryStory: Sendable {
     /// The lines of what happened next: a new day where one begins, and the happening.
     public mutating func lines(_ entry: ConnectionsAPI.History.Reply, _ style: Style) -> [String] {
         if let dropped = entry.dropped {
-            return since.map { $0 < dropped.until } ?? true ? [style.paint(text(dropped), .faint)] : []
+            guard since.map({ $0 < dropped.until }) ?? true else { return [] }
+            if dropped.part == .connections { beginning = max(beginning ?? dropped.until, dropped.until) }
+            return [style.paint(text(dropped), .faint)]
         }
-        let isTold = since.map { $0 <= entry.time ?? $0 } ?? true
-        if isTold, let time = entry.time { begin(by: instant(time, entry.uptimeMilliseconds)) }
+        guard let time = entry.time else { return [] }
+        let isTold = since.map { time >= $0 } ?? true
+        if isTold { begin(by: instant(time, entry.uptimeMilliseconds)) }
         guard let line = line(entry), isTold else { return [] }
         let today = localTime.day(line.time)
         defer { day = today }
@@ -71,14 +74,12 @@ public struct HistoryStory: Sendable {
         for name in outages.keys where outages[name]?.count(from: time) == false { outages[name] = nil }
     }
 
-    private mutating func text(_ dropped: ConnectionsAPI.Dropped) -> String {
+    private func text(_ dropped: ConnectionsAPI.Dropped) -> String {
         var what = dropped.count == 1 ? "1 event" : "\(dropped.count) events"
         switch dropped.part {
         case .network: what += " of the network and the agent"
         case .wakes: what += " of wakes"
-        case .connections:
-            what += " of connections"
-            beginning = max(beginning ?? dropped.until, dropped.until)
+        case .connections: what += " of connections"
         }
         if let user = reader.other(dropped.owner) { what += " (\(user))" }
         return "\(what) before \(moment(dropped.until)): not kept any more"

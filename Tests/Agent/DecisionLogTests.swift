@@ -7,7 +7,7 @@ import Testing
 @testable import Agent
 
 @Suite("What is logged of a connection") struct DecisionLogTests {
-    /// What happened, the how many-eth attempt was next, and how loud it is told.
+    /// The state before and after, the number of the next attempt, and the level.
     @Test(
         arguments: [
             (.connecting, .ready, 1, .notice), (.verifying, .ready, 1, .info), (.ready, .verifying, 1, .info),

@@ -284,16 +284,16 @@ struct HistoryTests {
 
     @Test func `lines beyond a user's allowance are counted and left out`() {
         var allowance = HistoryAllowance()
-        let admitted = (0..<5000).map { _ in allowance.admit(.connections, of: 1000, now: .seconds(10)) }
+        let admitted = (0..<5000).map { _ in allowance.admit(.user(1000, .connections), now: .seconds(10)) }
         #expect(admitted.firstIndex(of: nil) == HistoryAllowance.burst)
         #expect(Set(admitted) == [0, nil])
-        #expect(allowance.admit(.wakes, of: 1000, now: .seconds(10)) == 0, "wakes have their own")
-        #expect(allowance.admit(.connections, of: 1001, now: .seconds(10)) == 0, "another's is another's")
-        #expect(allowance.admit(.connections, of: 1000, now: .milliseconds(10_499)) == nil)
-        #expect(allowance.admit(.connections, of: 1000, now: .milliseconds(10_500)) == 5001 - HistoryAllowance.burst)
-        #expect(allowance.admit(.connections, of: 1000, now: .milliseconds(10_500)) == nil)
-        #expect(allowance.admit(.connections, of: 1000, now: .seconds(11)) == 1)
-        let rested = (0..<5000).count { _ in allowance.admit(.connections, of: 1000, now: .seconds(100_000)) != nil }
+        #expect(allowance.admit(.user(1000, .wakes), now: .seconds(10)) == 0, "wakes have their own")
+        #expect(allowance.admit(.user(1001, .connections), now: .seconds(10)) == 0, "another's is another's")
+        #expect(allowance.admit(.user(1000, .connections), now: .milliseconds(10_499)) == nil)
+        #expect(allowance.admit(.user(1000, .connections), now: .milliseconds(10_500)) == 5001 - HistoryAllowance.burst)
+        #expect(allowance.admit(.user(1000, .connections), now: .milliseconds(10_500)) == nil)
+        #expect(allowance.admit(.user(1000, .connections), now: .seconds(11)) == 1)
+        let rested = (0..<5000).count { _ in allowance.admit(.user(1000, .connections), now: .seconds(100_000)) != nil }
         #expect(rested == HistoryAllowance.burst, "what was not used is not saved up")
     }
 

@@ -101,13 +101,19 @@ import Testing
         #expect(try harness.take(by: .first).epoch == 2, "not for ever")
     }
 
-    @Test func whatAnotherFlowTookThePlaceOfComesBeforeThatOne() throws {
+    /// A client has a flow with unread bytes, and another flow took its place.
+    private static func replaced() throws -> ConnectionHarness {
         var harness = ConnectionHarness.ready()
         try harness.take(by: .first)
         harness.facts.unread[1] = 3
         harness.tell(.pathChanged(.modem))
         harness.connect(2)
         #expect(harness.connection.ownership.lingering.keys.sorted() == [1])
+        return harness
+    }
+
+    @Test func whatAnotherFlowTookThePlaceOfComesBeforeThatOne() throws {
+        var harness = try Self.replaced()
         #expect(try harness.take(by: .first).epoch == 1)
         #expect(try harness.take(by: .first).epoch == 2, "not for ever")
     }
@@ -229,12 +235,7 @@ import Testing
 
     /// Else its end is told to nobody, and what it left is its own for ever.
     @Test func whoHasAFlowThatAnotherOneTookThePlaceOfIsWatched() throws {
-        var harness = ConnectionHarness.ready()
-        try harness.take(by: .first)
-        harness.facts.unread[1] = 3
-        harness.tell(.pathChanged(.modem))
-        harness.connect(2)
-        #expect(harness.connection.ownership.lingering.keys.sorted() == [1])
+        var harness = try Self.replaced()
         harness.arrive(3, on: 2)
         harness.tell(.remoteClosed(epoch: 2))
         #expect(try harness.take(by: .second).epoch == 2)

@@ -100,6 +100,7 @@ final class DecisionLog {
         case .ready where event.previousState == .verifying: event.reason == .replaced ? .notice : .info
         case .ready, .waiting, .closed: event.kind == .stateChanged ? .notice : .info
         case .verifying: .info
+        // The second attempt is next: this was the first failure.
         case .backingOff where event.kind == .stateChanged && event.status.attempt == 2: .notice
         case .resolving, .connecting, .securing, .backingOff: event.previousState.hasFlow ? .notice : .info
         }

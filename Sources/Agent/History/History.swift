@@ -18,7 +18,7 @@ internal import Reachability
 final class History {
     private enum Happening {
         /// `omitted` events of the same owner before it are left out.
-        case event(RecordedEvent, HistoryFiles.Part, sequence: UInt64, omitted: Int)
+        case event(RecordedEvent, HistoryFiles.Share, sequence: UInt64, omitted: Int)
         case network(NetworkAPI.Path, [PathChange], before: (status: NetworkAPI.Path.Status, lasted: Duration)?)
         case agent(ConnectionsAPI.AgentChange.Kind, slept: Duration? = nil)
     }
@@ -64,14 +64,15 @@ final class History {
     /// An event of a connection, with its number.
     func heard(_ recorded: RecordedEvent, sequence: UInt64) {
         guard recorded.wake?.report?.isWorthTelling ?? recorded.event.isWorthTelling else { return }
-        let part = recorded.wake?.report?.isRoutine == true ? HistoryFiles.Part.wakes : .connections
+        let share = HistoryFiles.Share.user(
+            recorded.owner, recorded.wake?.report?.isRoutine == true ? .wakes : .connections)
         var omitted = 0
         // Root, and in a user's own daemon that user, are not held to a limit.
         if recorded.owner != 0, recorded.owner != geteuid() {
-            guard let admitted = allowance.admit(part, of: recorded.owner, now: recorded.clocks.boot) else { return }
+            guard let admitted = allowance.admit(share, now: recorded.clocks.boot) else { return }
             omitted = admitted
         }
-        record(.event(recorded, part, sequence: sequence, omitted: omitted), at: recorded.clocks)
+        record(.event(recorded, share, sequence: sequence, omitted: omitted), at: recorded.clocks)
     }
 
     /// The machine woke from suspend.
@@ -150,10 +151,10 @@ final class History {
         var share = HistoryFiles.Share.common
         var entry = ConnectionsAPI.History.Reply(uptimeMilliseconds: Int(clamping: clocks.boot.milliseconds))
         switch happening {
-        case .event(let recorded, let part, let sequence, let omitted):
+        case .event(let recorded, let ownersShare, let sequence, let omitted):
             var event = ConnectionsAPI.Event(recorded, sequence: sequence)
             event.connection.remote = recorded.remoteWithoutQuery
-            (share, entry.event) = (.user(recorded.owner, part), event)
+            (share, entry.event) = (ownersShare, event)
             entry.omitted = omitted > 0 ? omitted : nil
         case .network(let path, let changes, let before):
             entry.network = .init(

@@ -10,13 +10,8 @@ struct HistoryAllowance {
     static let burst = 4096
     /// So many more for each second: at seven hundred bytes a line, 120 MB a day of each kind at the very most.
     static let perSecond = 2
-    /// Of how many something is remembered. Beyond, those are forgotten whose allowance is whole again.
+    /// How many accounts are remembered. Beyond, those are forgotten whose allowance is whole again.
     private static let mostRemembered = 1024
-
-    private struct Holder: Hashable {
-        let owner: UInt32
-        let part: HistoryFiles.Part
-    }
 
     private struct Account {
         var left: Duration
@@ -27,19 +22,18 @@ struct HistoryAllowance {
     /// What a line costs, in time.
     private static let cost = Duration.seconds(1) / perSecond
     private static let whole = cost * burst
-    private var accounts: [Holder: Account] = [:]
+    private var accounts: [HistoryFiles.Share: Account] = [:]
 
-    /// Whether a line of `owner`'s is written now, and how many of that kind were not since the last that was; `nil`
-    /// where it is left out.
-    mutating func admit(_ part: HistoryFiles.Part, of owner: UInt32, now: Duration) -> Int? {
-        let holder = Holder(owner: owner, part: part)
-        if accounts.count >= Self.mostRemembered, accounts[holder] == nil {
+    /// Whether a line of a share is written now, and how many were not since the last that was; `nil` where it is left
+    /// out.
+    mutating func admit(_ share: HistoryFiles.Share, now: Duration) -> Int? {
+        if accounts.count >= Self.mostRemembered, accounts[share] == nil {
             accounts = accounts.filter { $0.value.leftOut > 0 || $0.value.left + (now - $0.value.at) < Self.whole }
         }
-        var account = accounts[holder] ?? Account(left: Self.whole, at: now)
+        var account = accounts[share] ?? Account(left: Self.whole, at: now)
         account.left = min(account.left + max(now - account.at, .zero), Self.whole)
         account.at = now
-        defer { accounts[holder] = account }
+        defer { accounts[share] = account }
         guard account.left >= Self.cost else {
             account.leftOut += 1
             return nil

@@ -31,6 +31,14 @@ public struct Wakes: Sendable {
         /// Such bytes are kept of a flow that has ended.
         case keptBytes(at: Duration)
 
+        /// How many bytes a flow had when the wake was given up. What another one had says nothing of it.
+        func given(on epoch: UInt64) -> Int {
+            switch self {
+            case .furtherBytes(_, epoch, let count), .awaitingBytes(epoch, let count): count
+            case .untouched, .furtherBytes, .awaitingBytes, .keptBytes: 0
+            }
+        }
+
         var deadline: Duration? {
             switch self {
             case .untouched(let at), .furtherBytes(let at, _, _), .keptBytes(let at): at
