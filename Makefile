@@ -68,6 +68,7 @@ build: deps
 
 run: deps
 	$(BUILD) --configuration $(CONFIGURATION) --product dialtoned
+	$(BUILD) --configuration $(CONFIGURATION) --product dialtone-tls
 	$(BUILD) --configuration $(CONFIGURATION) --product dialtone
 	@exec scripts/run $(BUILT) $(if $(OPEN),'$(OPEN)')
 
@@ -117,6 +118,7 @@ demo: deps-test
 
 bench: deps-test
 	$(BUILD) $(RELEASE) --product dialtoned
+	$(BUILD) $(RELEASE) --product dialtone-tls
 	$(BUILD) --package-path Benchmarks --configuration release
 	@scripts/in-lab Benchmarks/.build/release/bench .build/release/dialtoned $(ROWS)
 
@@ -135,4 +137,5 @@ install: deps
 	$(BUILD) $(RELEASE) --product dialtoned
 	$(BUILD) $(RELEASE) --product dialtone
 	$(BUILD) $(RELEASE) --product dialtone-launcher
+	$(BUILD) $(RELEASE) --product dialtone-tls
 	scripts/install '$(DESTDIR)' '$(PREFIX)'

@@ -42,6 +42,7 @@ let package = Package(
         .executable(name: "dialtoned", targets: ["dialtoned"]),
         .executable(name: "dialtone", targets: ["dialtone"]),
         .executable(name: "dialtone-launcher", targets: ["dialtone-launcher"]),
+        .executable(name: "dialtone-tls", targets: ["dialtone-tls"]),
         // For the package of benchmarks.
         .library(name: "LabSupport", targets: ["CLabSupport", "LabSupport", "Platform"]),
         .executable(name: "lab-neighbour", targets: ["lab-neighbour"]),
@@ -53,7 +54,7 @@ let package = Package(
             targets: [
                 "Agent", "Coalescing", "Configuration", "Connection", "ConnectionIO", "DialtoneAPI", "DialtoneClient",
                 "Netlink", "NetworkPath", "Persistence", "Platform", "Presentation", "PrivilegedLauncher", "Processes",
-                "Reachability", "Resolver", "TLS", "TLSTestSupport", "TOML", "Varlink",
+                "Reachability", "RelayMessages", "Resolver", "TLS", "TLSRelay", "TLSTestSupport", "TOML", "Varlink",
             ]),
     ],
     dependencies: [
@@ -87,8 +88,18 @@ let package = Package(
         .target(
             name: "TLS", dependencies: ["COpenSSL", "NetworkPath", "Platform", "Connection"], swiftSettings: strict),
         .target(
+            name: "RelayMessages", dependencies: ["CPlatform", "Connection", "NetworkPath", "Platform"],
+            swiftSettings: strict),
+        .systemLibrary(name: "CSeccomp", pkgConfig: "libseccomp", providers: [.apt(["libseccomp-dev"])]),
+        .target(
+            name: "TLSRelay",
+            dependencies: ["CPlatform", "CSeccomp", "Connection", "Platform", "RelayMessages", "TLS"],
+            swiftSettings: strict),
+        .target(
             name: "ConnectionIO",
-            dependencies: ["Coalescing", "Connection", "NetworkPath", "Platform", "Reachability", "Resolver", "TLS"],
+            dependencies: [
+                "Coalescing", "Connection", "NetworkPath", "Platform", "Reachability", "RelayMessages", "Resolver",
+            ],
             swiftSettings: strict),
 
         // The socket: protocol, typed interface, client; and what its values look like to a person.
@@ -131,13 +142,17 @@ let package = Package(
             name: "Agent",
             dependencies: [
                 "Configuration", "Connection", "ConnectionIO", "DialtoneAPI", "NetworkPath", "Persistence", "Platform",
-                "PrivilegedLauncher", "Processes", "Reachability", "Systemd", "Varlink", deque, logging, ordered,
+                "PrivilegedLauncher", "Processes", "Reachability", "RelayMessages", "Systemd", "Varlink", deque,
+                logging,
+                ordered,
             ],
             swiftSettings: strict),
         .executableTarget(name: "dialtoned", dependencies: ["Agent", arguments, logging], swiftSettings: strict),
         .executableTarget(
             name: "dialtone-launcher", dependencies: ["DialtoneAPI", "PrivilegedLauncher", arguments, logging],
             swiftSettings: strict),
+        .executableTarget(
+            name: "dialtone-tls", dependencies: ["DialtoneAPI", "TLSRelay", arguments], swiftSettings: strict),
         .executableTarget(
             name: "dialtone",
             dependencies: [
@@ -171,7 +186,10 @@ let package = Package(
             swiftSettings: optimized),
         // Certificates and a server's end of TLS, in memory.
         .target(
-            name: "TLSTestSupport", dependencies: ["COpenSSL"], path: "Tests/TLSTestSupport", swiftSettings: strict),
+            name: "TLSTestSupport",
+            dependencies: [
+                "COpenSSL", "Connection", "ConnectionIO", "Platform", "RelayMessages", "TLS", "TLSRelay",
+            ], path: "Tests/TLSTestSupport", swiftSettings: strict),
         tests("Platform", ["NetworkPath", "Platform", "TestSupport"]),
         tests("NetworkPath", ["NetworkPath", "TestSupport"]),
         tests("Netlink", ["CNetlink", "Netlink", "NetworkPath", "Platform", "TestSupport"]),
@@ -184,7 +202,8 @@ let package = Package(
         tests(
             "ConnectionIO",
             [
-                "Coalescing", "Connection", "ConnectionIO", "NetworkPath", "Platform", "TLS", "TLSTestSupport",
+                "Coalescing", "Connection", "ConnectionIO", "NetworkPath", "Platform", "RelayMessages",
+                "TLSTestSupport",
                 "TestSupport",
             ]),
         tests("Varlink", ["Platform", "TestSupport", "Varlink"]),

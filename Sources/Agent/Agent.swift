@@ -41,10 +41,11 @@ final class Agent {
     ///   - state: where what is learned over days is kept.
     ///   - continuity: where the connections themselves outlive the process; `nil` where they end with it.
     ///   - crashes: who is refused for what became of the processes before.
+    ///   - relayPath: where `dialtone-tls` listens, where it is a service of its own.
     ///   - memoryLimits: looked at before the first of the parameters was made that takes much.
     init(
         _ configuration: Configuration, engine: NetworkState, state: SavedState, continuity: Continuity?,
-        crashes: CrashGuard, memory memoryLimits: MemoryLimits, logger: Logger
+        crashes: CrashGuard, memory memoryLimits: MemoryLimits, relayPath: String?, logger: Logger
     ) {
         self.engine = engine
         self.crashes = crashes
@@ -52,7 +53,8 @@ final class Agent {
         let system = SystemNetwork(engine)
         intervals = SavedIntervals(state, logger)
         history = History(state, logger)
-        let context = DialerContext(paths: system, names: system, intervals: intervals.learners)
+        let relay = Self.relay(through: RelayConnector(service: relayPath, logger), continuity)
+        let context = DialerContext(paths: system, names: system, relay: relay, intervals: intervals.learners)
         engine.mayAsk = { [weak context] user in
             guard let context else { return true }
             // A name has two questions, for the addresses of each family.
@@ -109,6 +111,12 @@ final class Agent {
                 "the kernel's network cannot be followed: paths are unknown, connections are dialled without one",
                 metadata: ["error": "\(failure)"])
         }
+    }
+
+    private static func relay(through connector: RelayConnector, _ continuity: Continuity?) -> RelayAccess {
+        let relay = RelayAccess(counts: continuity?.takeCounts()) { () throws(SystemError) in try connector.connect() }
+        relay.madeFile = { continuity?.keepCounts($0) }
+        return relay
     }
 
     /// Has each part hear of what concerns it.

@@ -162,7 +162,7 @@ private final class Running {
         agent = Agent(
             configuration, engine: engine, state: SavedState(logger),
             continuity: Self.continuity(inheritance, crashes, logger), crashes: crashes, memory: memory,
-            logger: logger)
+            relayPath: Self.relayPath(options, inheritance.listeners), logger: logger)
         do throws(SystemError) {
             signalWatch = try SignalWatch(DaemonProcess.signals) { [weak self] in self?.take($0) }
         } catch {
@@ -178,6 +178,16 @@ private final class Running {
                 self?.notify { () throws(SystemError) in try ServiceManager.notifyWatchdog() }
             }
             watchdog?.start()
+        }
+    }
+
+    /// Beside the agent's own socket.
+    private static func relayPath(_ options: DaemonOptions, _ listeners: [CInt]) -> String? {
+        let own =
+            listeners.first.flatMap { UnixSocket.path(of: $0) } ?? options.socket
+            ?? SocketPath.ofDaemon(uid: geteuid(), environment: ProcessInfo.processInfo.environment)
+        return own.flatMap { path in
+            path.lastIndex(of: "/").map { path[...$0] + RelayConnector.socketName }
         }
     }
 

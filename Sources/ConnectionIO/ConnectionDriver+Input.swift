@@ -32,15 +32,10 @@ extension ConnectionDriver {
         }
     }
 
-    /// Sorts what waits on the flow for its turn. Of one that ends, what the client has not read is kept: what TLS has
-    /// not seen would be missing, and the answer to a keepalive be taken for the client's.
+    /// Sorts what waits on the flow for its turn. Of one that ends, what the client has not read is kept, and the
+    /// answer to a keepalive would be taken for the client's.
     func takeWhatCame() {
         guard let epoch = connection.standingEpoch, let flow = flows[epoch] else { return }
-        var (before, left) = (Int.max, flow.undecryptedBytes)
-        while left > 0, left < before {
-            flow.takeWhatCame()
-            (before, left) = (left, flow.undecryptedBytes)
-        }
         if flow.isParked { keepaliveSender.takeAnswer(on: epoch) }
     }
 }

@@ -4,7 +4,6 @@ public import Connection
 internal import Glibc
 public import NetworkPath
 public import Platform
-internal import TLS
 
 /// What a connection is called, and whose it is, for notes about it.
 public struct ConnectionLabel: Hashable, Sendable {
@@ -46,10 +45,6 @@ public final class ConnectionDriver {
         context.wakes, context.intervals.learner(of: account.user), owner: self)
     /// The opening exchanges that are played, by epoch.
     private var openings: [UInt64: OpeningPlayer] = [:]
-    /// TLS sessions that the next flow may take up again. Only a connection with TLS makes it.
-    private lazy var resumption = TLSResumption()
-    /// What clients are still to be given of flows that are closed otherwise.
-    let deliveries = Deliveries()
     /// What happened while the effects of an earlier input ran.
     private var backlog: [Input] = []
     private var isProcessing = false
@@ -140,10 +135,7 @@ public final class ConnectionDriver {
 
     /// Ends the connection for good: when this returns, its socket is closed and nothing of it runs any more. Asked for
     /// by the observer in the middle of an event, as every request it comes right after that event's actions.
-    public func close() {
-        process(.closeRequested)
-        deliveries.close()
-    }
+    public func close() { process(.closeRequested) }
 
     /// Goes on under another policy, and keeps the flow where that allows it.
     public func change(to policy: ConnectionPolicy) { process(.policyChanged(policy)) }
@@ -170,7 +162,7 @@ public final class ConnectionDriver {
 
     /// Whether a flow that ended has bytes left that its client has not read.
     public var hasUnreadEnds: Bool {
-        !deliveries.isEmpty || connection.ownership.endedEpochs.contains { flows[$0]?.mayHaveUnread ?? false }
+        connection.ownership.endedEpochs.contains { flows[$0]?.mayHaveUnread ?? false }
     }
 
     /// The policy it runs under.
@@ -283,10 +275,8 @@ public final class ConnectionDriver {
         switch effect {
         case .network(let action):
             run(action)
-        case .close(let epoch, let isAborting):
+        case .close(let epoch, let isAborting), .letGo(let epoch, let isAborting):
             leave(epoch)?.close(aborting: isAborting)
-        case .letGo(let epoch, let isAborting):
-            if let flow = leave(epoch) { deliveries.letGo(flow, aborting: isAborting) }
         case .retire(let epoch, let survivesAgent, let isHeld):
             guard let flow = leave(epoch) else { break }
             if !survivesAgent { flow.leaveStore() }
@@ -405,19 +395,16 @@ public final class ConnectionDriver {
             return process(.dialFailed(epoch: request.epoch, .heldBack(held)))
         }
         do throws(FlowFailure) {
-            flows[request.epoch] = try Flow(request, owner: self, secure: try securing(request.tls))
+            flows[request.epoch] = try Flow(request, owner: self, securing: try securing(request.tls))
         } catch {
             process(.dialFailed(epoch: request.epoch, error))
         }
     }
 
-    /// What begins the TLS session of a flow. The files are read before the flow's first packet: where one is of no
-    /// use, the server is not bothered.
-    private func securing(_ request: TLSRequest?) throws(FlowFailure) -> Flow.Securing? {
+    private func securing(_ request: TLSRequest?) throws(FlowFailure) -> Securing? {
         guard let request else { return nil }
         do throws(TLSFailure) {
-            let shared = try context.tls.context(for: request.policy)
-            return { [resumption] () throws(TLSFailure) in try TLSSession(request, in: shared, resuming: resumption) }
+            return try Securing(request, of: label?.name ?? "", by: context.relay)
         } catch {
             throw .tls(error)
         }

@@ -4,7 +4,6 @@ public import Coalescing
 public import Connection
 public import NetworkPath
 public import Platform
-internal import TLS
 
 /// Something that goes on until it is cancelled: a query, an observation.
 @AgentQueue
@@ -47,12 +46,12 @@ public protocol NameSource: AnyObject {
 /// Where copies of flows' sockets are kept beyond the life of this process.
 @AgentQueue
 public protocol FlowStore: AnyObject {
-    /// Keeps a copy, from before this returns until ``discard(_:)``.
+    /// Keeps copies of what belongs together, from before this returns until ``discard(_:)``.
     ///
-    /// - Returns: the number by which a later process gets it; `nil` where it cannot be kept.
-    func keep(_ descriptor: borrowing OwnedDescriptor) -> UInt64?
+    /// - Returns: the number by which a later process gets them; `nil` where they cannot be kept.
+    func keep(_ descriptors: [CInt]) -> UInt64?
 
-    /// Closes a copy.
+    /// Closes the copies.
     func discard(_ number: UInt64)
 }
 
@@ -69,13 +68,15 @@ public final class DialerContext {
     public var budget = NetworkBudget()
     /// When the keepalives of all of them are sent.
     let wakes = CoalescedTimers()
-    /// The trust and the certificates that connections with TLS share.
-    let tls = TLSContexts()
+    /// How flows get TLS.
+    let relay: RelayAccess
 
     /// The surroundings of connections.
     public init(
-        paths: any PathSource, names: any NameSource, intervals: IntervalLearners = IntervalLearners()
+        paths: any PathSource, names: any NameSource, relay: RelayAccess = .none,
+        intervals: IntervalLearners = IntervalLearners()
     ) {
+        self.relay = relay
         self.paths = paths
         self.names = names
         self.intervals = intervals

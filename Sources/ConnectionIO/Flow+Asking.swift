@@ -4,6 +4,7 @@ internal import Connection
 internal import Glibc
 internal import NetworkPath
 internal import Platform
+internal import RelayMessages
 
 // What is asked of a flow's socket. A client that has it can make the kernel keep every such call waiting, so those on
 // one that a client has or had are made on a thread of its user's.
@@ -16,16 +17,21 @@ extension Flow {
         return UserThreads.answer(for: sharer, otherwise: otherwise) { call(number) }
     }
 
-    /// How many bytes wait for the client (`SIOCINQ`, or what TLS has decrypted); 0 for a flow that is closed.
+    /// Asks the TCP socket, which no client has where there is TLS.
+    func askSocket<T: Sendable>(_ otherwise: T, _ call: @escaping @Sendable (CInt) -> T) -> T {
+        if secured == nil { return ask(otherwise, call) }
+        return socketNumber.map(call) ?? otherwise
+    }
+
+    /// How many bytes wait for the client (`SIOCINQ`); 0 for a flow that is closed.
     var unreadBytes: Int { knownUnread ?? 0 }
 
     /// Whether something may wait for the client: also where the socket says nothing. What is there must not be lost
     /// for that.
-    var mayHaveUnread: Bool { knownUnread != 0 }
+    var mayHaveUnread: Bool { knownUnread != 0 || isBehind }
 
     /// The same; `nil` where the socket says nothing.
     var knownUnread: Int? {
-        if let security { return security.unreadBytes + (relay?.unreadBytes ?? 0) }
         guard number != nil else { return 0 }
         return ask(nil) { Self.queued($0) }
     }
@@ -48,7 +54,7 @@ extension Flow {
     /// What the kernel says of a flow that is connected.
     var information: tcp_info? {
         guard isConnected else { return nil }
-        return ask(nil) { number in
+        return askSocket(nil) { number in
             var information = tcp_info()
             var length = socklen_t(MemoryLayout<tcp_info>.size)
             guard getsockopt(number, CInt(IPPROTO_TCP), TCP_INFO, &information, &length) == 0 else { return nil }
@@ -58,20 +64,43 @@ extension Flow {
 
     /// How far the stream is in both directions; `nil` where nobody counts.
     var progress: Progress? {
-        if security != nil { return relay?.progress ?? Progress(read: 0, written: 0) }
+        if let secured { return progress(of: secured) }
         // Where nothing more comes, what is left says it all.
         if hasEnded { return knownUnread.map { Progress(read: 0 &- UInt64($0), written: 0) } }
         return ask(nil) { Progress(ofTCP: $0) }
     }
 
+    /// The counts and what lies in the pair are asked for one after the other, until none has changed in between.
+    private func progress(of secured: SecuredStream) -> Progress? {
+        guard var counts = secured.counts else { return nil }
+        for _ in 0..<Progress.mostTries {
+            guard let lying = ask(nil, { number in (Self.queued(number), Self.isUndelivered(number)) }) as (Int, Bool)?,
+                let present = secured.counts
+            else { return nil }
+            if present == counts {
+                // Once it has ended, nothing is written that counts.
+                let written = hasEnded ? 0 : counts.taken &+ (lying.1 ? 1 : 0)
+                return Progress(read: counts.delivered &- UInt64(lying.0), written: written)
+            }
+            counts = present
+        }
+        return nil
+    }
+
+    /// Whether something that was written has not been acknowledged or, in a pair of Unix sockets, taken (`SIOCOUTQ`).
+    nonisolated static func isUndelivered(_ number: CInt) -> Bool {
+        var count: CInt = 0
+        return ioctl(number, UInt(TIOCOUTQ), &count) != 0 || count != 0
+    }
+
     /// Changes what of the socket may change: the keepalive, the user timeout, how its packets are marked.
     func configure(_ options: SocketOptions) throws(SystemError) {
         self.options = options
-        guard number != nil else { return }
+        guard socketNumber != nil else { return }
         let family = remote.address.family
         let busy = Result<Void, SystemError>.failure(
             SystemError("setting up a socket that its client keeps busy", code: EBUSY))
-        try ask(busy) { number in
+        try askSocket(busy) { number in
             Result { () throws(SystemError) in try options.apply(to: number, of: family) }
         }.get()
     }

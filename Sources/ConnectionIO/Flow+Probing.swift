@@ -3,6 +3,7 @@
 internal import Connection
 internal import Glibc
 internal import Platform
+internal import RelayMessages
 
 // What the keepaliveSender of a flow does with it: sends a keepalive, looks for its answer, has the kernel probe.
 
@@ -14,23 +15,23 @@ extension Flow {
     /// differ by so much and a little for the time between the two clocks' readings.
     static let acknowledgementGranularity = Duration.milliseconds(25)
 
-    /// Whether the remote has acknowledged everything that was sent (`SIOCOUTQ`).
+    /// Whether the remote has acknowledged everything that was sent.
     var isDrained: Bool {
-        guard !hasUnsentBytes else { return false }
-        return ask(false) { number in
-            var count: CInt = 0
-            return ioctl(number, UInt(TIOCOUTQ), &count) == 0 && count == 0
+        if let secured {
+            // In the pair, in `dialtone-tls`, in the socket.
+            guard ask(false, { !Self.isUndelivered($0) }), let counts = secured.counts, counts.taken == counts.sent
+            else { return false }
         }
+        return askSocket(false) { !Self.isUndelivered($0) }
     }
 
     /// Sends bytes, whole or not at all. Meant for a few, on a flow that ``isDrained``: they find room.
     func send(_ bytes: [UInt8]) -> Bool {
-        guard let number else { return false }
-        if let security { return security.send(bytes, over: number) }
-        return write(bytes[...]) == bytes.count
+        sendPart(bytes[...]) == bytes.count
     }
 
-    private func write(_ bytes: ArraySlice<UInt8>) -> Int {
+    /// Sends as many of these bytes as there is room for; says how many.
+    func sendPart(_ bytes: ArraySlice<UInt8>) -> Int {
         ask(0) { number in
             bytes.withUnsafeBytes {
                 max(Glibc.send(number, $0.baseAddress, $0.count, CInt(MSG_DONTWAIT) | CInt(MSG_NOSIGNAL)), 0)
@@ -38,28 +39,14 @@ extension Flow {
         }
     }
 
-    /// Sends as many of these bytes as there is room for; says how many.
-    func sendPart(_ bytes: ArraySlice<UInt8>) -> Int {
-        // TLS takes all, or nothing while something of its own waits.
-        if security != nil { return send(Array(bytes)) ? bytes.count : 0 }
-        return write(bytes)
-    }
-
     /// The first unread bytes, which stay unread: an answer to a keepalive, or so many.
     func peek(_ longest: Int = longestLook) -> [UInt8] {
-        if let security {
-            return [UInt8](unsafeUninitializedCapacity: longest) { buffer, count in
-                count = security.peek(into: UnsafeMutableRawBufferPointer(buffer))
-            }
-        }
-        return ask([]) { Self.read($0, longest, CInt(MSG_PEEK)) }
+        ask([]) { Self.read($0, longest, CInt(MSG_PEEK)) }
     }
 
     /// Reads so many unread bytes, which were found to be an answer, and drops them.
     func discard(_ count: Int) {
-        guard let security else { return _ = ask([]) { Self.read($0, count, 0) } }
-        var scratch = [UInt8](repeating: 0, count: count)
-        _ = scratch.withUnsafeMutableBytes { security.read(into: $0) }
+        _ = ask([]) { Self.read($0, count, 0) }
     }
 
     private nonisolated static func read(_ number: CInt, _ longest: Int, _ flags: CInt) -> [UInt8] {
@@ -113,7 +100,7 @@ extension Flow {
     }
 
     private func set(_ option: CInt, at level: CInt, to value: CInt) {
-        ask(()) { number in
+        askSocket(()) { number in
             var value = value
             setsockopt(number, level, option, &value, socklen_t(MemoryLayout<CInt>.size))
         }

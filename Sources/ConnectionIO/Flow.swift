@@ -4,7 +4,7 @@ internal import Connection
 internal import Glibc
 internal import NetworkPath
 internal import Platform
-internal import TLS
+internal import RelayMessages
 
 /// Who made a flow and hears what becomes of it.
 @AgentQueue
@@ -20,9 +20,9 @@ protocol FlowOwner: AnyObject {
 /// One TCP socket from its connect to its close.
 ///
 /// It is watched for its end and never read: the bytes are the client's, so neither their arrival nor the room for more
-/// wakes the process. One with TLS is secured before it counts as connected, and read as far as TLS has something to
-/// say of its own; what that takes is done in the turns of the connection's user. A flow lives until
-/// ``close(aborting:)``, whoever holds it.
+/// wakes the process. One with TLS is secured before it counts as connected, by `dialtone-tls`: what is read and
+/// written then is one end of a pair of Unix sockets (``SecuredStream``). A flow lives until ``close(aborting:)``,
+/// whoever holds it.
 @AgentQueue
 final class Flow {
     /// What becomes of a flow. `securing` is told before `connected` and only of one with TLS; otherwise at most two
@@ -38,21 +38,23 @@ final class Flow {
     let epoch: UInt64
     let remote: Endpoint
     let owner: any FlowOwner
-    /// Shared, from when a client may have it (``OwnedDescriptor``).
-    private var descriptor: OwnedDescriptor?
-    private(set) var registration: Poller.Registration?
-    /// What came of a flow with TLS that waits for its turn, and whether it does.
+    /// The TCP socket. Shared, from when a client may have it (``OwnedDescriptor``).
+    private var socket: OwnedDescriptor?
+    /// What clients get in its place, of a flow with TLS.
+    private(set) var secured: SecuredStream?
+    /// Watches the socket; not that of a flow with TLS, from when `dialtone-tls` has it.
+    private var registration: Poller.Registration?
+    /// Whether there is nothing to be told any more.
+    private(set) var hasEnded = false
+    /// What came of input that waits for its turn, and whether it does.
     var heard: Poller.Readiness = []
     var isInLine = false
     private(set) var isConnected = false
-    /// Whether the remote or the line ended it, and not this process.
-    private var isEndedElsewhere = false
     /// The socket's own end, once it is connected.
     private var local: Endpoint?
     /// Whether what arrives is for a client that sleeps.
     var isParked = false {
         didSet {
-            relay?.isDelivering = !isParked
             if isParked { handed = .toNobody }
         }
     }
@@ -68,11 +70,8 @@ final class Flow {
         /// Nothing: an earlier process gave the flow away, or the socket did not say.
         case unknown
     }
-    /// What the client of a flow with TLS reads and writes, from when one first took it.
-    private(set) var relay: Relay?
-    /// What it is secured with, from its connect on.
-    private(set) var security: SecuredStream?
-    private(set) var secure: Securing?
+    /// How it is to be secured, until it is connected.
+    private var securing: Securing?
     var options: SocketOptions
     /// Where a copy of the socket is kept for a later process, and under which number.
     private var stored: (store: any FlowStore, number: UInt64)?
@@ -80,25 +79,20 @@ final class Flow {
     private var inputArrived: (@AgentQueue () -> Void)?
     /// Whether it is told, too, that there is room to write.
     private var awaitsRoom = false
-    /// Told that the client took some of what an ended flow had received, and whether there is nothing more to deliver.
-    private var delivered: (@AgentQueue (_ isAll: Bool) -> Void)?
-
-    /// Begins a TLS session. Not before the socket is connected: a session spends a ticket.
-    typealias Securing = @AgentQueue () throws(TLSFailure) -> TLSSession
 
     /// Makes the socket and begins to connect.
     ///
-    /// - Parameter secure: begins the session of a flow with TLS; `nil` for one without.
+    /// - Parameter securing: how one with TLS is secured; `nil` for one without.
     /// - Throws: what the kernel refused on the spot. Nothing is told to the owner then.
-    init(_ request: FlowRequest, owner: any FlowOwner, secure: Securing? = nil) throws(FlowFailure) {
+    init(_ request: FlowRequest, owner: any FlowOwner, securing: Securing? = nil) throws(FlowFailure) {
         epoch = request.epoch
         remote = request.remote
         options = request.options
         self.owner = owner
-        self.secure = secure
+        self.securing = securing
         let descriptor = try request.connectingSocket()
         let number = descriptor.number
-        self.descriptor = consume descriptor
+        socket = consume descriptor
         do throws(SystemError) {
             // The watch ends with close, which ends this reference to the flow too.
             registration = try Poller.shared.register(number, [.writable, .edgeTriggered]) { self.hear($0) }
@@ -108,35 +102,48 @@ final class Flow {
     }
 
     /// A flow out of a socket that is connected, made elsewhere.
+    ///
+    /// - Parameter secured: what clients get in its place, of a flow with TLS that an earlier process left.
     init(
         adopting descriptor: consuming OwnedDescriptor, _ adoption: Adoption, _ options: SocketOptions,
-        owner: any FlowOwner
+        secured: SecuredStream? = nil, owner: any FlowOwner
     ) throws(SystemError) {
         epoch = adoption.epoch
         remote = adoption.remote
         local = adoption.local
         self.options = options
         self.owner = owner
+        self.secured = secured
         isConnected = true
         if adoption.ownership.holder == .client { handed = .unknown }
         let number = descriptor.number
-        self.descriptor = descriptor.shared(with: owner.user)
+        socket = secured == nil ? descriptor.shared(with: owner.user) : descriptor
         try UserThreads.checkRoom(for: owner.user)
-        registration = try Poller.shared.register(number, [.peerClosed, .edgeTriggered]) { self.hear($0) }
+        if let secured {
+            try secured.listen { [weak self] in self?.hearRelay() }
+            // What was said while nobody listened.
+            AgentQueue.async { [weak self] in self?.hearRelay() }
+        } else {
+            registration = try Poller.shared.register(number, [.peerClosed, .edgeTriggered]) { self.hear($0) }
+        }
     }
 
-    /// What a flow that has ended had received, made of a socket that an earlier process left.
+    /// What a flow that has ended had received, made of what an earlier process left.
     init(
-        ended descriptor: consuming OwnedDescriptor, epoch: UInt64, to remote: Endpoint, _ options: SocketOptions,
-        owner: any FlowOwner
+        ended descriptor: consuming OwnedDescriptor, secured: SecuredStream?, epoch: UInt64, to remote: Endpoint,
+        _ options: SocketOptions, owner: any FlowOwner
     ) {
         self.epoch = epoch
         self.remote = remote
         self.options = options
         self.owner = owner
+        self.secured = secured
         isConnected = true
         isParked = true
-        self.descriptor = descriptor.shared(with: owner.user)
+        hasEnded = true
+        // The process before may have heard of the end and not come so far.
+        secured?.markEnd()
+        socket = consume descriptor
     }
 
     /// What ends the process while it reads what the server sent is held against the connection.
@@ -146,14 +153,9 @@ final class Flow {
     }
 
     private func take(_ readiness: Poller.Readiness) {
-        if local == nil {
-            takeConnectOutcome()
-        } else if let security {
-            carry(security, readiness)
-        } else {
-            if readiness.contains(.readable) || (awaitsRoom && readiness.contains(.writable)) { inputArrived?() }
-            takeEnd(readiness)
-        }
+        if local == nil { return takeConnectOutcome() }
+        if readiness.contains(.readable) || (awaitsRoom && readiness.contains(.writable)) { inputArrived?() }
+        if secured == nil { takeEnd(readiness) }
     }
 
     private func takeConnectOutcome() {
@@ -161,7 +163,7 @@ final class Flow {
         do throws(SystemError) {
             let local = try localEndpoint()
             self.local = local
-            if let secure { return begin(secure, at: local) }
+            if let securing = securing.take() { return begin(securing, at: local) }
             isConnected = true
             // Asked anew, so that an end of stream that came together with the connect is reported again.
             registration?.update([.peerClosed, .edgeTriggered])
@@ -173,7 +175,7 @@ final class Flow {
 
     private func takeEnd(_ readiness: Poller.Readiness) {
         // Closed by whoever was told of input.
-        guard registration != nil else { return }
+        guard !hasEnded else { return }
         if let failure = pendingFailure() {
             end(.failed(failure))
         } else if !readiness.isDisjoint(with: [.peerClosed, .hangUp, .error]) {
@@ -181,51 +183,50 @@ final class Flow {
         }
     }
 
-    private func begin(_ secure: Securing, at local: Endpoint) {
-        self.secure = nil
+    private func begin(_ securing: Securing, at local: Endpoint) {
+        // `dialtone-tls` watches the socket from here on.
+        registration?.cancel()
+        registration = nil
         owner.flow(self, did: .securing(local: local))
-        do throws(TLSFailure) {
-            let security = SecuredStream(try secure())
-            self.security = security
-            carry(security, .writable)
+        secure(securing)
+    }
+
+    /// How long a flow waits before it asks again, where `dialtone-tls` has more to do than its queue holds.
+    private static let crowdedPause = Duration.milliseconds(20)
+
+    private func secure(_ securing: Securing) {
+        // Closed by the owner when it was told.
+        guard let number = socketNumber else { return }
+        do throws(SystemError) {
+            let secured = try securing.begin(number, for: owner.user)
+            self.secured = secured
+            try secured.listen { [weak self] in self?.hearRelay() }
         } catch {
-            fail(.tls(error))
+            guard error.code != EAGAIN else {
+                _ = Timers.shared.schedule(after: Self.crowdedPause) { [weak self] in self?.secure(securing) }
+                return
+            }
+            end(.connectFailed(.other(code: error.code, text: error.description)))
         }
     }
 
-    /// Has TLS do what it has to, and tells what comes of it.
-    private func carry(_ security: SecuredStream, _ readiness: Poller.Readiness) {
-        // Closed by the owner when it was told of `securing`.
-        guard let number = number else { return }
-        security.carry(over: number, reading: !readiness.isDisjoint(with: [.readable, .peerClosed, .hangUp]))
-        if let failure = pendingFailure() ?? security.failure.map({ FlowFailure($0) }) {
-            // A server that refuses a certificate says so and may reset the connection in the same moment: the reason
-            // still lies in the socket.
-            security.takeLastWords(from: number)
-            switch security.state {
-            case .handshaking, .open: return fail(failure)
-            case .closed: return end(.remoteClosed)
-            case .failed(let word): return fail(.tls(word))
-            }
-        }
-        switch security.state {
-        case .handshaking: break
-        case .open:
-            if !isConnected, let local {
+    /// Takes what `dialtone-tls` says of the flow.
+    func hearRelay() {
+        while let secured, let word = secured.nextWord() {
+            // What comes of one that has ended here is noted there.
+            if hasEnded { continue }
+            switch word {
+            case .secured(let summary):
+                guard !isConnected, let local else { break }
                 isConnected = true
-                owner.flow(self, did: .connected(local: local, remote: remote, security: security.summary))
+                owner.flow(self, did: .connected(local: local, remote: remote, security: summary))
+            case .failed(let failure):
+                fail(FlowFailure(failure, of: remote))
+            case .ended(let failure):
+                // What came before it.
+                inputArrived?()
+                failure.map { fail(FlowFailure($0, of: remote)) } ?? end(.remoteClosed)
             }
-            if let relay { exchange(relay, security, over: number) }
-            if security.unreadBytes > 0 || (awaitsRoom && security.takesPlaintext) { inputArrived?() }
-            // With plaintext that nobody read, the end is seen by the kernel's word alone, as without TLS.
-            if security.unreadBytes > 0 { takeEnd(readiness) }
-        case .closed, .failed: break
-        }
-        // Anew: behind what was read just now the server may have ended it.
-        switch security.state {
-        case .handshaking, .open: registration?.update(security.interest)
-        case .closed: end(.remoteClosed)
-        case .failed(let failure): fail(.tls(failure))
         }
     }
 
@@ -236,9 +237,10 @@ final class Flow {
     /// Tells the last outcome. The socket stays open until the owner closes it; there is nothing more to watch.
     private func end(_ outcome: Outcome) {
         // Closed by the owner when it was told something before this.
-        guard registration != nil else { return }
+        guard !hasEnded else { return }
         stopWatching()
-        isEndedElsewhere = true
+        // Not afterwards: the owner may close it.
+        if isConnected { secured?.markEnd() }
         owner.flow(self, did: outcome)
     }
 
@@ -250,13 +252,13 @@ final class Flow {
     func close(aborting: Bool) {
         registration?.cancel()
         registration = nil
-        delivered = nil
-        let owed = owesClient
-        guard let descriptor = descriptor.take() else { return }
-        if owed || isCutOff { relay?.cut() } else { relay?.close() }
-        relay = nil
-        let number = descriptor.number
-        if let user = descriptor.user {
+        hasEnded = true
+        guard let socket = socket.take() else { return leaveStore() }
+        let number = socket.number
+        if let secured = secured.take() {
+            if aborting { Self.setLinger(of: number, true) }
+            secured.close()
+        } else if let user = socket.user {
             UserThreads.begin(for: user) {
                 // Who still holds a descriptor reads what came before, and then the end.
                 shutdown(number, CInt(SHUT_RDWR))
@@ -266,28 +268,22 @@ final class Flow {
         } else if aborting {
             Self.setLinger(of: number, true)
         } else if local != nil {
-            security?.close(over: number)
             // Closing over bytes that nobody read sends a reset (RFC 1122, 4.2.2.13). Discarded without a copy
             // (tcp(7)), as far as they have come by now.
             recv(number, nil, Self.queued(number), CInt(MSG_TRUNC | MSG_DONTWAIT))
             // The remote is to hear of the end now, not when the store has closed its copy.
             if stored != nil { shutdown(number, CInt(SHUT_RDWR)) }
         }
-        descriptor.close()
+        socket.close()
         leaveStore()
     }
 
     // MARK: - Beyond this process
 
-    /// Leaves a copy of the socket in the store, unless it is there already or would be of no use: of a flow with TLS,
-    /// the keys are in this process alone.
+    /// Leaves copies of its descriptors in the store, unless they are there already.
     func keep(in store: any FlowStore) {
-        guard stored == nil, security == nil, secure == nil else { return }
-        switch descriptor {
-        case .some(let descriptor):
-            if let number = store.keep(descriptor) { stored = (store, number) }
-        case .none: break
-        }
+        guard stored == nil, let socketNumber else { return }
+        if let number = store.keep([socketNumber] + (secured?.numbers ?? [])) { stored = (store, number) }
     }
 
     /// The store has had a copy since an earlier process left it there, under this number.
@@ -309,8 +305,13 @@ final class Flow {
     func awaitInput(orRoom: Bool = false, _ handler: @escaping @AgentQueue () -> Void) {
         inputArrived = handler
         awaitsRoom = orRoom
-        let interest: Poller.Readiness = [.readable, .peerClosed, .edgeTriggered]
-        if security == nil { registration?.update(orRoom ? interest.union(.writable) : interest) }
+        var interest: Poller.Readiness = [.readable, .peerClosed, .edgeTriggered]
+        if orRoom { interest.insert(.writable) }
+        if let secured {
+            secured.awaitInput(interest) { [weak self] in self?.hear($0) }
+        } else {
+            registration?.update(interest)
+        }
     }
 
     /// Whether somebody is told of bytes.
@@ -321,68 +322,53 @@ final class Flow {
         guard inputArrived != nil else { return }
         inputArrived = nil
         awaitsRoom = false
-        if security == nil { registration?.update([.peerClosed, .edgeTriggered]) }
+        if let secured { secured.stopAwaitingInput() } else { registration?.update([.peerClosed, .edgeTriggered]) }
     }
 
     // MARK: - What can be asked
 
-    /// The socket's descriptor; `nil` for a flow that is closed.
-    var number: CInt? {
-        switch descriptor {
-        case .some(let descriptor): descriptor.number
+    /// The number of the TCP socket; `nil` for a flow that is closed.
+    var socketNumber: CInt? {
+        switch socket {
+        case .some(let socket): socket.number
         case .none: nil
         }
     }
 
-    /// The user whose clients have, or had, the socket.
+    /// The number of what is read and written: the socket or, with TLS, the client's end of the pair.
+    var number: CInt? { secured?.number ?? socketNumber }
+
+    /// The user whose clients have, or had, what is read and written.
     var sharer: UInt32? {
-        switch descriptor {
-        case .some(let descriptor): descriptor.user
-        case .none: nil
+        if secured != nil { return owner.user }
+        switch socket {
+        case .some(let socket): return socket.user
+        case .none: return nil
         }
     }
 
     // MARK: - The client's turn
 
-    /// Gives a client the socket: a descriptor of it, or with TLS one end of a pair behind which this process encrypts.
+    /// Gives a client the socket: a descriptor of it, or with TLS of the end of the pair.
     /// The flow stays watched for its end.
     ///
     /// - Throws: `EMFILE` or `ENFILE` when descriptors have run out.
     func handOver() throws(SystemError) -> OwnedDescriptor {
-        guard let number else { throw SystemError("handing over the flow", code: EBADF) }
         try UserThreads.checkRoom(for: owner.user)
-        guard let security else {
-            let own: OwnedDescriptor
-            switch descriptor {
-            case .some(let descriptor): own = try descriptor.duplicate()
-            case .none: throw SystemError("handing over the flow", code: EBADF)
-            }
-            // From here on a client may have it.
-            let copy = own.shared(with: owner.user)
-            if let own = descriptor.take() { descriptor = own.shared(with: owner.user) }
-            // Of the open file description, which both share: this process says for each call that it does not wait.
-            ask(()) { number in
-                let flags = fcntl(number, F_GETFL)
-                if flags & O_NONBLOCK != 0 { _ = fcntl(number, F_SETFL, flags & ~O_NONBLOCK) }
-            }
-            noteHandover()
-            return copy
+        defer { noteHandover() }
+        if let secured { return try secured.clientsEnd() }
+        let own: OwnedDescriptor
+        switch socket {
+        case .some(let socket): own = try socket.duplicate()
+        case .none: throw SystemError("handing over the flow", code: EBADF)
         }
-        let relay: Relay
-        if let known = self.relay {
-            relay = known
-        } else {
-            relay = try Relay(for: owner.user) { self.standInLine() }
-            self.relay = relay
-        }
-        if hasEnded { relay.endInput() }
-        let copy = try relay.clientsEnd()
-        noteHandover()
-        if hasEnded {
-            passOn()
-        } else {
-            exchange(relay, security, over: number)
-            registration?.update(security.interest)
+        // From here on a client may have it.
+        let copy = own.shared(with: owner.user)
+        if let own = socket.take() { socket = own.shared(with: owner.user) }
+        // Of the open file description, which both share: this process says for each call that it does not wait.
+        ask(()) { number in
+            let flags = fcntl(number, F_GETFL)
+            if flags & O_NONBLOCK != 0 { _ = fcntl(number, F_SETFL, flags & ~O_NONBLOCK) }
         }
         return copy
     }
@@ -404,10 +390,11 @@ final class Flow {
     /// Watches for nothing any more. How far the stream is shows by another measure from then on, in which what is
     /// known of the client's part is put.
     private func stopWatching() {
-        guard let registration else { return }
+        guard !hasEnded else { return }
         let touch = touch
-        registration.cancel()
-        self.registration = nil
+        registration?.cancel()
+        registration = nil
+        hasEnded = true
         switch touch {
         case .untouched: handed = progress.map { .at($0) } ?? .toNobody
         case .touched: handed = .touched
@@ -417,14 +404,11 @@ final class Flow {
 
     // MARK: - After its end
 
-    /// Whether there is nothing to be watched any more.
-    var hasEnded: Bool { registration == nil }
-
     /// Ends the flow, but for what it has received: that is there for the client to take.
     func finish() {
         stopWatching()
         guard let number else { return }
-        security?.close(over: number)
+        if let secured { return secured.finish() }
         guard let sharer else { return _ = shutdown(number, CInt(SHUT_RDWR)) }
         UserThreads.begin(for: sharer) { shutdown(number, CInt(SHUT_RDWR)) }
     }
@@ -432,68 +416,22 @@ final class Flow {
     /// Ends the flow, but for what it has received: that is there to be taken, or is delivered where somebody has it.
     func retire(isHeld: Bool) {
         finish()
-        guard isHeld else { return isParked = true }
-        relay?.endInput()
-        passOn()
-    }
-
-    /// Whether a client has the other end of the pair and is still to get some of what came. Without TLS it has the
-    /// socket, and all that is in it.
-    var owesClient: Bool {
-        guard let security, relay != nil, !isParked else { return false }
-        return security.unreadBytes > 0 || hasInput(for: security)
-    }
-
-    /// Ends the flow, and delivers what it has received as fast as its client reads. Nobody takes it again.
-    ///
-    /// - Parameter progressed: called whenever the client has read, with whether there is nothing more to be done: all
-    ///   is delivered, or nobody is there to read it. Then the flow can be closed.
-    func deliverRest(_ progressed: @escaping @AgentQueue (_ isAll: Bool) -> Void) {
-        finish()
-        delivered = progressed
-        relay?.endInput()
-        relay?.letGo()
-        passOn()
-    }
-
-    /// Delivers what an ended flow has received, as far as the client has room for it.
-    func passOn() {
-        guard let security, let relay, let number, !isParked else { return }
-        relay.deliver(security)
-        if relay.hasRoom, hasInput(for: security) {
-            let before = Self.queued(number)
-            security.carry(over: number, reading: true)
-            // The rest in a turn of its own; unless it cannot be read.
-            if Self.queued(number) != before { return standInLine() }
-        }
-        if relay.hasRoom {
-            // The server's last word may stand behind what was read.
-            if isEndedElsewhere { security.carry(over: number, reading: true) }
-            if isCutOff { relay.cut() } else { relay.close() }
-        }
-        delivered?(relay.hasRoom || relay.isDeserted)
-    }
-
-    /// Whether a stream with TLS has ended without the server's word that it ends there (RFC 8446, section 6.1): then
-    /// something may be missing, and the client reads an error as on a socket that was reset.
-    private var isCutOff: Bool {
-        guard isEndedElsewhere, let security else { return false }
-        return security.state != .closed
+        if !isHeld { isParked = true }
     }
 
     private func localEndpoint() throws(SystemError) -> Endpoint {
-        switch descriptor {
-        case .some(let descriptor): try Endpoint.local(of: descriptor)
+        switch socket {
+        case .some(let socket): try Endpoint.local(of: socket)
         case .none: throw SystemError("asking for the flow's local address", code: EBADF)
         }
     }
 
     /// The error that the kernel holds for the socket, if any; asking for it clears it.
     private func pendingFailure() -> FlowFailure? {
-        guard let number = number else { return nil }
+        guard let socketNumber else { return nil }
         var code: CInt = 0
         var length = socklen_t(MemoryLayout<CInt>.size)
-        getsockopt(number, SOL_SOCKET, SO_ERROR, &code, &length)
+        getsockopt(socketNumber, SOL_SOCKET, SO_ERROR, &code, &length)
         return code == 0 ? nil : FlowFailure(SystemError("the flow to \(remote)", code: code))
     }
 }

@@ -326,8 +326,6 @@ final class KeepaliveSender {
                 flow.discard(length)
                 count += answers
             case .undecided:
-                // The rest may stand in the next record.
-                if flow.security?.lookFurther() == true { continue }
                 isUndecided = flow.unreadBytes > 0
                 break loop
             case .forClient:

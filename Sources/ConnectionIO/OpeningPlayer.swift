@@ -50,7 +50,6 @@ final class OpeningPlayer {
                     look = Self.longestLook
                     continue
                 }
-                if flow.security?.lookFurther() == true { continue }
                 return flow.awaitInput { [weak self] in self?.goOn() }
             case .keep(let count):
                 flow.discard(count)

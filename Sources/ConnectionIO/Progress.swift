@@ -19,7 +19,7 @@ struct Progress {
     }
     /// The counts are asked for one after the other, until none has changed in between: on a line that is never quiet
     /// that is soon as well.
-    private static let mostTries = 8
+    static let mostTries = 8
 
     /// Counted by somebody.
     init(read: UInt64, written: UInt64) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 public import Connection
-public import Platform
+internal import Glibc
+internal import Platform
 
 /// What of a connection's flows is known to outlive this process: what the next one needs to go on with them.
 public struct SavedFlows: Hashable, Sendable {
@@ -11,14 +12,14 @@ public struct SavedFlows: Hashable, Sendable {
         public var adoption: Adoption
         /// Under which number the store has it; `nil` for one that ends with the process.
         public var number: UInt64?
-        /// Whether it ends with the process because the keys of TLS do.
-        public var isSecured: Bool
+        /// Of one with TLS, where it is counted how far it is.
+        public var place: UInt32?
 
         /// A flow that stands.
-        public init(adoption: Adoption, number: UInt64?, isSecured: Bool) {
+        public init(adoption: Adoption, number: UInt64?, place: UInt32? = nil) {
             self.adoption = adoption
             self.number = number
-            self.isSecured = isSecured
+            self.place = place
         }
     }
 
@@ -30,12 +31,15 @@ public struct SavedFlows: Hashable, Sendable {
         public var remote: Endpoint
         /// Under which number the store has it.
         public var number: UInt64
+        /// As of one that stands.
+        public var place: UInt32?
 
         /// A flow that ended.
-        public init(epoch: UInt64, remote: Endpoint, number: UInt64) {
+        public init(epoch: UInt64, remote: Endpoint, number: UInt64, place: UInt32? = nil) {
             self.epoch = epoch
             self.remote = remote
             self.number = number
+            self.place = place
         }
     }
 
@@ -64,12 +68,13 @@ extension ConnectionDriver {
             epoch: connection.newestEpoch,
             standing: connection.adoption.map { adoption in
                 let flow = flows[adoption.epoch]
-                return .init(
-                    adoption: adoption, number: flow?.storeNumber, isSecured: flow?.security != nil)
+                return .init(adoption: adoption, number: flow?.storeNumber, place: flow?.secured?.place)
             },
             ended: connection.ownership.endedEpochs.compactMap { epoch in
                 flows[epoch].flatMap { flow in
-                    flow.storeNumber.map { .init(epoch: epoch, remote: flow.remote, number: $0) }
+                    flow.storeNumber.map {
+                        .init(epoch: epoch, remote: flow.remote, number: $0, place: flow.secured?.place)
+                    }
                 }
             })
     }
@@ -77,7 +82,7 @@ extension ConnectionDriver {
     /// Whether a flow stands that the store was to have, and had no place for.
     public var lacksPlace: Bool {
         guard store != nil, let epoch = connection.standingEpoch, let flow = flows[epoch] else { return false }
-        return flow.storeNumber == nil && flow.security == nil
+        return flow.storeNumber == nil
     }
 
     /// Goes on where an earlier process stopped, in place of ``open()``.
@@ -88,23 +93,31 @@ extension ConnectionDriver {
     /// - Parameters:
     ///   - opening: what a client left to be played on the flows to come; `nil` for what the policy says.
     ///   - clientele: what it knew beside the flows.
-    ///   - takeDescriptor: gives the descriptor that the store has under a number; `nil` where it has none.
+    ///   - takeDescriptors: gives the descriptors that the store has under a number.
     public func resume(
         _ kept: SavedFlows, _ clientele: Clientele = Clientele(), leaving opening: Opening? = nil,
-        _ takeDescriptor: (UInt64) -> OwnedDescriptor?
+        _ takeDescriptors: (UInt64) -> [CInt]
     ) {
         var clientele = clientele
         let readers = Dictionary(clientele.ended.map { ($0.epoch, $0.reader) }) { first, _ in first }
         clientele.ended = []
         for ended in kept.ended {
-            guard let store, let descriptor = takeDescriptor(ended.number) else { continue }
+            guard let store else { continue }
+            var left = StoredFlow(takeDescriptors(ended.number))
+            let secured = left.takeSecured(at: ended.place, for: user, by: context.relay)
+            guard let socket = left.socket.take(), (secured != nil) == (ended.place != nil) else {
+                store.discard(ended.number)
+                continue
+            }
             let flow = Flow(
-                ended: descriptor, epoch: ended.epoch, to: ended.remote, policy.socketOptions, owner: self)
+                ended: secured == nil ? socket.shared(with: user) : socket, secured: secured, epoch: ended.epoch,
+                to: ended.remote,
+                policy.socketOptions, owner: self)
             flow.isKept(in: store, as: ended.number)
             flows[ended.epoch] = flow
             clientele.ended.append(.init(epoch: ended.epoch, reader: readers[ended.epoch] ?? nil))
         }
-        let resumption = resumption(kept, takeDescriptor)
+        let resumption = resumption(kept, takeDescriptors)
         process(.restored(clientele, resumption, opening))
         // Nobody was there to hear that it went.
         if case .adopted(let adoption) = resumption, adoption.local.isAddressGone {
@@ -118,16 +131,17 @@ extension ConnectionDriver {
     /// As ``Connection/processes``.
     public var processes: Set<KnownProcess> { connection.processes }
 
-    private func resumption(_ kept: SavedFlows, _ takeDescriptor: (UInt64) -> OwnedDescriptor?) -> ConnectionInput {
+    private func resumption(_ kept: SavedFlows, _ takeDescriptors: (UInt64) -> [CInt]) -> ConnectionInput {
         guard let standing = kept.standing else { return .reopened(epoch: kept.epoch, .withoutFlow) }
         let epoch = max(kept.epoch, standing.adoption.epoch)
         var adoption = standing.adoption
         adoption.past?.newestEpoch = epoch
-        if standing.isSecured { return .reopened(epoch: epoch, .keysLost) }
-        guard let store, let number = standing.number, let descriptor = takeDescriptor(number) else {
-            return .reopened(epoch: epoch, .flowLost)
-        }
-        guard let flow = try? Flow(adopting: descriptor, adoption, policy.socketOptions, owner: self) else {
+        guard let store, let number = standing.number else { return .reopened(epoch: epoch, .flowLost) }
+        var left = StoredFlow(takeDescriptors(number))
+        let secured = left.takeSecured(at: standing.place, for: user, by: context.relay)
+        guard (secured != nil) == (standing.place != nil), let socket = left.socket.take(),
+            let flow = try? Flow(adopting: socket, adoption, policy.socketOptions, secured: secured, owner: self)
+        else {
             store.discard(number)
             return .reopened(epoch: epoch, .flowLost)
         }
@@ -147,5 +161,38 @@ extension ConnectionDriver {
         setTimer()
         for epoch in flows.keys { keepaliveSender.forget(epoch) }
         for flow in flows.values where flow.storeNumber == nil { flow.close(aborting: false) }
+    }
+}
+
+/// What the store has of a flow, told apart by what it is.
+private struct StoredFlow: ~Copyable {
+    var socket: OwnedDescriptor?
+    private var stream: OwnedDescriptor?
+    private var channel: OwnedDescriptor?
+
+    init(_ descriptors: [CInt]) {
+        for number in descriptors {
+            let descriptor = OwnedDescriptor(number, sharedWith: OwnedDescriptor.somebody)
+            switch (Self.option(SO_DOMAIN, of: number), Self.option(SO_TYPE, of: number)) {
+            case (AF_UNIX, CInt(SOCK_SEQPACKET.rawValue)): channel = consume descriptor
+            case (AF_UNIX, _) where descriptors.count > 1: stream = consume descriptor
+            case (_, CInt(SOCK_STREAM.rawValue)): socket = consume descriptor
+            default: break
+            }
+        }
+    }
+
+    /// What belongs to a flow with TLS; `nil` of one without.
+    @AgentQueue
+    mutating func takeSecured(at place: UInt32?, for user: UInt32, by relay: RelayAccess) -> SecuredStream? {
+        guard let place, let stream = stream.take(), let channel = channel.take() else { return nil }
+        return SecuredStream(stream, channel.unshared(), at: place, for: user, by: relay)
+    }
+
+    private static func option(_ option: CInt, of number: CInt) -> CInt {
+        var value: CInt = -1
+        var length = socklen_t(MemoryLayout<CInt>.size)
+        getsockopt(number, SOL_SOCKET, option, &value, &length)
+        return value
     }
 }

@@ -3,132 +3,164 @@
 internal import Connection
 internal import Glibc
 internal import Platform
-internal import TLS
+internal import RelayMessages
 
-/// A TLS session on a connected socket: carries bytes between the two.
-///
-/// What is not plaintext is dealt with as it comes, whoever holds the flow: tickets, key updates, alerts, the server's
-/// end. Plaintext is the client's: once there is some that nobody read, no more is taken out of the socket.
+/// What this process has of a flow with TLS beside the TCP socket: the client's end of the pair out of which plaintext
+/// comes, and the channel over which `dialtone-tls` says what becomes of the flow. The keys are there.
 @AgentQueue
 final class SecuredStream {
-    /// One for all flows: what is read is with a session before the next flow's turn.
-    private static let buffer = UnsafeMutableRawBufferPointer.allocate(
-        byteCount: TLSSession.inputLimit, alignment: 16)
+    /// What each direction of the pair holds at most (`SO_SNDBUF`; the kernel doubles it for its own bookkeeping,
+    /// socket(7)). Four of TLS's largest records.
+    private static let capacity: CInt = 64 * 1024
 
-    private let session: TLSSession
-    /// Plaintext that was taken out of the session to look at what stands behind it; it is read first.
-    private var ahead: [UInt8] = []
-    /// What the socket failed of, when it did.
-    private(set) var failure: SystemError?
+    private let relay: RelayAccess
+    /// Saved, so that what a client left unread is there for the next one.
+    private let stream: OwnedDescriptor
+    private let channel: MessageSocket
+    /// Where its ``StreamCounts`` are.
+    let place: UInt32
+    private var registration: Poller.Registration?
+    /// Whether nothing more comes out of the TCP socket: `dialtone-tls` has said so, or is no more.
+    private(set) var hasTakenAll = false
+    private var inputRegistration: Poller.Registration?
 
-    /// Begins a session. Nothing is sent before the first ``carry(over:reading:)``.
-    init(_ session: TLSSession) {
-        self.session = session
-    }
-
-    /// Where the session stands.
-    var state: TLSSession.State { session.state }
-
-    /// What was agreed on; `nil` before the handshake is over.
-    var summary: TLSSummary? { session.summary }
-
-    /// How many bytes of plaintext wait for the client.
-    var unreadBytes: Int { ahead.count + session.unreadPlaintext }
-
-    /// What the socket is to be watched for. Level-triggered as far as bytes are wanted or wait to be sent, so that one
-    /// flow takes one buffer a turn; while they are not wanted, for the end alone, as a flow without TLS is.
-    var interest: Poller.Readiness {
-        var interest: Poller.Readiness = []
-        if session.pendingOutput > 0 { interest.insert(.writable) }
-        if session.wantsInput { interest.insert(.readable) }
-        return interest.isEmpty ? [.peerClosed, .edgeTriggered] : interest
-    }
-
-    /// Sends what waits to be sent, and takes what came if `reading`. A failure of the socket stands in ``failure``.
-    func carry(over socket: CInt, reading: Bool) {
-        if reading, session.wantsInput { receive(from: socket) }
-        session.drain { send($0, to: socket) }
-    }
-
-    /// Whether plaintext can be sent now: what was sent before has left.
-    var takesPlaintext: Bool { session.state == .open && session.pendingOutput == 0 }
-
-    /// Sends plaintext, whole or not at all.
-    func send(_ plaintext: [UInt8], over socket: CInt) -> Bool {
-        // A session that has something of its own to send has a socket that takes nothing now.
-        guard session.pendingOutput == 0 else { return false }
-        let count = plaintext.withUnsafeBytes { session.send($0) }
-        session.drain { send($0, to: socket) }
-        return count == plaintext.count
-    }
-
-    /// Copies unread plaintext without taking it.
-    func peek(into buffer: UnsafeMutableRawBufferPointer) -> Int {
-        let count = copyAhead(to: buffer)
-        return count + session.peek(into: UnsafeMutableRawBufferPointer(rebasing: buffer[count...]))
-    }
-
-    /// Takes unread plaintext.
-    func read(into buffer: UnsafeMutableRawBufferPointer) -> Int {
-        let count = copyAhead(to: buffer)
-        if count > 0 { ahead.removeFirst(count) }
-        guard count < buffer.count else { return count }
-        return count + session.read(into: UnsafeMutableRawBufferPointer(rebasing: buffer[count...]))
-    }
-
-    private func copyAhead(to buffer: UnsafeMutableRawBufferPointer) -> Int {
-        let count = min(ahead.count, buffer.count)
-        buffer.copyBytes(from: ahead.prefix(count))
-        return count
-    }
-
-    /// Takes more out of the socket although there is plaintext that nobody read: what is looked for may stand in two
-    /// records. The caller bounds how often.
+    /// Has a TCP socket that is connected secured.
     ///
-    /// - Returns: whether there is more to look at than before.
-    func lookFurther() -> Bool {
-        let count = session.unreadPlaintext
-        guard count > 0 else { return false }
-        ahead += [UInt8](unsafeUninitializedCapacity: count) { buffer, taken in
-            taken = session.read(into: UnsafeMutableRawBufferPointer(buffer))
+    /// - Parameters:
+    ///   - files: what ``SecuringRequest/parts`` says, without the first three.
+    ///   - user: who gets the client's end.
+    /// - Throws: what kept it from being asked for; `EAGAIN` where `dialtone-tls` has no room for one more just now.
+    init(
+        _ request: TLSRequest, _ socket: CInt, _ files: [CInt], of connection: String, for user: UInt32,
+        by relay: RelayAccess
+    ) throws(SystemError) {
+        let channel = MessageSocket(try relay.connect())
+        var ends: [CInt] = [0, 0]
+        guard socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0 else {
+            throw .last("making a pair of sockets")
         }
-        return session.unreadPlaintext > 0
+        for end in ends {
+            var size = Self.capacity
+            setsockopt(end, SOL_SOCKET, SO_SNDBUF, &size, socklen_t(MemoryLayout<CInt>.size))
+        }
+        let theirs = OwnedDescriptor(ends[1])
+        stream = OwnedDescriptor(ends[0], sharedWith: user)
+        let place = try relay.takePlace()
+        do throws(SystemError) {
+            try channel.send(
+                SecuringRequest(request, user: user, connection: connection, place: place).encoded,
+                [socket, theirs.number, relay.countsNumber] + files)
+        } catch {
+            relay.giveBack(place)
+            throw error
+        }
+        theirs.close()
+        self.place = place
+        self.channel = channel
+        self.relay = relay
     }
 
-    /// Says the end to the server, as far as the socket takes it at once.
-    func close(over socket: CInt) {
-        session.close()
-        session.drain { send($0, to: socket) }
+    /// One that an earlier process left.
+    init(
+        _ stream: consuming OwnedDescriptor, _ channel: consuming OwnedDescriptor, at place: UInt32, for user: UInt32,
+        by relay: RelayAccess
+    ) {
+        self.stream = stream.shared(with: user)
+        self.channel = MessageSocket(channel)
+        self.place = place
+        self.relay = relay
+        relay.claim(place)
     }
 
-    /// Takes what came before the socket failed, up to plaintext that nobody read. One buffer at most: a server's last
-    /// flight and its alert fit into it, and more would keep the queue from others.
-    func takeLastWords(from socket: CInt) {
-        guard session.wantsInput else { return }
-        let count = recv(socket, Self.buffer.baseAddress, Self.buffer.count, CInt(MSG_DONTWAIT))
-        if count > 0 { session.receive(UnsafeRawBufferPointer(rebasing: Self.buffer[..<count])) }
+    deinit {
+        let (relay, place) = (relay, place)
+        AgentQueue.async { relay.giveBack(place) }
     }
 
-    private func receive(from socket: CInt) {
-        let buffer = Self.buffer
-        let count = recv(socket, buffer.baseAddress, buffer.count, CInt(MSG_DONTWAIT))
-        if count > 0 {
-            session.receive(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
-        } else if count == 0 {
-            session.receiveEnd()
-        } else if !Self.passes(errno) {
-            failure = .last("reading from the flow")
+    /// The number of the client's end.
+    var number: CInt { stream.number }
+
+    /// What a later process needs beside the TCP socket.
+    var numbers: [CInt] { [stream.number, channel.number] }
+
+    /// A descriptor of the client's end.
+    func clientsEnd() throws(SystemError) -> OwnedDescriptor { try stream.duplicate() }
+
+    /// How far the stream is; `nil` where nobody counts.
+    var counts: StreamCounts? { relay.counts(at: place) }
+
+    // MARK: - What is heard
+
+    /// Calls `handler` whenever there may be a word.
+    func listen(_ handler: @escaping @AgentQueue () -> Void) throws(SystemError) {
+        registration = try Poller.shared.register(channel.number, [.readable, .edgeTriggered]) { _ in handler() }
+    }
+
+    /// What `dialtone-tls` says next; `nil` for nothing now.
+    func nextWord() -> RelayWord? {
+        guard !hasTakenAll else { return nil }
+        let word: RelayWord
+        switch channel.receive() {
+        case .nothing: return nil
+        case .message(let bytes, _): word = (try? RelayWord(bytes[...])) ?? .ended(.socket(EPROTO))
+        // Of one that was not secured yet it is a failure as well.
+        case .end: word = .ended(.socket(EOWNERDEAD))
+        }
+        switch word {
+        case .secured: break
+        case .failed, .ended:
+            hasTakenAll = true
+            registration?.cancel()
+        }
+        return word
+    }
+
+    /// Calls `handler` when there is input, or what else `interest` has.
+    func awaitInput(_ interest: Poller.Readiness, _ handler: @escaping @AgentQueue (Poller.Readiness) -> Void) {
+        if let inputRegistration { return inputRegistration.update(interest) }
+        // Refused where there is no memory. The end, and whatever else is done with the flow, is heard of then.
+        inputRegistration = try? Poller.shared.register(number, interest, handler)
+    }
+
+    /// Calls nobody any more.
+    func stopAwaitingInput() {
+        inputRegistration?.cancel()
+        inputRegistration = nil
+    }
+
+    // MARK: - The end
+
+    /// The server's part is over. Puts a byte into the stream that is none of the client's: `dialtone-tls` leaves it
+    /// there where the stream ends in an error, so that the client reads one, and takes it out where it ends in order.
+    /// Where it finds no room, there is something already.
+    func markEnd() {
+        let number = number
+        UserThreads.begin(for: stream.user ?? OwnedDescriptor.somebody) {
+            _ = send(number, [0], 1, CInt(MSG_DONTWAIT) | CInt(MSG_NOSIGNAL))
         }
     }
 
-    private func send(_ bytes: UnsafeRawBufferPointer, to socket: CInt) -> Int {
-        let count = Glibc.send(socket, bytes.baseAddress, bytes.count, CInt(MSG_DONTWAIT) | CInt(MSG_NOSIGNAL))
-        if count >= 0 { return count }
-        if !Self.passes(errno) { failure = .last("writing to the flow") }
-        return 0
+    /// Says the end to the server; what it has sent is delivered, however late it is read.
+    func finish() {
+        // One that is gone has ended it.
+        try? channel.send([1])
     }
 
-    private static func passes(_ code: CInt) -> Bool {
-        code == EAGAIN || code == EINTR
+    /// Lets go of it: whoever has the client's end reads what has come, and then the end.
+    func close() {
+        finish()
+        registration?.cancel()
+        stopAwaitingInput()
+    }
+}
+
+extension FlowFailure {
+    /// What `dialtone-tls` said.
+    init(_ failure: RelayFailure, of remote: Endpoint) {
+        switch failure {
+        case .tls(let failure): self = .tls(failure)
+        case .socket(EOWNERDEAD): self = .securingEnded
+        case .socket(let code): self.init(SystemError("the flow to \(remote)", code: code))
+        }
     }
 }

@@ -13,12 +13,16 @@ package struct Inheritance: Sendable {
     /// The note of what the process before was at work on.
     package var box: CInt?
     /// Flows and what belongs to them, by number.
-    package var stored: [UInt64: CInt] = [:]
+    package var stored: [UInt64: [CInt]] = [:]
+    /// How far flows with TLS are.
+    package var counts: CInt?
 
     /// Under what the files of the state are stored.
     static let stateName = "state"
     /// Under what the note is.
     static let boxName = "box"
+    /// Under what the counts of flows with TLS are.
+    static let countsName = "counts"
 
     /// Takes what was passed. What has another name is closed.
     package init(_ passed: consuming PassedDescriptors) throws(SystemError) {
@@ -26,11 +30,12 @@ package struct Inheritance: Sendable {
         while let socket = try passed.takeUnixListener(named: "varlink") { listeners.append(socket.release()) }
         while let file = passed.takeStored(named: Self.stateName) { state.append(file.release()) }
         box = passed.takeStored(named: Self.boxName)?.release()
+        counts = passed.takeStored(named: Self.countsName)?.release()
         for name in Set(passed.names) {
-            guard let number = DescriptorStore.number(of: name), let descriptor = passed.takeStored(named: name) else {
-                continue
+            guard let number = DescriptorStore.number(of: name) else { continue }
+            while let descriptor = passed.takeStored(named: name) {
+                stored[number, default: []].append(descriptor.release())
             }
-            stored[number] = descriptor.release()
         }
     }
 
@@ -58,7 +63,10 @@ package final class Continuity {
     /// All that is known, as records, for when the file is rewritten. They are drawn one by one.
     package var snapshot: (@AgentQueue () -> any Sequence<[AgentState.Entry]>)?
 
+    /// The counts that an earlier process left, once.
+    private var inheritedCounts: CInt?
     private let file: StateFile
+    private let manager: DescriptorStore.Manager
     private let logger: Logger
     private let crashes: CrashGuard?
     private var inherited: AgentState?
@@ -76,6 +84,8 @@ package final class Continuity {
     ) throws(SystemError) {
         self.logger = logger
         self.crashes = crashes
+        self.manager = manager
+        inheritedCounts = inheritance.counts
         store = DescriptorStore(manager, limit: limit, left: inheritance.stored, logger)
         if let (file, reading) = try Self.takeOver(inheritance.state, logger) {
             self.file = file
@@ -85,8 +95,7 @@ package final class Continuity {
             if !inheritance.state.isEmpty { try manager.remove(Inheritance.stateName) }
             file = try StateFile()
             try file.withFiles { (one, other) throws(SystemError) in
-                try manager.store(one, Inheritance.stateName)
-                try manager.store(other, Inheritance.stateName)
+                try manager.store([one.number, other.number], Inheritance.stateName)
             }
         }
         // The start of the process before is counted, and its end had another cause.
@@ -125,6 +134,19 @@ package final class Continuity {
                 metadata: ["entries": "\(reading.state.unreadable)", "damaged": "\(reading.isDamaged)"])
         }
         return (file, reading)
+    }
+
+    /// The counts of flows with TLS that an earlier process left, once.
+    package func takeCounts() -> OwnedDescriptor? { inheritedCounts.take().map { OwnedDescriptor($0) } }
+
+    /// Leaves the counts of flows with TLS for the next process.
+    package func keepCounts(_ file: borrowing OwnedDescriptor) {
+        do throws(SystemError) {
+            try manager.store([file.number], Inheritance.countsName)
+        } catch {
+            // The next process does not know then what a client had read of its flow.
+            logger.warning("how far flows with TLS are is not kept", metadata: ["error": "\(error)"])
+        }
     }
 
     /// What an earlier process knew, once; `nil` where there was none.

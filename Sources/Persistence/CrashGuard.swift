@@ -47,7 +47,7 @@ package final class CrashGuard: Sendable {
         }
         guard ServiceManager.storeLimit > 0 else { return try BlackBox() }
         let file = try BlackBox.file()
-        _ = try ServiceManager.store(file, as: Inheritance.boxName)
+        _ = try ServiceManager.store([file.number], as: Inheritance.boxName)
         return try BlackBox(file)
     }
 

@@ -13,12 +13,13 @@ internal import Systemd
 package final class DescriptorStore {
     /// Talks to the service manager.
     package struct Manager {
-        package var store: @AgentQueue (borrowing OwnedDescriptor, String) throws(SystemError) -> Void
+        /// Stores descriptors under one name.
+        package var store: @AgentQueue ([CInt], String) throws(SystemError) -> Void
         package var remove: @AgentQueue (String) throws(SystemError) -> Void
 
         /// The one that started this process.
         package static let system = Manager(
-            store: { (descriptor, name) throws(SystemError) in _ = try ServiceManager.store(descriptor, as: name) },
+            store: { (descriptors, name) throws(SystemError) in _ = try ServiceManager.store(descriptors, as: name) },
             remove: { (name) throws(SystemError) in _ = try ServiceManager.removeStored(name) })
     }
 
@@ -29,23 +30,27 @@ package final class DescriptorStore {
     /// How fast each user stores what is kept.
     private var paces: [UInt32: TokenBucket] = [:]
     private var newest: UInt64 = 0
+    /// How many descriptors a number has, where that is more than one.
+    private var sizes: [UInt64: Int] = [:]
     private var hasComplained = false
     /// The users who were told of in the log: once each, and no more than ``mostUsersTold``.
     private var usersTold: Set<UInt32> = []
     /// More users than a machine with people has; a program with many identities fills no log.
     private static let mostUsersTold = 64
     /// What an earlier process left and nobody has claimed yet, by number.
-    private var left: [UInt64: CInt]
+    private var left: [UInt64: [CInt]]
 
     /// A store.
     ///
     /// - Parameters:
     ///   - limit: how many descriptors it takes, ``reserved`` included. It drops those above without a word.
     ///   - left: what an earlier process left, by number.
-    package init(_ manager: Manager, limit: Int, left: [UInt64: CInt] = [:], _ logger: Logger) {
+    package init(_ manager: Manager, limit: Int, left: [UInt64: [CInt]] = [:], _ logger: Logger) {
         self.manager = manager
         self.limit = limit - Self.reserved
-        places = StorePlaces(limit: limit - Self.reserved, left: left.count)
+        let count = left.values.reduce(0) { $0 + $1.count }
+        places = StorePlaces(limit: limit - Self.reserved, left: count)
+        sizes = left.mapValues(\.count).filter { $0.value != 1 }
         self.left = left
         self.logger = logger
         newest = left.keys.max() ?? 0
@@ -57,8 +62,8 @@ package final class DescriptorStore {
     private static let burst = 1024
     private static let refill = Duration.milliseconds(25)
 
-    /// How many of its places the state takes, and the note of what is under way.
-    static let reserved = 3
+    /// How many of its places the state takes, the note of what is under way, and the counts of flows with TLS.
+    static let reserved = 4
 
     /// What a descriptor is stored as. Short: the manager writes the names of all into one variable of the environment,
     /// which has room for 128 KiB (`MAX_ARG_STRLEN` in include/uapi/linux/binfmts.h).
@@ -76,10 +81,10 @@ package final class DescriptorStore {
     package func part(of holder: StorePlaces.Holder) -> StorePart { StorePart(self, holder) }
 
     /// What an earlier process left under a number, once. The place is the holder's from now on.
-    fileprivate func claim(_ number: UInt64, for holder: StorePlaces.Holder) -> OwnedDescriptor? {
-        guard let descriptor = left.removeValue(forKey: number) else { return nil }
-        places.claim(for: holder)
-        return OwnedDescriptor(descriptor, sharedWith: OwnedDescriptor.somebody)
+    fileprivate func claim(_ number: UInt64, for holder: StorePlaces.Holder) -> [CInt] {
+        guard let descriptors = left.removeValue(forKey: number) else { return [] }
+        places.claim(descriptors.count, for: holder)
+        return descriptors
     }
 
     /// Closes what nobody has claimed. A client that has such a flow reads its end: nobody watches over it any more.
@@ -87,27 +92,30 @@ package final class DescriptorStore {
     /// - Returns: how many that were.
     package func closeUnclaimed() -> Int {
         defer { left = [:] }
-        for (number, descriptor) in left {
-            UserThreads.begin(for: OwnedDescriptor.somebody) { shutdown(descriptor, CInt(SHUT_RDWR)) }
-            OwnedDescriptor(descriptor, sharedWith: OwnedDescriptor.somebody).close()
+        for (number, descriptors) in left {
+            for descriptor in descriptors {
+                UserThreads.begin(for: OwnedDescriptor.somebody) { shutdown(descriptor, CInt(SHUT_RDWR)) }
+                OwnedDescriptor(descriptor, sharedWith: OwnedDescriptor.somebody).close()
+            }
             discard(number, of: nil)
         }
         return left.count
     }
 
-    fileprivate func keep(_ descriptor: borrowing OwnedDescriptor, for holder: StorePlaces.Holder) -> UInt64? {
-        guard hasPace(holder, now: BootClock.now()), places.take(for: holder) else {
+    fileprivate func keep(_ descriptors: [CInt], for holder: StorePlaces.Holder) -> UInt64? {
+        guard hasPace(holder, now: BootClock.now()), places.take(descriptors.count, for: holder) else {
             tellOfNoPlace(for: holder)
             return nil
         }
         do throws(SystemError) {
-            try manager.store(descriptor, Self.name(of: newest + 1))
+            try manager.store(descriptors, Self.name(of: newest + 1))
         } catch {
-            places.giveBack(for: holder)
+            places.giveBack(descriptors.count, for: holder)
             complain("\(error)")
             return nil
         }
         newest += 1
+        if descriptors.count != 1 { sizes[newest] = descriptors.count }
         return newest
     }
 
@@ -119,7 +127,7 @@ package final class DescriptorStore {
     }
 
     fileprivate func discard(_ number: UInt64, of holder: StorePlaces.Holder?) {
-        places.giveBack(for: holder)
+        places.giveBack(sizes.removeValue(forKey: number) ?? 1, for: holder)
         do throws(SystemError) {
             try manager.remove(Self.name(of: number))
         } catch {
@@ -158,9 +166,9 @@ package final class StorePart: FlowStore {
     }
 
     /// What an earlier process left under a number, once.
-    package func claim(_ number: UInt64) -> OwnedDescriptor? { store.claim(number, for: holder) }
+    package func claim(_ number: UInt64) -> [CInt] { store.claim(number, for: holder) }
 
-    package func keep(_ descriptor: borrowing OwnedDescriptor) -> UInt64? { store.keep(descriptor, for: holder) }
+    package func keep(_ descriptors: [CInt]) -> UInt64? { store.keep(descriptors, for: holder) }
 
     package func discard(_ number: UInt64) { store.discard(number, of: holder) }
 }

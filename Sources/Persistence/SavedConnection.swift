@@ -3,6 +3,7 @@
 package import Connection
 package import ConnectionIO
 internal import NetworkPath
+package import Platform
 
 /// A connection as the state has it: what the next run of the agent needs to go on with it.
 package struct SavedConnection: Hashable {
@@ -249,9 +250,11 @@ extension SavedFlows.Standing {
         static let connectedAt = 8
         static let since = 9
         static let number = 10
-        static let isSecured = 11
+        /// As versions that had the keys of TLS in this process wrote it; it is not written any more.
+        static let wasSecured = 11
         static let isBound = 12
         static let isInDoubt = 13
+        static let place = 14
     }
 
     fileprivate func write(_ fields: inout FieldWriter) {
@@ -268,12 +271,12 @@ extension SavedFlows.Standing {
             if past.isInDoubt { fields.put(Field.isInDoubt, 1) }
         }
         if let number { fields.put(Field.number, number) }
-        fields.put(Field.isSecured, isSecured ? 1 : 0)
+        if let place { fields.put(Field.place, UInt64(place)) }
         if adoption.isBound { fields.put(Field.isBound, 1) }
     }
 
     fileprivate init(_ fields: FieldReader) throws(DamagedState) {
-        var (fields, epoch, number, isSecured) = (fields, UInt64?.none, UInt64?.none, false)
+        var (fields, epoch, number, place) = (fields, UInt64?.none, UInt64?.none, UInt32?.none)
         var (local, remote) = (Endpoint?.none, Endpoint?.none)
         var (holder, session) = (FlowOwnership.Holder.daemon, FlowOwnership.Session.unknown)
         var (proof, interface) = (Duration?.none, String?.none)
@@ -291,7 +294,7 @@ extension SavedFlows.Standing {
             case Field.connectedAt: connectedAt = .nanoseconds(try value.signed())
             case Field.since: since = .nanoseconds(try value.signed())
             case Field.number: number = try value.count()
-            case Field.isSecured: isSecured = try value.unsigned() != 0
+            case Field.place: place = try value.unsigned(as: UInt32.self)
             case Field.isBound: isBound = try value.unsigned() != 0
             case Field.isInDoubt: isInDoubt = try value.unsigned() != 0
             default: break
@@ -303,7 +306,7 @@ extension SavedFlows.Standing {
                 epoch: epoch, local: local, remote: remote, ownership: FlowOwnership(holder: holder, session: session),
                 lastProof: proof, interface: interface, isBound: isBound,
                 past: .init(connectedAt: connectedAt, since: since, isInDoubt: isInDoubt)),
-            number: number, isSecured: isSecured)
+            number: number, place: place)
     }
 }
 
@@ -312,26 +315,30 @@ extension SavedFlows.Ended {
         static let epoch = 1
         static let remote = 2
         static let number = 3
+        static let place = 4
     }
 
     fileprivate func write(_ fields: inout FieldWriter) {
         fields.put(Field.epoch, epoch)
         fields.put(Field.remote, remote.write)
         fields.put(Field.number, number)
+        if let place { fields.put(Field.place, UInt64(place)) }
     }
 
     fileprivate init(_ fields: FieldReader) throws(DamagedState) {
         var (fields, epoch, remote, number) = (fields, UInt64?.none, Endpoint?.none, UInt64?.none)
+        var place: UInt32?
         while let (field, value) = try fields.next() {
             switch field {
             case Field.epoch: epoch = try value.count()
             case Field.remote: remote = try .init(value.fields())
             case Field.number: number = try value.count()
+            case Field.place: place = try value.unsigned(as: UInt32.self)
             default: break
             }
         }
         guard let epoch, let remote, let number else { throw DamagedState() }
-        self.init(epoch: epoch, remote: remote, number: number)
+        self.init(epoch: epoch, remote: remote, number: number, place: place)
     }
 }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Platform
+
 /// The state as bytes of a file: a header, and records one after the other.
 ///
 /// A record has its length and its checksum before it. A process that is killed in the middle of writing leaves a

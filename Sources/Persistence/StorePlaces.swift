@@ -16,10 +16,10 @@ package struct StorePlaces {
     }
 
     /// How many places are kept for ``Holder/root``: one in so many. Files name tens of connections, and an eighth of
-    /// the unit's 4,096 is room for 256 with a client each.
+    /// the unit's 8,192 is room for 256 with TLS and a client each.
     static let keptShare = 8
-    /// Two thirds of 3,584 are 2,389: one user alone has both descriptors, the socket and its client's process, of each
-    /// of the 1,024 connections that a user may have kept.
+    /// Two thirds of 7,168 are 4,778: one user alone has all four descriptors (three of a flow with TLS, and one of its
+    /// client's process) of each of the 1,024 connections that a user may have kept.
     static let share = 2
 
     private let limit: Int
@@ -37,30 +37,30 @@ package struct StorePlaces {
         used = left
     }
 
-    /// Takes a place, or returns false where there is none for the holder.
-    package mutating func take(for holder: Holder) -> Bool {
-        guard used < limit else { return false }
+    /// Takes places, or returns false where there are not so many for the holder.
+    package mutating func take(_ count: Int = 1, for holder: Holder) -> Bool {
+        guard used + count <= limit else { return false }
         if case .user(let user) = holder {
-            let free = min(limit - limit / Self.keptShare - usersTotal, limit - used)
-            guard users[user, default: 0] < Self.share * free else { return false }
+            let free = min(limit - limit / Self.keptShare - usersTotal, limit - used) - (count - 1)
+            guard users[user, default: 0] + count - 1 < Self.share * free else { return false }
         }
-        used += 1
-        claim(for: holder)
+        used += count
+        claim(count, for: holder)
         return true
     }
 
-    /// A place that an earlier process left is this holder's.
-    package mutating func claim(for holder: Holder) {
+    /// Places that an earlier process left are this holder's.
+    package mutating func claim(_ count: Int = 1, for holder: Holder) {
         guard case .user(let user) = holder else { return }
-        users[user, default: 0] += 1
-        usersTotal += 1
+        users[user, default: 0] += count
+        usersTotal += count
     }
 
-    /// Gives a place back; that of nobody where nobody claimed it.
-    package mutating func giveBack(for holder: Holder?) {
-        used -= 1
-        guard case .user(let user) = holder, let count = users[user] else { return }
-        users[user] = count > 1 ? count - 1 : nil
-        usersTotal -= 1
+    /// Gives places back; those of nobody where nobody claimed them.
+    package mutating func giveBack(_ count: Int = 1, for holder: Holder?) {
+        used -= count
+        guard case .user(let user) = holder, let held = users[user] else { return }
+        users[user] = held > count ? held - count : nil
+        usersTotal -= count
     }
 }

@@ -9,7 +9,10 @@ internal import HeapModule
 /// the user who has spent least goes first. A user who had nothing to do meanwhile has no credit for that: who comes
 /// back stands level with the user who is served now. So a user who seldom asks is served after the turn that runs,
 /// however many others wait, and a turn that takes long is paid for by the user for whom it was taken.
-struct TurnOrder<Taker> {
+package struct TurnOrder<Taker> {
+    /// Nobody waits.
+    package init() {}
+
     private struct Account {
         /// What the user has spent, on the clock that all share.
         var spent: Duration
@@ -41,13 +44,13 @@ struct TurnOrder<Taker> {
     private var current: UInt32?
 
     /// Whether nobody waits.
-    var isEmpty: Bool { places.isEmpty && current.flatMap { accounts[$0]?.takers.isEmpty } ?? true }
+    package var isEmpty: Bool { places.isEmpty && current.flatMap { accounts[$0]?.takers.isEmpty } ?? true }
 
     /// How many users are remembered; tests look at it.
     var accountCount: Int { accounts.count }
 
     /// Lets `taker` wait for a turn on account of `user`: after the user's others, or before them.
-    mutating func add(_ taker: Taker, for user: UInt32, first: Bool = false) {
+    package mutating func add(_ taker: Taker, for user: UInt32, first: Bool = false) {
         var account = accounts[user] ?? Account(spent: level)
         if first { account.takers.prepend(taker) } else { account.takers.append(taker) }
         let isFirst = account.takers.count == 1 && user != current
@@ -57,7 +60,7 @@ struct TurnOrder<Taker> {
     }
 
     /// Whose turn it is; ``end(after:)`` ends it.
-    mutating func next() -> Taker? {
+    package mutating func next() -> Taker? {
         // The server ends each turn before it begins another, whatever the clients send.
         precondition(current == nil, "one turn at a time")
         guard let place = places.popMin(), let taker = accounts[place.user]?.takers.popFirst() else { return nil }
@@ -67,7 +70,7 @@ struct TurnOrder<Taker> {
     }
 
     /// Ends the turn, which took this long.
-    mutating func end(after time: Duration) {
+    package mutating func end(after time: Duration) {
         guard let user = current, var account = accounts[user] else { return }
         current = nil
         account.spent += max(time, .zero)

@@ -74,10 +74,10 @@ public enum ServiceManager {
     ///
     /// - Parameter name: at most 255 printable ASCII characters without a colon. Several may have the same.
     @discardableResult
-    public static func store(_ descriptor: borrowing OwnedDescriptor, as name: String) throws(SystemError) -> Bool {
-        var number = descriptor.number
+    public static func store(_ descriptors: [CInt], as name: String) throws(SystemError) -> Bool {
         // Not watched for a hang-up: a connection that ended still has bytes for its client.
-        let result = sd_pid_notify_with_fds(0, 0, "FDSTORE=1\nFDNAME=\(name)\nFDPOLL=0", &number, 1)
+        let result = sd_pid_notify_with_fds(
+            0, 0, "FDSTORE=1\nFDNAME=\(name)\nFDPOLL=0", descriptors, CUnsignedInt(descriptors.count))
         guard result >= 0 else { throw SystemError("storing descriptor \"\(name)\"", code: -result) }
         return result > 0
     }

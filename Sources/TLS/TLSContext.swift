@@ -3,50 +3,36 @@
 internal import COpenSSL
 public import Connection
 internal import Glibc
+internal import Platform
 
-/// What sessions of equal files share: the trusted authorities, the client certificate, the versions. Some 30 KB, and
-/// as much again for each authority that a server's certificate led to; shared, since a gateway has thousands of
-/// sessions with the same.
+/// What sessions of equal files share: the trusted authorities, the client certificate, the versions. Shared, since a
+/// gateway has thousands of sessions with the same.
 ///
-/// Belongs to the queue or thread of its maker, as its sessions do. Nothing of it changes once it is made.
-public final class TLSContext {
+/// Nothing of it changes once it is made, and OpenSSL counts references to it atomically: so threads may share it,
+/// though the compiler cannot know.
+public final class TLSContext: @unchecked Sendable {
     let handle: OpaquePointer
     /// Whether a server that asks for a client certificate gets one.
     let hasIdentity: Bool
-    /// The files it was made of, as they were.
-    private let files: [String: FileStamp?]
 
-    /// Reads the files that `policy` names and sets OpenSSL up. Blocks on the file system.
+    /// Reads the files of `policy` and sets OpenSSL up.
     ///
     /// - Throws: ``TLSFailure/unusableFile(path:problem:)``, or OpenSSL's refusal of its own configuration.
-    public init(_ policy: TLSPolicy) throws(TLSFailure) {
+    public init(_ policy: TLSPolicy, _ files: borrowing TLSFiles) throws(TLSFailure) {
         OpenSSL.clearErrors()
         guard OpenSSL.isReady, let handle = SSL_CTX_new(TLS_client_method()) else {
             throw .broken(OpenSSL.takeText())
         }
         self.handle = handle
         hasIdentity = policy.identity != nil
-        var files: [String: FileStamp?] = [:]
-        do throws(TLSFailure) {
-            try Self.trust(policy.authorities, in: handle, &files)
-            try policy.identity.map { identity throws(TLSFailure) in try Self.present(identity, in: handle, &files) }
-        } catch {
-            // An object that is not whole yet is released without its `deinit`.
-            SSL_CTX_free(handle)
-            throw error
-        }
-        self.files = files
+        // All of its parts are there, so `deinit` runs where this throws.
+        try Self.trust(policy.authorities, files.authorities, in: handle)
+        if let identity = policy.identity { try Self.present(identity, files, in: handle) }
         configure(policy)
     }
 
     deinit {
         SSL_CTX_free(handle)
-    }
-
-    /// Whether the files it was made of are the same still. A few system calls; asked with each dial, so that a renewed
-    /// certificate is used by the next one.
-    public var isCurrent: Bool {
-        files.allSatisfy { FileStamp($0.key) == $0.value }
     }
 
     private func configure(_ policy: TLSPolicy) {
@@ -70,35 +56,22 @@ public final class TLSContext {
 
 extension TLSContext {
     private static func trust(
-        _ path: String?, in context: OpaquePointer, _ files: inout [String: FileStamp?]
+        _ path: String?, _ file: borrowing OwnedDescriptor, in context: OpaquePointer
     ) throws(TLSFailure) {
-        guard let path else {
-            // A directory of hashed names, of which a handshake reads those that a chain leads to; and a file for
-            // systems that have one. What is missing is no error here: then nothing is trusted.
-            SSL_CTX_set_default_verify_paths(context)
-            for place in systemPlaces { files[place] = FileStamp(place) }
-            return
+        let store = SSL_CTX_get_cert_store(context)
+        let name = path ?? "the system's authorities"
+        let content = try SettingsContent(of: file, name)
+        let found = try content.withBytes { bytes throws(TLSFailure) in
+            // BIO_new_mem_buf(3) takes none for an error.
+            bytes.isEmpty ? (certificates: 0, lists: 0) : try add(bytes, of: name, to: store)
         }
-        let file = try SettingsFile(path, for: .certificates)
-        files[path] = file.stamp
-        let found = try file.withBytes { bytes throws(TLSFailure) in
-            try add(bytes, of: path, to: SSL_CTX_get_cert_store(context))
-        }
+        // A system without authorities trusts nobody, which is said of the server's certificate.
+        guard let path else { return }
         if found.certificates == 0 { throw .unusableFile(path: path, problem: "holds no certificate in PEM") }
         // A user may name an intermediate authority, or the server's own certificate, as what is trusted.
         var flags = UInt(X509_V_FLAG_PARTIAL_CHAIN)
         if found.lists > 0 { flags |= UInt(X509_V_FLAG_CRL_CHECK) }
-        X509_STORE_set_flags(SSL_CTX_get_cert_store(context), flags)
-    }
-
-    /// Where OpenSSL looks for the system's authorities.
-    private static var systemPlaces: [String] {
-        [
-            (X509_get_default_cert_dir_env(), X509_get_default_cert_dir()),
-            (X509_get_default_cert_file_env(), X509_get_default_cert_file()),
-        ].compactMap { variable, standard in
-            (variable.flatMap { getenv($0) }.map { UnsafePointer($0) } ?? standard).map { String(cString: $0) }
-        }
+        X509_STORE_set_flags(store, flags)
     }
 
     /// Adds the certificates and revocation lists of a file to a store, and says how many there were.
@@ -130,24 +103,37 @@ extension TLSContext {
 
 extension TLSContext {
     private static func present(
-        _ identity: TLSPolicy.Identity, in context: OpaquePointer, _ files: inout [String: FileStamp?]
+        _ identity: TLSPolicy.Identity, _ files: borrowing TLSFiles, in context: OpaquePointer
     ) throws(TLSFailure) {
-        let isOneFile = identity.certificate == identity.key
-        let certificates = try SettingsFile(identity.certificate, for: isOneFile ? .secret : .certificates)
-        files[identity.certificate] = certificates.stamp
+        let certificates = try content(of: files.certificate, identity.certificate)
         try certificates.withBytes { bytes throws(TLSFailure) in
             try useChain(bytes, of: identity.certificate, in: context)
         }
-        let file = try SettingsFile(identity.key, for: .secret)
-        files[identity.key] = file.stamp
-        let key = try file.withBytes { bytes throws(TLSFailure) in
-            try privateKey(bytes, of: identity, &files)
+        let file = try content(of: files.key, identity.key)
+        let key: OpaquePointer
+        if let path = identity.passwordFile {
+            let password = try content(of: files.password, path)
+            key = try password.withBytes { text throws(TLSFailure) in
+                let line = UnsafeRawBufferPointer(rebasing: text.prefix { $0 != UInt8(ascii: "\n") })
+                return try file.withBytes { bytes throws(TLSFailure) in try privateKey(bytes, of: identity, line) }
+            }
+        } else {
+            key = try file.withBytes { bytes throws(TLSFailure) in try privateKey(bytes, of: identity, nil) }
         }
         defer { EVP_PKEY_free(key) }
         OpenSSL.clearErrors()
         guard SSL_CTX_use_PrivateKey(context, key) == 1, SSL_CTX_check_private_key(context) == 1 else {
             let text = "does not go with the certificate in \(identity.certificate): \(OpenSSL.takeText())"
             throw .unusableFile(path: identity.key, problem: text)
+        }
+    }
+
+    private static func content(
+        of file: borrowing OwnedDescriptor?, _ path: String
+    ) throws(TLSFailure) -> SettingsContent {
+        switch file {
+        case .some(let file): return try SettingsContent(of: file, path)
+        case .none: throw .unusableFile(path: path, problem: "did not come with the request")
         }
     }
 
@@ -174,31 +160,21 @@ extension TLSContext {
     }
 
     private static func privateKey(
-        _ bytes: UnsafeRawBufferPointer, of identity: TLSPolicy.Identity, _ files: inout [String: FileStamp?]
+        _ bytes: UnsafeRawBufferPointer, of identity: TLSPolicy.Identity, _ password: UnsafeRawBufferPointer?
     ) throws(TLSFailure) -> OpaquePointer {
         let bio = BIO_new_mem_buf(bytes.baseAddress, CInt(bytes.count))
         defer { BIO_free(bio) }
         var request = PasswordRequest()
+        if let password { request.password = password }
         OpenSSL.clearErrors()
-        guard let passwordFile = identity.passwordFile else {
-            if let key = PEM_read_bio_PrivateKey(bio, nil, passwordAsked, &request) { return key }
-            OpenSSL.clearErrors()
-            let problem =
-                request.wasMade
-                ? "holds an encrypted key, and no password_file is named; name one, or store the key without a password"
-                : "holds no private key in PEM"
-            throw .unusableFile(path: identity.key, problem: problem)
-        }
-        let password = try SettingsFile(passwordFile, for: .secret)
-        files[passwordFile] = password.stamp
-        let key = password.withBytes { text in
-            request.password = UnsafeRawBufferPointer(rebasing: text.prefix { $0 != UInt8(ascii: "\n") })
-            return PEM_read_bio_PrivateKey(bio, nil, passwordAsked, &request)
-        }
+        if let key = PEM_read_bio_PrivateKey(bio, nil, passwordAsked, &request) { return key }
         OpenSSL.clearErrors()
-        if let key { return key }
+        guard request.wasMade else {
+            throw .unusableFile(path: identity.key, problem: "holds no private key in PEM")
+        }
         let problem =
-            request.wasMade ? "cannot be decrypted by the password in \(passwordFile)" : "holds no private key in PEM"
+            identity.passwordFile.map { "cannot be decrypted by the password in \($0)" }
+            ?? "holds an encrypted key, and no password_file is named; name one, or store the key without a password"
         throw .unusableFile(path: identity.key, problem: problem)
     }
 }

@@ -1,22 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import COpenSSL
 public import Connection
-public import Platform
+internal import Platform
 
-/// The contexts that are in use, so that connections of equal files share one.
-@AgentQueue
-public final class TLSContexts {
-    /// What of a policy a context is made of; the rest belongs to each session.
+/// The contexts that are in use, so that sessions of equal files share one. Threads may share it.
+public final class TLSContexts: Sendable {
+    /// What a context is made of; the rest of a policy belongs to each session.
     private struct Key: Hashable {
-        let authorities: String?
-        let identity: TLSPolicy.Identity?
+        let files: [FileStamp?]
+        let trustsSystem: Bool
         let minimumVersion: TLSPolicy.Version
-
-        init(_ policy: TLSPolicy) {
-            authorities = policy.authorities
-            identity = policy.identity
-            minimumVersion = policy.minimumVersion
-        }
     }
 
     private struct Entry {
@@ -27,23 +21,34 @@ public final class TLSContexts {
     /// a handful of trust and identity files.
     private static let sweepSize = 16
 
-    private var entries: [Key: Entry] = [:]
+    private let entries = Lock<[Key: Entry]>([:])
 
     /// No contexts yet.
-    public nonisolated init() {}
+    public init() {}
+
+    /// Has OpenSSL read its configuration now, and make what it makes with the first session: later the process may not
+    /// open a file.
+    public static func prepare() {
+        guard OpenSSL.isReady, let context = SSL_CTX_new(TLS_client_method()) else { return }
+        SSL_free(SSL_new(context))
+        SSL_CTX_free(context)
+    }
 
     /// The context for a policy: the one that sessions of the same files share, or a new one if there is none or a file
     /// has changed since. Lives as long as a session, or a ``TLSResumption`` with one of its sessions, does.
     ///
-    /// Local files are read within this call, as the hosts file is with a name: a few stat(2) in most dials.
-    ///
-    /// - Throws: what ``TLSContext/init(_:)`` does. Nothing is remembered of it: the next dial reads the files again.
-    public func context(for policy: TLSPolicy) throws(TLSFailure) -> TLSContext {
-        let key = Key(policy)
-        if let context = entries[key]?.context, context.isCurrent { return context }
-        let context = try TLSContext(policy)
-        if entries.count >= Self.sweepSize { entries = entries.filter { $0.value.context != nil } }
-        entries[key] = Entry(context: context)
+    /// - Throws: what ``TLSContext/init(_:_:)`` does. Nothing is remembered of it: the next flow's files are read
+    /// again.
+    public func context(for policy: TLSPolicy, _ files: borrowing TLSFiles) throws(TLSFailure) -> TLSContext {
+        let key = Key(
+            files: files.stamps, trustsSystem: policy.authorities == nil, minimumVersion: policy.minimumVersion)
+        if let context = entries.withLock({ $0[key]?.context }) { return context }
+        // Not under the lock: two threads may make one each, and one of them is forgotten with its sessions.
+        let context = try TLSContext(policy, files)
+        entries.withLock { entries in
+            if entries.count >= Self.sweepSize { entries = entries.filter { $0.value.context != nil } }
+            entries[key] = Entry(context: context)
+        }
         return context
     }
 }

@@ -53,6 +53,8 @@ public final class TLSSession {
 
     /// Where it stands.
     public private(set) var state = State.handshaking
+    /// Whether the handshake came to its end.
+    private var isAgreed = false
 
     let handle: OpaquePointer
     let request: TLSRequest
@@ -225,7 +227,7 @@ extension TLSSession {
 extension TLSSession {
     /// What was agreed on; `nil` before the handshake is over.
     public var summary: TLSSummary? {
-        guard check == nil, let version = TLSPolicy.Version(number: SSL_version(handle)) else { return nil }
+        guard isAgreed, let version = TLSPolicy.Version(number: SSL_version(handle)) else { return nil }
         return TLSSummary(
             version: version, cipher: copenssl_cipher_name(handle).map { String(cString: $0) } ?? "unknown",
             assurance: assurance, isResumed: SSL_session_reused(handle) == 1, applicationProtocol: selectedProtocol)
@@ -262,6 +264,7 @@ extension TLSSession {
     private func handshakeEnded() {
         check = nil
         state = .open
+        isAgreed = true
         // The server chooses from what was offered (RFC 7301, section 3.2). One that chose something else speaks
         // something else.
         if let selectedProtocol, !request.applicationProtocols.contains(selectedProtocol) {

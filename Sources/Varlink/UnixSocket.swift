@@ -2,16 +2,16 @@
 
 internal import CPlatform
 internal import Glibc
-internal import Platform
+package import Platform
 
-/// Unix stream sockets by path.
-enum UnixSocket {
+/// Unix sockets by path.
+package enum UnixSocket {
     /// The most bytes of a path, its NUL not counted (`sun_path` of `unix(7)`).
     static let longestPath = MemoryLayout.size(ofValue: sockaddr_un().sun_path) - 1
 
     /// An unconnected socket, close-on-exec and non-blocking.
-    static func make() throws(SystemError) -> OwnedDescriptor {
-        let type = CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
+    static func make(_ kind: __socket_type = SOCK_STREAM) throws(SystemError) -> OwnedDescriptor {
+        let type = CInt(kind.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
         return OwnedDescriptor(try retryingInterrupts("making a socket") { socket(AF_UNIX, type, 0) })
     }
 
@@ -19,8 +19,10 @@ enum UnixSocket {
     ///
     /// - Throws: `ENOENT` or `ECONNREFUSED` if nobody is there, `EACCES` without permission, `EAGAIN` if the service
     ///   has as many waiting clients as it allows.
-    static func connect(to path: String) throws(SystemError) -> OwnedDescriptor {
-        let socket = try make()
+    package static func connect(
+        to path: String, keepingMessagesApart: Bool = false
+    ) throws(SystemError) -> OwnedDescriptor {
+        let socket = try make(keepingMessagesApart ? SOCK_SEQPACKET : SOCK_STREAM)
         try withAddress(of: path, "connecting to \(path)") { address, length in
             Glibc.connect(socket.number, address, length)
         }
@@ -34,6 +36,20 @@ enum UnixSocket {
             Glibc.bind(socket.number, address, length)
         }
         return socket
+    }
+
+    /// The path of a socket that is bound to one; `nil` for any other.
+    package static func path(of number: CInt) -> String? {
+        var address = sockaddr_un()
+        var length = socklen_t(MemoryLayout.size(ofValue: address))
+        let result = withUnsafeMutablePointer(to: &address) { address in
+            address.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(number, $0, &length) }
+        }
+        guard result == 0, address.sun_family == sa_family_t(AF_UNIX) else { return nil }
+        let path = withUnsafeBytes(of: address.sun_path) {
+            String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
+        }
+        return path.isEmpty ? nil : path
     }
 
     private static func withAddress(

@@ -5,6 +5,7 @@ import ConnectionIO
 import DialtoneAPI
 import NetworkPath
 import OrderedCollections
+import Platform
 import Testing
 
 @testable import Agent
@@ -34,7 +35,7 @@ extension SavedConnection {
                 adoption: Adoption(
                     epoch: 3, local: .of("192.0.2.1", 40_000), remote: .of("192.0.2.7", 5060),
                     isBound: true, past: .init(connectedAt: .seconds(10), since: .seconds(11), isInDoubt: true)),
-                number: number, isSecured: false))
+                number: number))
         return kept
     }
 }
@@ -141,8 +142,8 @@ struct AgentStateTests {
         kept.flows.standing?.adoption.ownership = FlowOwnership(holder: .client, session: .unknown)
         kept.flows.standing?.adoption.lastProof = .milliseconds(1234)
         kept.flows.standing?.adoption.interface = "wlan0"
-        kept.flows.standing?.isSecured = true
-        kept.flows.ended = [.init(epoch: 2, remote: .of("2001:db8::7", 5060), number: 6)]
+        kept.flows.standing?.place = 3
+        kept.flows.ended = [.init(epoch: 2, remote: .of("2001:db8::7", 5060), number: 6, place: 4)]
         var fields = FieldWriter()
         kept.write(&fields)
         #expect(try SavedConnection(FieldReader(fields.bytes[...])) == kept)

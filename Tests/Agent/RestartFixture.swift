@@ -25,9 +25,9 @@ final class StoreStub {
     var manager: DescriptorStore.Manager {
         .init(
             // The store of a process may outlive the fixture by some turns.
-            store: { [self] (descriptor, name) throws(SystemError) in
+            store: { [self] (descriptors, name) throws(SystemError) in
                 if refuses { throw SystemError("storing", code: ECONNREFUSED) }
-                stored.append((name, try descriptor.duplicate().release()))
+                for number in descriptors { stored.append((name, fcntl(number, F_DUPFD_CLOEXEC, 0))) }
             },
             remove: { [self] (name) throws(SystemError) in
                 onRemove(name)
@@ -46,7 +46,9 @@ final class StoreStub {
         for (name, descriptor) in stored {
             let copy = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
             if let number = DescriptorStore.number(of: name) {
-                inheritance.stored[number] = copy
+                inheritance.stored[number, default: []].append(copy)
+            } else if name == Inheritance.countsName {
+                inheritance.counts = copy
             } else {
                 inheritance.state.append(copy)
             }

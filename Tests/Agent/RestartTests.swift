@@ -322,7 +322,7 @@ struct RestartTests {
     }
 
     @Test func `a store that is full keeps what it has, and the rest works as ever`() async throws {
-        let (fixture, listener) = (try RestartFixture(limit: 4), try LoopbackListener())
+        let (fixture, listener) = (try RestartFixture(limit: 5), try LoopbackListener())
         var peers: [Int32] = []
         for name in ["a", "b"] {
             try fixture.open(name, "tcp://127.0.0.1:\(listener.port)")
@@ -339,7 +339,7 @@ struct RestartTests {
     @Test func `one user's flows leave places for another's and for what a file names, and say where there is none`()
         async throws
     {
-        let (fixture, listener) = (try RestartFixture(limit: 18), try LoopbackListener())
+        let (fixture, listener) = (try RestartFixture(limit: 19), try LoopbackListener())
         var peers: [CInt] = []
         defer { for peer in peers { close(peer) } }
         func open(_ name: String, owner: UInt32) async throws -> ConnectionsAPI.Connection? {

@@ -24,16 +24,15 @@ import Testing
                 store: { (_, _) throws(SystemError) in told.messages += 1 },
                 remove: { (_) throws(SystemError) in told.messages += 1 })
             let store = DescriptorStore(manager, limit: 4096, Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
-            let descriptor = OwnedDescriptor(dup(0))
             let greedy = store.part(of: .user(4001))
             var kept = 0
             for _ in 0..<20_000 {
-                guard let number = greedy.keep(descriptor) else { continue }
+                guard let number = greedy.keep([0]) else { continue }
                 kept += 1
                 greedy.discard(number)
             }
             let messages = told.messages
-            let others = [StorePlaces.Holder.user(4002), .root].map { store.part(of: $0).keep(descriptor) != nil }
+            let others = [StorePlaces.Holder.user(4002), .root].map { store.part(of: $0).keep([0]) != nil }
             return (kept, messages, others)
         }
         print("\(kept) of 20000 were kept, by \(messages) messages")

@@ -216,9 +216,9 @@ private final class Fixture: KeepaliveSenderOwner {
     /// One whose server is on a thread of its own, and with TLS.
     init(_ wakes: CoalescedTimers, _ server: SecureServer) async throws {
         self.wakes = wakes
-        flow = try Flow(.to(server.endpoint), owner: listener) { [policy = server.policy] () throws(TLSFailure) in
-            try TLSSession(TLSRequest(to: .name(SecureServer.name), under: policy), in: TLSContext(policy))
-        }
+        let request = TLSRequest(to: .name(SecureServer.name), under: server.policy)
+        flow = try Flow(
+            .to(server.endpoint), owner: listener, securing: Securing(request, of: "office", by: .test))
         (peer, heard) = (Peer(descriptor: OwnedDescriptor(-1)), Inbox())
         _ = await listener.next()
         _ = await listener.next()

@@ -2,6 +2,7 @@
 
 import NetworkPath
 import Platform
+import TLSTestSupport
 
 @testable import Connection
 @testable import ConnectionIO
@@ -33,7 +34,7 @@ final class Surroundings: PathSource, NameSource, ConnectionObserver {
     private var observers: [Int: @AgentQueue (Path) -> Void] = [:]
     private var nextObserver = 0
     let events = Inbox<ConnectionEvent>()
-    private(set) lazy var context = DialerContext(paths: self, names: self, intervals: intervals)
+    private(set) lazy var context = DialerContext(paths: self, names: self, relay: .test, intervals: intervals)
 
     init(_ path: Path) {
         self.path = path
@@ -128,6 +129,8 @@ final class Surroundings: PathSource, NameSource, ConnectionObserver {
         if let heartbeat { policy.heartbeat = heartbeat }
         let driver = ConnectionDriver(
             policy: policy, wakes: clientWakes, account: account, context: context, observer: self)
+        // By which its TLS sessions are taken up.
+        driver.label = ConnectionLabel(name: remote, user: account.user)
         driver.open()
         return driver
     }

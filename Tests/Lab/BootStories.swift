@@ -37,12 +37,13 @@ struct BootStories {
         try await machine.turnOff()
     }
 
-    @Test func `killed again and again under traffic, it drops no connection and loses no wake and no event`()
-        async throws
-    {
+    @Test(arguments: [false, true])
+    func `killed again and again under traffic, it drops no connection and loses no wake and no event`(
+        secured: Bool
+    ) async throws {
         // What ends the hundredth time is no loop.
         let machine = try await BootedMachine.boot("[Unit]\nStartLimitIntervalSec=0\n[Service]\nRestartSec=50ms\n")
-        let traffic = try await SleepingClients.start(8, on: machine)
+        let traffic = try await SleepingClients.start(8, secured: secured, on: machine)
         // In the middle of the start, right after it, under way, and long enough to count as settled.
         let lives: [Duration] = [.milliseconds(20), .milliseconds(150), .milliseconds(600), .milliseconds(1500)]
         for count in 0..<Self.kills {
@@ -204,6 +205,28 @@ struct BootStories {
         #expect(refused.text.contains("seconds"), "\(refused.text)")
         expect(try await machine.flood(as: other, rounds: 1).line(containing: "answered").text, is: "answered")
         expect(try await machine.property("ActiveState"), is: "active")
+        try await machine.turnOff()
+    }
+
+    @Test func `an upgrade of what does TLS is not noticed`() async throws {
+        let machine = try await BootedMachine.boot("[Unit]\nStartLimitIntervalSec=0\n")
+        let traffic = try await SleepingClients.start(4, secured: true, on: machine)
+        for name in ["dialtone-tls.service", "dialtoned.service", "dialtone-tls.service"] {
+            try await machine.run("systemctl", "restart", name)
+            try await Task.sleep(for: .milliseconds(300))
+        }
+        // A flow that begins now is the new process's; the old ones' end with their flows.
+        let front = try await machine.tlsFront(of: 9)
+        let late = ConnectionsAPI.Open.Parameters(
+            remote: "tls://127.0.0.1:\(front.port)", name: "late", tls: .init(verify: false))
+        _ = try await machine.client.open(late)
+        try await eventually("a flow of the new process") {
+            try await machine.client.connections().first { $0.name == "late" }.map { $0.epoch > 0 } ?? false
+        }
+        _ = try await machine.client.close("late")
+        try await traffic.finish()
+        await traffic.check(machine)
+        #expect(try await machine.run("pgrep", "--count", "--full", "--", "--serve") == "2\n")
         try await machine.turnOff()
     }
 

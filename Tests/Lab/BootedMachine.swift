@@ -4,6 +4,7 @@ import DialtoneClient
 import Foundation
 import LabSupport
 import Platform
+import TLSTestSupport
 import TestSupport
 import Testing
 
@@ -130,6 +131,40 @@ final class BootedMachine: Sendable {
         return bell
     }
 
+    /// A server with TLS that passes on what comes to a port of the machine, and back, with the end of either.
+    func tlsFront(of port: UInt16) async throws -> (process: LabProcess, port: Int) {
+        let certificate = TestCertificate(.init("front"))
+        let file = "\(directory)/front.pem"
+        try Self.write(certificate.pem + certificate.keyText(), file)
+        let script = """
+            import asyncio, ssl
+            async def copy(reader, writer):
+                try:
+                    while piece := await reader.read(65536):
+                        writer.write(piece)
+                        await writer.drain()
+                    writer.close()
+                except OSError:
+                    writer.transport.abort()
+            async def serve(reader, writer):
+                inner, outer = await asyncio.open_connection("127.0.0.1", \(port))
+                await asyncio.gather(copy(reader, outer), copy(inner, writer))
+            async def main():
+                context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+                context.load_cert_chain("\(file)")
+                server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
+                print("ready", server.sockets[0].getsockname()[1], flush=True)
+                await server.serve_forever()
+            asyncio.run(main())
+            """
+        let front = try await network.spawn(["python3", "-c", script])
+        let ready = try await front.line(containing: "ready").text
+        guard let port = ready.split(separator: " ").last.flatMap({ Int($0) }) else {
+            throw LabError.timedOut(awaited: "the server with TLS", limit: .zero, state: ready)
+        }
+        return (front, port)
+    }
+
     /// A property of the agent's service.
     func property(_ name: String) async throws -> String {
         try await run("systemctl", "show", "dialtoned.service", "--property=\(name)", "--value")
@@ -168,14 +203,16 @@ final class BootedMachine: Sendable {
     private static func install(into directory: String, _ settings: String, _ configuration: String) throws {
         let files = FileManager.default
         let units = "\(directory)/system"
-        for folder in ["system/dialtoned.service.d", "system/sockets.target.wants", "bin", "etc"].map({
+        for folder in [
+            "system/dialtoned.service.d", "system/dialtone-tls.service.d", "system/sockets.target.wants", "bin", "etc",
+        ].map({
             "\(directory)/\($0)"
         }) {
             try files.createDirectory(atPath: folder, withIntermediateDirectories: true)
         }
         let source = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent().appending(path: "systemd")
-        for name in ["dialtoned", "dialtone-launcher"] {
+        for name in ["dialtoned", "dialtone-launcher", "dialtone-tls"] {
             let service = try String(contentsOf: source.appending(path: "\(name).service.in"), encoding: .utf8)
             let installed = service.replacing(/@(BINDIR|LIBEXECDIR)@/, with: "/opt/dialtone")
             try write(installed, "\(units)/\(name).service")
@@ -186,15 +223,19 @@ final class BootedMachine: Sendable {
         try write(configuration + LabAgent.admission, "\(directory)/etc/dialtone.toml")
         chmod("\(directory)/etc/dialtone.toml", 0o644)
         for file in [
-            "system/dialtoned.socket", "system/dialtone-launcher.socket", "dialtone.sysusers", "dialtone.tmpfiles",
+            "system/dialtoned.socket", "system/dialtone-launcher.socket", "system/dialtone-tls.socket",
+            "dialtone.sysusers", "dialtone.tmpfiles",
         ] {
             let name = URL(filePath: file).lastPathComponent
             try files.copyItem(atPath: source.appending(path: name).path, toPath: "\(directory)/\(file)")
         }
-        for program in ["dialtoned", "dialtone-launcher"] {
+        for program in ["dialtoned", "dialtone-launcher", "dialtone-tls"] {
             try files.copyItem(atPath: LabAgent.program(program), toPath: "\(directory)/bin/\(program)")
         }
         try write(settings, "\(units)/dialtoned.service.d/test.conf")
+        // It sees nothing of the machine but what it is linked with.
+        let libraries = runtimeLibraries().map { "BindReadOnlyPaths=\($0)\n" }.joined()
+        try write("[Service]\n\(libraries)", "\(units)/dialtone-tls.service.d/test.conf")
         // The user and the directories are made by what a machine makes them with at each boot.
         try write(
             "[Unit]\nRequires=sysinit.target sockets.target\nAfter=sysinit.target sockets.target\n",

@@ -6,6 +6,7 @@ import Netlink
 import NetworkPath
 import Platform
 import Reachability
+import TLSTestSupport
 import Testing
 
 @testable import Connection
@@ -113,7 +114,7 @@ final class KeepaliveFixture: Sendable {
         init(_ policy: ConnectionPolicy, _ engine: NetworkState, _ changes: ChangeSignal) {
             (self.policy, self.changes) = (policy, changes)
             let network = SystemNetwork(engine)
-            context = DialerContext(paths: network, names: network)
+            context = DialerContext(paths: network, names: network, relay: .test)
             engine.onLostAddresses { [weak self] addresses in
                 for address in addresses { self?.connection.localAddressRemoved(address) }
             }

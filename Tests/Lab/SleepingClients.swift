@@ -36,7 +36,14 @@ final class SleepingClients: Sendable {
     private let sending = Lock<(isOver: Bool, lines: Int)>((false, 0))
     private let sender = Lock<Task<Void, Never>?>(nil)
 
-    private init(_ client: DialtoneClient, _ network: Namespace, _ listener: TCPSocket, _ peers: [TCPSocket]) {
+    /// What is between the clients and the server, with TLS.
+    private let front: LabProcess?
+
+    private init(
+        _ client: DialtoneClient, _ network: Namespace, _ listener: TCPSocket, _ peers: [TCPSocket],
+        _ front: LabProcess?
+    ) {
+        self.front = front
         self.client = client
         self.network = network
         self.listener = listener
@@ -46,13 +53,16 @@ final class SleepingClients: Sendable {
     }
 
     /// Opens `count` connections, parks them, and begins to send.
-    static func start(_ count: Int, on machine: BootedMachine) async throws -> SleepingClients {
+    static func start(_ count: Int, secured: Bool = false, on machine: BootedMachine) async throws -> SleepingClients {
         let (client, network) = (machine.client, machine.network)
         let listener = try await network.run { try TCPSocket.listening(on: 0) }
         let port = try listener.port()
+        let front = secured ? try await machine.tlsFront(of: port) : nil
+        let remote = front.map { "tls://127.0.0.1:\($0.port)" } ?? "tcp://127.0.0.1:\(port)"
         var peers: [TCPSocket] = []
         for index in 0..<count {
-            let name = try await client.open(.init(remote: "tcp://127.0.0.1:\(port)", name: "client-\(index)"))
+            let name = try await client.open(
+                .init(remote: remote, name: "client-\(index)", tls: secured ? .init(verify: false) : nil))
             #expect(name == "client-\(index)")
             peers.append(try await network.run { try listener.accept() })
         }
@@ -61,7 +71,7 @@ final class SleepingClients: Sendable {
             let connections = try await client.connections()
             if connections.count == count, connections.allSatisfy({ $0.state == .ready }) { break }
         }
-        let clients = SleepingClients(client, network, listener, peers)
+        let clients = SleepingClients(client, network, listener, peers, front?.process)
         clients.follow()
         for name in clients.names { clients.serve(name) }
         // Each is woken once to begin with: to take the new flow and park it.

@@ -11,7 +11,7 @@ extension Checker {
     func noteSilence(_ failure: FlowFailure) {
         switch failure {
         case .timedOut, .hostUnreachable, .networkUnreachable, .tls(.timedOut): hasSeenSilence = true
-        case .refused, .reset, .addressNotAvailable, .forbidden, .heldBack, .tls, .other: break
+        case .refused, .reset, .addressNotAvailable, .forbidden, .heldBack, .tls, .securingEnded, .other: break
         }
     }
 

@@ -160,7 +160,7 @@ extension Simulation {
     /// The flow that goes on in another run of the agent, and what becomes of one that does not.
     private func survivingFlow() -> (Adoption?, Restart) {
         guard let adoption = connection.adoption else { return (nil, .withoutFlow) }
-        if clients.sockets[adoption.epoch]?.survivesAgent == false { return (nil, .keysLost) }
+        if clients.sockets[adoption.epoch]?.survivesAgent == false { return (nil, .flowLost) }
         return adoption.ownership.session == .opening ? (nil, .openingCut) : (adoption, .kept)
     }
 }

@@ -109,7 +109,7 @@ struct ServiceManagerTests {
         await #expect(processExitsWith: .success) {
             let manager = ManagerStub()
             let file = try OwnedDescriptor.fileInMemory("stored")
-            try ServiceManager.store(file, as: "f7")
+            try ServiceManager.store([file.number], as: "f7")
             let (text, copy) = try #require(manager.receiveDescriptor())
             #expect(text == "FDSTORE=1\nFDNAME=f7\nFDPOLL=0")
             // The very same file.

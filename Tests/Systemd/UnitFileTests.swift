@@ -17,11 +17,11 @@ struct UnitFileTests {
                 try FileManager.default.createDirectory(
                     atPath: "\(directory)/\(folder)", withIntermediateDirectories: true)
             }
-            for program in ["dialtoned", "dialtone-launcher"] {
+            for program in ["dialtoned", "dialtone-launcher", "dialtone-tls"] {
                 try Data("#!/bin/sh\n".utf8).write(to: URL(fileURLWithPath: "\(directory)/bin/\(program)"))
                 chmod("\(directory)/bin/\(program)", 0o755)
             }
-            for unit in ["dialtoned", "dialtone-launcher", "user/dialtoned"] {
+            for unit in ["dialtoned", "dialtone-launcher", "dialtone-tls", "user/dialtoned", "user/dialtone-tls"] {
                 let service = try String(
                     contentsOf: Self.sources.appendingPathComponent("\(unit).service.in"), encoding: .utf8)
                 try service.replacing(/@(BINDIR|LIBEXECDIR)@/, with: "\(directory)/bin")
@@ -57,7 +57,8 @@ struct UnitFileTests {
         let result = try installed.run(
             "systemd-analyze", "verify", "--man=no", "\(installed.directory)/dialtoned.service",
             "\(installed.directory)/dialtoned.socket", "\(installed.directory)/dialtone-launcher.service",
-            "\(installed.directory)/dialtone-launcher.socket")
+            "\(installed.directory)/dialtone-launcher.socket", "\(installed.directory)/dialtone-tls.service",
+            "\(installed.directory)/dialtone-tls.socket")
         #expect(result == (0, ""))
     }
 
@@ -65,7 +66,8 @@ struct UnitFileTests {
         let installed = try Installation()
         let result = try installed.run(
             "systemd-analyze", "--user", "verify", "--man=no", "\(installed.directory)/user/dialtoned.service",
-            "\(installed.directory)/user/dialtoned.socket")
+            "\(installed.directory)/user/dialtoned.socket", "\(installed.directory)/user/dialtone-tls.service",
+            "\(installed.directory)/user/dialtone-tls.socket")
         #expect(result == (0, ""))
     }
 
@@ -110,9 +112,21 @@ struct UnitFileTests {
         #expect(try #require(Double(overall.1)) <= 3, "\(result.output)")
     }
 
-    @Test func noCoreDumpIsMadeOfWhatHoldsKeys() throws {
+    /// It has the keys, and needs nothing of the machine.
+    @Test func theProcessThatDoesTLSIsNotExposed() throws {
+        let installed = try Installation()
+        let result = try installed.run(
+            "systemd-analyze", "security", "--offline=yes", "--no-pager",
+            "\(installed.directory)/dialtone-tls.service")
+        let overall = try #require(
+            result.output.firstMatch(of: /exposure level for dialtone-tls\.service: (\d+\.\d+)/))
+        #expect(try #require(Double(overall.1)) < 1, "\(result.output)")
+    }
+
+    @Test(arguments: ["dialtoned", "dialtone-tls", "user/dialtone-tls"])
+    func noCoreDumpIsMadeOfWhatHoldsKeys(unit: String) throws {
         let text = try String(
-            contentsOf: Installation.sources.appendingPathComponent("dialtoned.service.in"), encoding: .utf8)
+            contentsOf: Installation.sources.appendingPathComponent("\(unit).service.in"), encoding: .utf8)
         #expect(text.contains("\nLimitCORE=0\n"))
     }
 

@@ -1,26 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Connection
-import Platform
 import TLSTestSupport
 import Testing
 
 @testable import TLS
 
-@AgentQueue
 @Suite struct ContextTests {
     @Test func connectionsOfEqualFilesShareAContext() throws {
         let contexts = TLSContexts()
         let surroundings = Surroundings()
         let policy = surroundings.policy
-        let first = try contexts.context(for: policy)
+        let first = try contexts.context(for: policy, TLSFiles(of: policy))
         var other = policy
         other.serverName = "elsewhere.example.com"
         other.verifiesCertificate = false
-        #expect(try contexts.context(for: other) === first)
+        #expect(try contexts.context(for: other, TLSFiles(of: other)) === first)
         other.minimumVersion = .v13
-        #expect(try contexts.context(for: other) !== first)
-        #expect(try contexts.context(for: TLSPolicy()) !== first)
+        #expect(try contexts.context(for: other, TLSFiles(of: other)) !== first)
+        #expect(try contexts.context(for: TLSPolicy(), TLSFiles(of: TLSPolicy())) !== first)
     }
 
     @Test func aFileThatChangedIsReadAgain() throws {
@@ -33,19 +31,19 @@ import Testing
                 certificate: surroundings.files.write(certificate.pem + certificate.keyText(), to: "own.pem"))
         }
         write(certificate)
-        let first = try contexts.context(for: policy)
-        #expect(try contexts.context(for: policy) === first)
+        let first = try contexts.context(for: policy, TLSFiles(of: policy))
+        #expect(try contexts.context(for: policy, TLSFiles(of: policy)) === first)
         write(TestCertificate(.init("renewed"), issuer: surroundings.authority))
-        #expect(try contexts.context(for: policy) !== first)
+        #expect(try contexts.context(for: policy, TLSFiles(of: policy)) !== first)
         surroundings.files.write("", to: "own.pem")
-        #expect(throws: TLSFailure.self) { try contexts.context(for: policy) }
+        #expect(throws: TLSFailure.self) { try contexts.context(for: policy, TLSFiles(of: policy)) }
     }
 
     @Test func aContextThatNobodyUsesIsLetGo() throws {
         let contexts = TLSContexts()
         weak var weakly: TLSContext?
         do {
-            let context = try contexts.context(for: TLSPolicy())
+            let context = try contexts.context(for: TLSPolicy(), TLSFiles(of: TLSPolicy()))
             weakly = context
         }
         #expect(weakly == nil)

@@ -55,7 +55,7 @@ extension RegisteredConnection {
         // Before the first event, with which all that is known is written down.
         leftOpening = LeftOpening(given: kept.opening)
         let gone = kept.processes.filter { !processes.resume($0) }
-        driver.resume(kept.flows, kept.clients, leaving: leftOpening?.opening) { [store] in store?.claim($0) }
+        driver.resume(kept.flows, kept.clients, leaving: leftOpening?.opening) { [store] in store?.claim($0) ?? [] }
         // It ended in between, and nothing is left of it.
         for process in gone { driver.process(.processEnded(process.process, .unseen)) }
         for kept in kept.processes where kept.launchedAs != nil {

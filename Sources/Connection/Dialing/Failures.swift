@@ -21,6 +21,8 @@ public enum FlowFailure: Error, Hashable, Sendable {
     case heldBack(HeldBack)
     /// TLS did not come about, or ended. Indirect, because it is rare and large.
     indirect case tls(TLSFailure)
+    /// The process that does TLS for this one, `dialtone-tls`, ended, and the keys with it.
+    case securingEnded
     /// Anything else, with the kernel's number and what was tried and came back.
     case other(code: Int32, text: String)
 
@@ -29,7 +31,7 @@ public enum FlowFailure: Error, Hashable, Sendable {
     var isSilence: Bool {
         switch self {
         case .timedOut, .hostUnreachable, .networkUnreachable, .tls(.timedOut): true
-        case .refused, .reset, .addressNotAvailable, .forbidden, .heldBack, .tls, .other: false
+        case .refused, .reset, .addressNotAvailable, .forbidden, .heldBack, .tls, .securingEnded, .other: false
         }
     }
 
@@ -37,7 +39,7 @@ public enum FlowFailure: Error, Hashable, Sendable {
     var isLocal: Bool {
         switch self {
         case .hostUnreachable, .networkUnreachable, .addressNotAvailable, .heldBack: true
-        case .refused, .reset, .timedOut, .forbidden, .tls, .other: false
+        case .refused, .reset, .timedOut, .forbidden, .tls, .securingEnded, .other: false
         }
     }
 }
@@ -56,6 +58,7 @@ extension FlowFailure: CustomStringConvertible {
         case .heldBack(.byUser): "not tried, too many dials of this user at the moment"
         case .heldBack(.byServer): "not tried, too many dials of this user to this server at the moment"
         case .tls(let failure): failure.description
+        case .securingEnded: "dialtone-tls, which has the keys, ended"
         case .other(_, let text): text
         }
     }

@@ -123,7 +123,6 @@ extension StatusReason: CustomStringConvertible {
         case .localAddressRemoved(let address): "source \(address) is gone"
         case .adopted: "a client brought the flow"
         case .restarted(.kept): "the agent was started anew and goes on with the flow"
-        case .restarted(.keysLost): "the agent was started anew: the keys of TLS ended with the process before"
         case .restarted(.openingCut): "the agent was started anew in the middle of the opening exchange"
         case .restarted(.flowLost): "the agent was started anew, and the flow was not kept"
         case .restarted(.withoutFlow): "the agent was started anew"

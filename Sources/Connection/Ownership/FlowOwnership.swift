@@ -155,8 +155,6 @@ public struct Adoption: Hashable, Sendable {
 public enum Restart: Hashable, Sendable {
     /// It goes on.
     case kept
-    /// It was secured, and the keys went with the process that had them.
-    case keysLost
     /// The opening exchange was being played, and nobody knows how far it came.
     case openingCut
     /// It was not kept, for want of a place or by mistake.

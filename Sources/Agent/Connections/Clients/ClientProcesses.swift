@@ -78,7 +78,8 @@ final class ClientProcesses {
     /// - Returns: whether there is anything left of it.
     func resume(_ kept: SavedProcess) -> Bool {
         lastNumber = max(lastNumber, kept.process.number)
-        guard let descriptor = store?.claim(kept.stored) else { return false }
+        guard let number = store?.claim(kept.stored).first else { return false }
+        let descriptor = OwnedDescriptor(number, sharedWith: OwnedDescriptor.somebody)
         guard let handle = try? ProcessHandle.passed(descriptor, launchedAs: kept.launchedAs) else {
             store?.discard(kept.stored)
             return false
@@ -95,7 +96,7 @@ final class ClientProcesses {
         guard let store else { return }
         for (process, entry) in entries where entry.stored == nil && !entry.isRefused {
             var stored: UInt64?
-            if let copy = try? entry.handle.duplicateDescriptor() { stored = store.keep(copy) }
+            if let copy = try? entry.handle.duplicateDescriptor() { stored = store.keep([copy.number]) }
             entries[process]?.stored = stored
             entries[process]?.isRefused = stored == nil
         }

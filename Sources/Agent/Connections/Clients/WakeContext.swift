@@ -7,6 +7,7 @@ internal import Glibc
 internal import Platform
 internal import PrivilegedLauncher
 internal import Processes
+internal import Varlink
 
 /// What it takes to wake clients, shared by all connections.
 @AgentQueue
@@ -61,13 +62,6 @@ final class WakeContext {
 
     /// The agent serves on this socket, which somebody else made.
     func serves(on socket: borrowing OwnedDescriptor) {
-        var address = sockaddr_un()
-        var length = socklen_t(MemoryLayout.size(ofValue: address))
-        let number = socket.number
-        let result = withUnsafeMutablePointer(to: &address) { address in
-            address.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(number, $0, &length) }
-        }
-        guard result == 0 else { return }
-        socketPath = withUnsafeBytes(of: address.sun_path) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+        if let path = UnixSocket.path(of: socket.number) { socketPath = path }
     }
 }

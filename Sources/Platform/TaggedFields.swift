@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Connection
-
 /// Bytes that cannot have been written by any version of this program.
-package struct DamagedState: Error, Hashable {}
+package struct DamagedState: Error, Hashable {
+    /// Nothing more can be said of them.
+    package init() {}
+}
 
 /// Writes values as numbered fields, so that an older version passes over what it does not know and a newer one finds
 /// missing what an older one did not write.
@@ -11,37 +12,37 @@ package struct DamagedState: Error, Hashable {}
 /// The encoding is that of Protocol Buffers ("Encoding", wire types 0 and 2): `protoc --decode_raw` reads it.
 package struct FieldWriter {
     /// What was written.
-    private(set) var bytes: [UInt8] = []
+    package private(set) var bytes: [UInt8] = []
 
     /// Begins with nothing.
-    init() {}
+    package init() {}
 
     /// Writes a number.
-    mutating func put(_ field: Int, _ number: UInt64) {
+    package mutating func put(_ field: Int, _ number: UInt64) {
         putNumber(UInt64(field) << 3)
         putNumber(number)
     }
 
     /// Writes a number that may be negative, small ones of either sign in few bytes.
-    mutating func put(_ field: Int, signed number: Int64) {
+    package mutating func put(_ field: Int, signed number: Int64) {
         put(field, UInt64(bitPattern: (number << 1) ^ (number >> 63)))
     }
 
     /// Writes bytes.
-    mutating func put(_ field: Int, _ value: some Collection<UInt8>) {
+    package mutating func put(_ field: Int, _ value: some Collection<UInt8>) {
         putNumber(UInt64(field) << 3 | 2)
         putNumber(UInt64(value.count))
         bytes.append(contentsOf: value)
     }
 
     /// Writes text; nothing for `nil`.
-    mutating func put(_ field: Int, _ text: String?) {
+    package mutating func put(_ field: Int, _ text: String?) {
         guard let text else { return }
         put(field, text.utf8)
     }
 
     /// Writes fields within a field.
-    mutating func put(_ field: Int, _ write: (inout FieldWriter) -> Void) {
+    package mutating func put(_ field: Int, _ write: (inout FieldWriter) -> Void) {
         var inner = FieldWriter()
         write(&inner)
         put(field, inner.bytes)
@@ -60,65 +61,54 @@ package struct FieldWriter {
 /// Reads what a ``FieldWriter`` wrote, field by field.
 package struct FieldReader {
     /// What stands in a field.
-    struct Value {
+    package struct Value {
         fileprivate let number: UInt64?
         fileprivate let content: ArraySlice<UInt8>
 
         /// As a number.
-        func unsigned() throws(DamagedState) -> UInt64 {
+        package func unsigned() throws(DamagedState) -> UInt64 {
             guard let number else { throw DamagedState() }
             return number
         }
 
         /// As a number in fewer bits.
-        func unsigned<T: FixedWidthInteger & UnsignedInteger>(as type: T.Type) throws(DamagedState) -> T {
+        package func unsigned<T: FixedWidthInteger & UnsignedInteger>(as type: T.Type) throws(DamagedState) -> T {
             guard let value = T(exactly: try unsigned()) else { throw DamagedState() }
             return value
         }
 
-        /// As a number that is counted on from.
-        func count() throws(DamagedState) -> UInt64 {
-            let number = try unsigned()
-            guard number <= FieldReader.largestCount else { throw DamagedState() }
-            return number
-        }
-
         /// As a number that may be negative.
-        func signed() throws(DamagedState) -> Int64 {
+        package func signed() throws(DamagedState) -> Int64 {
             let number = try unsigned()
             return Int64(bitPattern: number >> 1) ^ -Int64(bitPattern: number & 1)
         }
 
         /// As bytes.
-        func bytes() throws(DamagedState) -> ArraySlice<UInt8> {
+        package func bytes() throws(DamagedState) -> ArraySlice<UInt8> {
             if number != nil { throw DamagedState() }
             return content
         }
 
         /// As text.
-        func text() throws(DamagedState) -> String { String(decoding: try bytes(), as: UTF8.self) }
+        package func text() throws(DamagedState) -> String { String(decoding: try bytes(), as: UTF8.self) }
 
         /// As one of a few words.
-        func choice<T: RawRepresentable<String>>() throws(DamagedState) -> T {
+        package func choice<T: RawRepresentable<String>>() throws(DamagedState) -> T {
             guard let choice = T(rawValue: try text()) else { throw DamagedState() }
             return choice
         }
 
         /// As fields of its own.
-        func fields() throws(DamagedState) -> FieldReader { FieldReader(try bytes()) }
+        package func fields() throws(DamagedState) -> FieldReader { FieldReader(try bytes()) }
     }
-
-    /// The largest number that anything has been counted up to. What is above is damaged, and what is not can be
-    /// counted on from.
-    static let largestCount = ConnectionStateMachine.largestNumber
 
     private var rest: ArraySlice<UInt8>
 
     /// Reads from the beginning of `bytes`.
-    init(_ bytes: ArraySlice<UInt8>) { rest = bytes }
+    package init(_ bytes: ArraySlice<UInt8>) { rest = bytes }
 
     /// The next field; `nil` after the last one.
-    mutating func next() throws(DamagedState) -> (field: Int, value: Value)? {
+    package mutating func next() throws(DamagedState) -> (field: Int, value: Value)? {
         if rest.isEmpty { return nil }
         let key = try takeNumber()
         guard let field = Int(exactly: key >> 3) else { throw DamagedState() }

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import Connection
+internal import NetworkPath
+package import Platform
+
+/// What the agent asks of `dialtone-tls` for one flow. Its descriptors ride on the same message, in the order of
+/// ``Part``.
+package struct SecuringRequest: Hashable, Sendable {
+    /// A descriptor of the message.
+    package enum Part: Int, CaseIterable, Hashable, Sendable {
+        /// The TCP socket, connected.
+        case socket
+        /// One end of a pair of Unix sockets: plaintext comes out of it and goes into it.
+        case stream
+        /// Where the flow's ``StreamCounts`` are written.
+        case counts
+        /// The file of the authorities that are trusted: the connection's own, or the system's.
+        case authorities
+        /// The files of the client's certificate, its key, and the password of the key.
+        case certificate, key, password
+
+        /// Those that every flow has.
+        package static let needed: [Part] = [.socket, .stream, .counts]
+    }
+
+    /// Whom the session is with, and how. The policy's paths are for messages: its files are opened by the agent.
+    package var session: TLSRequest
+    /// On whose account the arithmetic is.
+    package var user: UInt32
+    /// The connection's name: the next flow of the same user and name may take the session up again.
+    package var connection: String
+    /// The place of the flow's ``StreamCounts`` in the file of them.
+    package var place: UInt32
+
+    /// A request.
+    package init(_ session: TLSRequest, user: UInt32, connection: String, place: UInt32) {
+        self.session = session
+        self.user = user
+        self.connection = connection
+        self.place = place
+    }
+
+    private enum Field {
+        static let name = 1
+        static let address = 2
+        static let applicationProtocol = 3
+        static let authorities = 4
+        static let certificate = 5
+        static let key = 6
+        static let password = 7
+        static let pin = 8
+        static let isUnverified = 9
+        static let minimumVersion = 10
+        static let user = 11
+        static let connection = 12
+        static let place = 13
+    }
+
+    /// As it goes over the socket.
+    package var encoded: [UInt8] {
+        var fields = FieldWriter()
+        switch session.host {
+        case .name(let name): fields.put(Field.name, name)
+        case .address(let address): fields.put(Field.address, address.bytes)
+        }
+        for name in session.applicationProtocols { fields.put(Field.applicationProtocol, name) }
+        let policy = session.policy
+        fields.put(Field.authorities, policy.authorities)
+        fields.put(Field.certificate, policy.identity?.certificate)
+        fields.put(Field.key, policy.identity?.key)
+        fields.put(Field.password, policy.identity?.passwordFile)
+        for pin in policy.pins { fields.put(Field.pin, pin.digest) }
+        if !policy.verifiesCertificate { fields.put(Field.isUnverified, 1) }
+        fields.put(Field.minimumVersion, policy.minimumVersion.rawValue)
+        fields.put(Field.user, UInt64(user))
+        fields.put(Field.connection, connection)
+        fields.put(Field.place, UInt64(place))
+        return fields.bytes
+    }
+
+    /// A request that came.
+    package init(_ bytes: ArraySlice<UInt8>) throws(DamagedState) {
+        var host: Target.Host?
+        var (certificate, key, password) = (String?.none, String?.none, String?.none)
+        var policy = TLSPolicy()
+        var protocols: [String] = []
+        var (connection, user, place) = ("", UInt32?.none, UInt32?.none)
+        var fields = FieldReader(bytes)
+        while let (field, value) = try fields.next() {
+            switch field {
+            case Field.name: host = .name(try value.text())
+            case Field.address:
+                guard let address = IPAddress(bytes: try value.bytes()) else { throw DamagedState() }
+                host = .address(address)
+            case Field.applicationProtocol: protocols.append(try value.text())
+            case Field.authorities: policy.authorities = try value.text()
+            case Field.certificate: certificate = try value.text()
+            case Field.key: key = try value.text()
+            case Field.password: password = try value.text()
+            case Field.pin:
+                guard let pin = CertificatePin(try value.text()) else { throw DamagedState() }
+                policy.pins.insert(pin)
+            case Field.isUnverified: policy.verifiesCertificate = try value.unsigned() == 0
+            case Field.minimumVersion: policy.minimumVersion = try value.choice()
+            case Field.user: user = try value.unsigned(as: UInt32.self)
+            case Field.connection: connection = try value.text()
+            case Field.place: place = try value.unsigned(as: UInt32.self)
+            default: break
+            }
+        }
+        guard let host, let user, let place else { throw DamagedState() }
+        policy.identity = certificate.map { .init(certificate: $0, key: key, passwordFile: password) }
+        policy.applicationProtocols = protocols
+        // What stands in the request is what was asked for already: the remote's name and protocols are filled in.
+        self.init(TLSRequest(to: host, under: policy), user: user, connection: connection, place: place)
+    }
+
+    /// Which descriptors ride on it, in their order.
+    package var parts: [Part] {
+        var parts = Part.needed + [.authorities]
+        if let identity = session.policy.identity {
+            parts += [.certificate, .key]
+            if identity.passwordFile != nil { parts.append(.password) }
+        }
+        return parts
+    }
+}

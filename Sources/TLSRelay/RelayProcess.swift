@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Glibc
+internal import Platform
+internal import RelayMessages
+internal import TLS
+
+/// `dialtone-tls`: does TLS for the agent, which has no keys and outlives this process as this one outlives the agent.
+///
+/// It is two processes. The first one has the listening socket from the service manager, and starts the second, which
+/// serves. When the first is told to end, the second accepts no more and goes on with the flows that it has: the
+/// service manager, which may start the program anew from then on, counts the first alone (`KillMode=process`). So a
+/// restart, for an upgrade, ends no flow.
+public enum RelayProcess {
+    /// Where the second process has a pipe whose other end the first has. It is the agent's own child where there is
+    /// none.
+    private static let guarding: CInt = 4
+    /// The argument with which it serves.
+    public static let servingArgument = RelayStart.serving
+
+    // MARK: - The first process
+
+    /// Starts the process that serves, and waits for its end or until it is to end itself; ends with an exit status of
+    /// sysexits.h. To be called by `main`.
+    public static func standGuard() -> Never {
+        prepare()
+        var signals = sigset_t()
+        sigemptyset(&signals)
+        for number in [SIGTERM, SIGINT, SIGHUP, SIGCHLD] { sigaddset(&signals, number) }
+        sigprocmask(SIG_BLOCK, &signals, nil)
+        var ends: [CInt] = [0, 0]
+        guard pipe(&ends) == 0 else { end("making a pipe: \(SystemError.text(errno))", EX_OSERR) }
+        _ = fcntl(ends[1], F_SETFD, FD_CLOEXEC)
+        let child: pid_t
+        do throws(SystemError) {
+            child = try startServing(ends[0])
+        } catch {
+            end("\(error)", EX_OSERR)
+        }
+        close(ends[0])
+        close(RelayStart.listener)
+        while true {
+            var number: CInt = 0
+            sigwait(&signals, &number)
+            // The pipe's end tells the child, which goes on with the flows that it has.
+            guard number == SIGCHLD else { exit(EXIT_SUCCESS) }
+            var status: CInt = 0
+            guard waitpid(child, &status, WNOHANG) == child else { continue }
+            // As sh(1) says it: an exit status, or 128 and the signal.
+            let signal = status & 0x7f
+            // Whoever waits in the socket's queue has it started at once again.
+            if status != 0 { sleep(1) }
+            exit(signal == 0 ? status >> 8 & 0xff : 128 + signal)
+        }
+    }
+
+    private static func prepare() {
+        ProcessMemory.forbidDumps()
+        signal(SIGPIPE, SIG_IGN)
+        var kind: CInt = 0
+        var length = socklen_t(MemoryLayout<CInt>.size)
+        guard getsockopt(RelayStart.listener, SOL_SOCKET, SO_TYPE, &kind, &length) == 0,
+            kind == CInt(SOCK_SEQPACKET.rawValue)
+        else {
+            end("it is started by dialtone-tls.socket, or by dialtoned, with a socket", EX_USAGE)
+        }
+    }
+
+    private static func startServing(_ pipe: CInt) throws(SystemError) -> pid_t {
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        posix_spawn_file_actions_adddup2(&actions, pipe, guarding)
+        var arguments = [strdup("dialtone-tls"), strdup(RelayStart.serving), nil]
+        defer { for argument in arguments { free(argument) } }
+        var child: pid_t = 0
+        // Of a program that was replaced while it runs, this file still.
+        let code = posix_spawn(&child, "/proc/self/exe", &actions, nil, &arguments, environ)
+        if code != 0 { throw SystemError("starting the process that serves", code: code) }
+        return child
+    }
+
+    // MARK: - The process that serves
+
+    /// Serves until there has been no flow for a while, and ends the process. To be called by `main`, before it starts
+    /// a thread.
+    public static func serve() -> Never {
+        prepare()
+        raiseDescriptorLimit()
+        var status = stat()
+        let isGuarded = fstat(guarding, &status) == 0 && status.st_mode & S_IFMT == S_IFIFO
+        do throws(SystemError) {
+            let server = try RelayServer(workers: sysconf(CInt(_SC_NPROCESSORS_ONLN)))
+            // Reads OpenSSL's configuration, which is a file.
+            TLSContexts.prepare()
+            restrict()
+            server.serve(OwnedDescriptor(RelayStart.listener), guardedBy: isGuarded ? guarding : -1)
+        } catch {
+            end("\(error)", EX_OSERR)
+        }
+        exit(EXIT_SUCCESS)
+    }
+
+    /// A kernel without seccomp(2), and a sandbox around this one that refuses it, are no reason to do no TLS.
+    private static func restrict() {
+        do throws(SystemError) {
+            try Sandbox.enter()
+        } catch {
+            writeLine(
+                "dialtone-tls: it can ask all of the kernel that its surroundings let it: \(error)", to: STDERR_FILENO)
+        }
+    }
+
+    private static func raiseDescriptorLimit() {
+        var limit = rlimit()
+        guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return }
+        limit.rlim_cur = limit.rlim_max
+        _ = setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+    }
+
+    private static func end(_ text: String, _ status: CInt) -> Never {
+        writeLine("dialtone-tls: \(text)", to: STDERR_FILENO)
+        exit(status)
+    }
+}

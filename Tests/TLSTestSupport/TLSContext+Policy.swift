@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import Connection
+internal import Glibc
+internal import Platform
+internal import RelayMessages
+public import TLS
+
+extension TLSFiles {
+    /// The files that a policy names, opened as the agent opens them.
+    public init(of policy: TLSPolicy) throws(TLSFailure) {
+        let files = try SettingsFiles(of: policy)
+        let opened = withExtendedLifetime(files) { files.numbers.map { dup($0) } }
+        func file(_ index: Int) -> OwnedDescriptor? {
+            index < opened.count ? OwnedDescriptor(opened[index]) : nil
+        }
+        self.init(
+            authorities: OwnedDescriptor(opened[0]), certificate: file(1), key: file(2), password: file(3))
+    }
+}
+
+extension TLSContext {
+    /// A context for a policy, whose files are opened as the agent opens them.
+    public convenience init(_ policy: TLSPolicy) throws(TLSFailure) {
+        try self.init(policy, TLSFiles(of: policy))
+    }
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import ConnectionIO
+internal import Glibc
+public import Platform
+internal import RelayMessages
+internal import TLSRelay
+
+/// `dialtone-tls` as threads of this process.
+public final class TestRelay: Sendable {
+    /// The one that tests share which do nothing to it.
+    public static let shared = TestRelay()
+
+    private let control: CInt
+
+    /// Starts it.
+    public init(workers: Int = 2) {
+        let (ours, theirs) = Self.pair()
+        control = ours
+        let thread = Thread {
+            // A test machine has memory for two threads.
+            (try? RelayServer(workers: workers))?.serve(OwnedDescriptor(theirs))
+        }
+        thread.start()
+    }
+
+    deinit { close(control) }
+
+    private static func pair() -> (CInt, CInt) {
+        var ends: [CInt] = [0, 0]
+        socketpair(AF_UNIX, CInt(SOCK_SEQPACKET.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends)
+        return (ends[0], ends[1])
+    }
+
+    /// A new channel to it.
+    public func connect() throws(SystemError) -> OwnedDescriptor {
+        let (ours, theirs) = Self.pair()
+        defer { close(theirs) }
+        let byte: [UInt8] = [0]
+        let socket = MessageSocket(OwnedDescriptor(dup(control)))
+        try socket.send(byte, [theirs])
+        return OwnedDescriptor(ours)
+    }
+}
+
+private final class Thread: Sendable {
+    private let body: @Sendable () -> Void
+    init(_ body: @escaping @Sendable () -> Void) { self.body = body }
+
+    func start() {
+        var thread = pthread_t()
+        let argument = Unmanaged.passRetained(self).toOpaque()
+        pthread_create(
+            &thread, nil,
+            { argument in
+                guard let argument else { return nil }
+                Unmanaged<Thread>.fromOpaque(argument).takeRetainedValue().body()
+                return nil
+            }, argument)
+        pthread_detach(thread)
+    }
+}
+
+extension RelayAccess {
+    /// `dialtone-tls` as threads of this process.
+    @AgentQueue public static let test = RelayAccess { () throws(SystemError) in try TestRelay.shared.connect() }
+}
