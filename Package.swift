@@ -200,6 +200,9 @@ let package = Package(
             resources: [.copy("Recordings")]),
         tests("TLS", ["CPlatform", "NetworkPath", "Platform", "Connection", "TLS", "TLSTestSupport", "TestSupport"]),
         tests(
+            "TLSRelay",
+            ["Connection", "NetworkPath", "Platform", "RelayMessages", "TLSRelay", "TLSTestSupport", "TestSupport"]),
+        tests(
             "ConnectionIO",
             [
                 "Coalescing", "Connection", "ConnectionIO", "NetworkPath", "Platform", "RelayMessages",

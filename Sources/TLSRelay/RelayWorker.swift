@@ -25,11 +25,17 @@ final class RelayWorker {
     /// How many such flows a user may have with one thread. Each holds a record of TLS, and a socket full of bytes.
     private static let mostLetGo = 64
 
+    /// What is done in a turn.
+    private enum Work {
+        case begin(FlowRequest)
+        case serve(UInt64)
+    }
+
     private let set: CInt
     private let shared: Shared
     private var flows: [UInt64: RelayedFlow] = [:]
     private var nextNumber: UInt64 = 1
-    private var order = TurnOrder<UInt64>()
+    private var order = TurnOrder<Work>()
     private var letGo: Set<UInt64> = []
     private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: RelayedFlow.bufferSize, alignment: 16)
 
@@ -57,9 +63,12 @@ final class RelayWorker {
             for event in events.prefix(max(Int(count), 0)) {
                 hear(event.data.u64, Poller.Readiness(rawValue: event.events))
             }
-            if let number = order.next() {
+            if let work = order.next() {
                 let begun = BootClock.now()
-                if let flow = flows[number] { serve(flow, number) }
+                switch work {
+                case .begin(let request): begin(request)
+                case .serve(let number): if let flow = flows[number] { serve(flow, number) }
+                }
                 order.end(after: BootClock.now() - begun)
             }
             if !letGo.isEmpty { endWaiting() }
@@ -67,7 +76,7 @@ final class RelayWorker {
     }
 
     private func hear(_ token: UInt64, _ events: Poller.Readiness) {
-        guard token >= Self.firstToken else { return begin(CInt(token)) }
+        guard token >= Self.firstToken else { return receive(CInt(token)) }
         let number = (token - Self.firstToken) / 4
         guard let flow = flows[number], let part = RelayedFlow.Part(rawValue: (token - Self.firstToken) % 4) else {
             return
@@ -79,7 +88,7 @@ final class RelayWorker {
     private func standInLine(_ flow: RelayedFlow, _ number: UInt64) {
         guard !flow.isInLine else { return }
         flow.isInLine = true
-        order.add(number, for: flow.user)
+        order.add(.serve(number), for: flow.user)
     }
 
     private func serve(_ flow: RelayedFlow, _ number: UInt64) {
@@ -104,10 +113,15 @@ final class RelayWorker {
     }
 
     private func close(_ flow: RelayedFlow, _ number: UInt64) {
-        for part in RelayedFlow.Part.allCases { epoll_ctl(set, EPOLL_CTL_DEL, flow.number(of: part), nil) }
+        unwatch(flow)
         flows[number] = nil
         letGo.remove(number)
         shared.census.ended()
+    }
+
+    /// Not by closing its descriptors: the agent has copies of them, and an epoll set knows the files behind.
+    private func unwatch(_ flow: RelayedFlow) {
+        for part in RelayedFlow.Part.allCases { epoll_ctl(set, EPOLL_CTL_DEL, flow.number(of: part), nil) }
     }
 
     // MARK: - Flows that nobody hears of
@@ -130,34 +144,29 @@ final class RelayWorker {
 
     // MARK: - New flows
 
-    /// Takes the request that has come over a new channel.
-    private func begin(_ number: CInt) {
+    /// Takes the request that has come over a new channel. To do as it says is for a turn of its user's.
+    private func receive(_ number: CInt) {
         epoll_ctl(set, EPOLL_CTL_DEL, number, nil)
         let channel = MessageSocket(OwnedDescriptor(number))
-        guard case .message(let bytes, var descriptors) = channel.receive(),
-            let request = try? SecuringRequest(bytes[...]), descriptors.count == request.parts.count,
-            let socket = descriptors.takeFirst(), let stream = descriptors.takeFirst(),
-            let counts = descriptors.takeFirst(), let authorities = descriptors.takeFirst()
+        guard case .message(let bytes, let descriptors) = channel.receive(),
+            let request = try? SecuringRequest(bytes[...]), descriptors.count == request.parts.count
         else { return shared.census.ended() }
-        let files = TLSFiles(
-            authorities: authorities, certificate: descriptors.takeFirst(), key: descriptors.takeFirst(),
-            password: descriptors.takeFirst())
-        do throws(TLSFailure) {
-            let session = try TLSSession(
-                request.session, in: try shared.contexts.context(for: request.session.policy, files),
-                resuming: shared.resumptions.of(request.user, request.connection))
-            add(RelayedFlow(request, socket, stream, counts: counts, over: channel, session))
+        order.add(.begin(FlowRequest(request, descriptors, channel)), for: request.user)
+    }
+
+    private func begin(_ request: FlowRequest) {
+        do throws(RelayFailure) {
+            try add(request.flow(shared))
         } catch {
             // Who is not there to hear it needs it no more.
-            try? channel.send(RelayWord.failed(.tls(error)).encoded)
+            try? request.channel?.send(RelayWord.failed(error).encoded)
             shared.census.ended()
         }
     }
 
-    private func add(_ flow: RelayedFlow) {
+    private func add(_ flow: RelayedFlow) throws(RelayFailure) {
         let number = nextNumber
         nextNumber += 1
-        flows[number] = flow
         for part in RelayedFlow.Part.allCases {
             var event = epoll_event()
             // Watched for nothing before its first turn.
@@ -165,10 +174,51 @@ final class RelayWorker {
             event.data.u64 = Self.token(number, part)
             // A descriptor that cannot be watched (`EPERM`) is a file, and no socket.
             guard epoll_ctl(set, EPOLL_CTL_ADD, flow.number(of: part), &event) == 0 else {
-                return close(flow, number)
+                let failure = RelayFailure.socket(errno)
+                flow.fail(failure)
+                unwatch(flow)
+                throw failure
             }
         }
+        flows[number] = flow
         standInLine(flow, number)
+    }
+}
+
+/// What came over a channel, until its turn.
+private final class FlowRequest {
+    private let request: SecuringRequest
+    private var descriptors: MessageSocket.Descriptors
+    private(set) var channel: MessageSocket?
+
+    init(
+        _ request: SecuringRequest, _ descriptors: consuming MessageSocket.Descriptors,
+        _ channel: consuming MessageSocket
+    ) {
+        self.request = request
+        self.descriptors = descriptors
+        self.channel = consume channel
+    }
+
+    /// Begins a session with the server.
+    func flow(_ shared: RelayWorker.Shared) throws(RelayFailure) -> RelayedFlow {
+        let missing = RelayFailure.socket(EBADF)
+        guard let socket = descriptors.takeFirst(), let stream = descriptors.takeFirst(),
+            let counts = descriptors.takeFirst(), let authorities = descriptors.takeFirst()
+        else { throw missing }
+        let files = TLSFiles(
+            authorities: authorities, certificate: descriptors.takeFirst(), key: descriptors.takeFirst(),
+            password: descriptors.takeFirst())
+        let session: TLSSession
+        do throws(TLSFailure) {
+            session = try TLSSession(
+                request.session, in: try shared.contexts.context(for: request.session.policy, files),
+                resuming: shared.resumptions.of(request.user, request.connection))
+        } catch {
+            throw .tls(error)
+        }
+        guard let channel = channel.take() else { throw missing }
+        return RelayedFlow(request, socket, stream, counts: counts, over: channel, session)
     }
 }
 

@@ -219,9 +219,7 @@ final class RelayedFlow {
     private func judge(isBroken: Bool) {
         if let end = serversEnd {
             guard isOpen else {
-                tell(.failed(end ?? .tls(.endedInHandshake)))
-                isOver = true
-                return
+                return fail(end ?? .tls(.endedInHandshake))
             }
             isSocketAtEnd = true
             tellOfEnd(isEndedHere ? nil : end)
@@ -272,6 +270,12 @@ final class RelayedFlow {
         send()
         publish()
         shutdown(socket.number, CInt(SHUT_RDWR))
+    }
+
+    /// It came to nothing.
+    func fail(_ failure: RelayFailure) {
+        tell(.failed(failure))
+        isOver = true
     }
 
     /// Nobody reads any more: once what was written is sent, it is over.
