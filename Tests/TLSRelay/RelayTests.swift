@@ -17,7 +17,7 @@ struct RelayTests {
 
     private func secured() throws -> RelayLink {
         let link = try link()
-        #expect(link.run { link.isSecured }, "\(link.words)")
+        #expect(link.run { link.isSecured && link.server.isOpen }, "\(link.words)")
         return link
     }
 
@@ -122,10 +122,21 @@ struct RelayTests {
 
     @Test func `what a client wrote before it left reaches the server, and then the end`() throws {
         let link = try secured()
-        #expect(link.write(burst[..<60_000]) == 60_000)
+        // More than the line takes: some of it is still in the pair when its writer leaves.
+        var written = 0
+        while true {
+            let count = link.write(burst[..<10_000])
+            if count > 0 {
+                written += count
+            } else if link.counted.taken > link.counted.sent {
+                break
+            } else {
+                usleep(100)
+            }
+        }
         link.closeClient()
         #expect(link.run { link.hasLineEnded }, "\(link.words)")
-        #expect(link.server.received.count == 60_000)
+        #expect(link.server.received.count == written)
         #expect(link.server.sawClose)
     }
 
