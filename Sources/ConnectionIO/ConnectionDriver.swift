@@ -38,6 +38,7 @@ public final class ConnectionDriver {
     var flows: [UInt64: Flow] = [:]
     /// The one timer of the connection, and for when it is set.
     private var timer: (timer: Timers.Timer, deadline: Duration)?
+    private var postponed = 0
     private var observation: (any Ongoing)?
     private var flowObservation: (any Ongoing)?
     private var queries: [UInt64: any Ongoing] = [:]
@@ -245,8 +246,20 @@ public final class ConnectionDriver {
         timer = deadline.map { (Timers.shared.schedule(at: $0) { [weak self] in self?.ring() }, $0) }
     }
 
+    /// How often a deadline waits for what `dialtone-tls` is to pass on, and for how long each time: no longer than a
+    /// second, which no machine takes that does not stand still.
+    private static let mostPostponed = (times: 50, pause: Duration.milliseconds(20))
+
     private func ring() {
         timer = nil
+        // What has come and is not decrypted yet may be what the deadline is about.
+        if postponed < Self.mostPostponed.times, flows.values.contains(where: { $0.isBehind && $0.unreadBytes == 0 }) {
+            postponed += 1
+            let deadline = BootClock.now() + Self.mostPostponed.pause
+            timer = (Timers.shared.schedule(at: deadline) { [weak self] in self?.ring() }, deadline)
+            return
+        }
+        postponed = 0
         // What a process that was stopped, or a queue that was busy, has not been told yet counts.
         for due in connection.dueTimers(at: BootClock.now()) {
             switch due {

@@ -31,6 +31,24 @@ import Testing
         #expect(harness.status.reason.description == "reset by the remote")
     }
 
+    @Test func theEndOfWhatHasTheKeysIsNoFailureOfTheServers() {
+        var harness = Harness.ready()
+        harness.tell(.flowFailed(epoch: 1, .securingEnded), after: .seconds(1))
+        #expect((harness.status.state, harness.status.attempt) == (.connecting, 1))
+        // In the handshake, and under a flow again: what the server sends may be the cause.
+        harness.tell(.dialFailed(epoch: 2, .securingEnded))
+        #expect(harness.status.nextAttempt == harness.now + .seconds(1.5))
+        harness.tell(.timerFired(.retry), after: .seconds(1.5))
+        harness.tell(.dialSucceeded(epoch: 3, local: .local, remote: .office))
+        harness.tell(.flowFailed(epoch: 3, .securingEnded), after: .seconds(27.9))
+        #expect(harness.status.nextAttempt == harness.now + .seconds(1.5))
+        #expect(harness.status.attempt == 1)
+        harness.tell(.timerFired(.retry), after: .seconds(1.5))
+        harness.tell(.dialSucceeded(epoch: 4, local: .local, remote: .office))
+        harness.tell(.flowFailed(epoch: 4, .securingEnded), after: .seconds(30))
+        #expect((harness.status.state, harness.status.attempt) == (.connecting, 1))
+    }
+
     @Test func eachFailureCountsOnceUpToTheCeiling() {
         var harness = Harness()
         harness.random.fraction = 0.999_999_999

@@ -306,6 +306,9 @@ extension Checker {
 
     /// After the end of a flow: a dial over the better path that was under way goes on, or the wait is the policy's.
     private func checkEndOfFlow(_ input: ConnectionInput, _ status: ConnectionStatus, _ now: Duration) throws {
+        if case .flowFailed(_, .securingEnded) = input, known.hasPath, !known.isDialling || beganDialInThisTurn {
+            return try checkEndOfSecuring(status, now)
+        }
         if known.isDialling {
             return try require(!beganDialInThisTurn, .backoffKept, "dials at once after \(input)")
         }
@@ -318,9 +321,18 @@ extension Checker {
         try checkWait(status, now)
     }
 
-    /// Whether a failure is that of a network that has just changed.
+    /// Whether a flow that ended with what had its keys is made anew at once, if not for the second time in a moment.
+    private func checkEndOfSecuring(_ status: ConnectionStatus, _ now: Duration) throws {
+        if try waitsForRefusal(status) { return }
+        let isFirst = securingEndedAt.map { now - $0 >= .seconds(30) } ?? true
+        securingEndedAt = now
+        if isFirst { return try checkDialsNow(status, now) }
+        try checkBriefWait((status.nextAttempt ?? now) - max(now, leftAloneUntil ?? now))
+    }
+
+    /// Whether a failure is that of a network that has just changed, or of what has the keys.
     func isSettling(_ failure: FlowFailure, _ now: Duration) -> Bool {
-        failure.isLocal && pathNewsAt.map { now - $0 < .seconds(30) } ?? false
+        failure == .securingEnded || failure.isLocal && pathNewsAt.map { now - $0 < .seconds(30) } ?? false
     }
 
     /// Whether the dial that failed in this turn, if it did, is followed by the wait that its failure asks for.
@@ -348,7 +360,7 @@ extension Checker {
         } else {
             (isPermanent, settlesSince) = (true, networkNewsAt)
         }
-        let isSettling = settlesSince.map { now - $0 < .seconds(30) } ?? false
+        let isSettling = told == .securingEnded || settlesSince.map { now - $0 < .seconds(30) } ?? false
         if before.standing != nil {
             try checkFailedMove(actions)
             guard isSettling, let next = known.timers[.retry], known.refusal == nil else { return }

@@ -160,6 +160,8 @@ final class Checker {
     /// When the machine last woke from suspend.
     var wokeAt: Duration?
     var leftAloneUntil: Duration?
+    /// When the end of what has the keys last ended the flow.
+    var securingEndedAt: Duration?
     /// When the user's budget gives the connection its turn to dial.
     var dialsFrom = Duration.zero
     var newestEpoch: UInt64 = 0

@@ -24,6 +24,7 @@ extension Simulation {
         world.services = random.pick([.none, .two, .byRule])
         world.login = .accepts
         world.supportsDNS = true
+        world.endsSecuring = false
         world.hasAddress = [true, true]
         world.deadUplinks = []
         let policy = checker.known.policy

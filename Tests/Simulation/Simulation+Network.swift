@@ -61,6 +61,7 @@ extension Simulation {
         if request.tls != nil, world.hosts[host].accepts {
             later(latency, .input(.handshakeBegan(epoch: epoch, local: local)))
             latency += .milliseconds(1 + random.below(200))
+            if world.endsSecuring, random.chance(5) { return later(latency, .input(failed(.securingEnded))) }
             if world.hosts[host] == .stallsHandshake { return }
             let problem = FlowFailure.tls(.certificate(.selfSigned(subject: "a stranger")))
             if world.hosts[host] == .isStranger { return later(latency, .input(failed(problem))) }

@@ -215,7 +215,8 @@ struct Simulation: ~Copyable {
             }
         case .kick(let epoch):
             // With TLS 1.3 a server may say only now that it wants a certificate.
-            let failures = [FlowFailure.reset, .tls(.truncated), .tls(.clientCertificateRequired)]
+            var failures = [FlowFailure.reset, .tls(.truncated), .tls(.clientCertificateRequired)]
+            if connection.policy.remote.needsTLS { failures += [.securingEnded, .securingEnded] }
             try tell(
                 random.chance(50) ? .remoteClosed(epoch: epoch) : .flowFailed(epoch: epoch, random.pick(failures)))
         case .flowPath(let epoch):
@@ -325,7 +326,7 @@ struct Simulation: ~Copyable {
         case .findDetour(let remote, let interface):
             backlog.append(.input(.detourFound(remote, world.detour(to: remote.address, around: interface))))
         case .openSocket(let request):
-            clients.sockets[request.epoch] = .init(survivesAgent: request.tls == nil)
+            clients.sockets[request.epoch] = .init(survivesAgent: true)
             connect(request)
         case .keepAlive(let epoch, let heartbeat):
             heartbeats[epoch] = heartbeat

@@ -110,6 +110,8 @@ struct World {
     var answer = [0]
     var nameServer = NameServer.answers
     var services = Services.none
+    /// Whether what has the keys ends in the middle of a handshake now and then.
+    var endsSecuring = true
     var supportsDNS = true
     var generation: UInt64 = 0
     var login = Login.accepts

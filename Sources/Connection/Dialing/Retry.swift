@@ -38,6 +38,8 @@ struct Retry: Hashable, Sendable {
     private var pathMovedAt: Duration?
     /// When the network last became another than it was: not the path's first coming, but its moving, or a sleep.
     private(set) var networkChangedAt: Duration?
+    /// When `dialtone-tls` last ended under a flow.
+    private var securingEndedAt: Duration?
     /// Until when the server wants to be left alone.
     private(set) var leftAloneUntil: Duration?
 
@@ -93,8 +95,12 @@ struct Retry: Hashable, Sendable {
 
     // MARK: - What follows
 
-    /// Whether a failure is of a network that is still settling.
+    /// Whether a failure is of a network that is still settling, or of `dialtone-tls`, which is started anew.
     func isSettling(_ cause: StatusReason, at now: Duration) -> Bool {
+        switch cause {
+        case .dialFailed(.securingEnded, _), .flowFailed(.securingEnded): return true
+        default: break
+        }
         let since: Duration? =
             switch cause.failureKind {
             case .local: pathMovedAt
@@ -104,8 +110,13 @@ struct Retry: Hashable, Sendable {
         return since.map { now - $0 < Self.settlingTime } ?? false
     }
 
-    /// What is waited for after a flow that ended.
-    func wait(afterFlowEndedBy cause: StatusReason, at now: Duration) -> Wait {
+    /// What is waited for after a flow that ended; `nil` for nothing.
+    mutating func wait(afterFlowEndedBy cause: StatusReason, at now: Duration) -> Wait? {
+        if case .flowFailed(.securingEnded) = cause {
+            // The server has no part in it, and serves. But what it sends may be what ends `dialtone-tls`.
+            defer { securingEndedAt = now }
+            if securingEndedAt.map({ now - $0 >= Self.settlingTime }) ?? true { return nil }
+        }
         if isSettling(cause, at: now) { return .settling }
         // With TLS 1.3 a server judges the client's certificate when the client has long been done.
         return cause.failureKind == .permanent ? .mending : .backOff

@@ -30,9 +30,8 @@ extension ConnectionStateMachine {
         // It may have outlived the path that the next one needs.
         guard let path, path.permitsDialling else { return dial(because: cause, &turn) }
         if login.refusal?.isOfMove == false, refusedUntil(turn.now) != nil { return dial(because: cause, &turn) }
-        // The server has no part in it, and serves. Where it happens again before the flow is stable, it is waited.
-        if case .flowFailed(.securingEnded) = cause, retry.failures == 0 { return dial(because: cause, &turn) }
-        wait(for: retry.wait(afterFlowEndedBy: cause, at: turn.now), because: cause, &turn)
+        guard let wait = retry.wait(afterFlowEndedBy: cause, at: turn.now) else { return dial(because: cause, &turn) }
+        self.wait(for: wait, because: cause, &turn)
     }
 
     /// A dial has failed as a whole. The caller has released what the state held.

@@ -108,11 +108,11 @@ extension ConnectionStateMachine {
     ///
     /// - Returns: whether the connection waited for that, and is dialled.
     mutating func loginChanged(_ turn: inout Turn<some RandomNumberGenerator>) -> Bool {
-        guard login.refusal != nil else { return false }
+        guard let refusal = login.refusal else { return false }
         login.forgetRefusal()
         switch state {
         // What it waits for otherwise, another login does not mend.
-        case .backingOff, .failed: if case .openingFailed = reason { break } else { return false }
+        case .backingOff, .failed: guard reason == .openingFailed(refusal.failure) else { return false }
         // The server refused and did not hang up, and nobody has come for the flow.
         case .ready(let ready) where ready.ownership == .new: break
         case .ready(let ready):
