@@ -149,10 +149,10 @@ let package = Package(
             swiftSettings: strict),
         .executableTarget(name: "dialtoned", dependencies: ["Agent", arguments, logging], swiftSettings: strict),
         .executableTarget(
-            name: "dialtone-launcher", dependencies: ["DialtoneAPI", "PrivilegedLauncher", arguments, logging],
+            name: "dialtone-launcher", dependencies: ["Platform", "PrivilegedLauncher", arguments, logging],
             swiftSettings: strict),
         .executableTarget(
-            name: "dialtone-tls", dependencies: ["DialtoneAPI", "TLSRelay", arguments], swiftSettings: strict),
+            name: "dialtone-tls", dependencies: ["Platform", "TLSRelay"], swiftSettings: strict),
         .executableTarget(
             name: "dialtone",
             dependencies: [

@@ -3,7 +3,6 @@
 internal import Configuration
 internal import Connection
 internal import ConnectionIO
-internal import DialtoneAPI
 internal import Glibc
 internal import Logging
 internal import NetworkPath

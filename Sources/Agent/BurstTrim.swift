@@ -2,8 +2,8 @@
 
 internal import Platform
 
-/// Gives memory back after a burst of events: dialling takes much for a moment (buffers of a TLS handshake, sockets
-/// that raced and lost), and what is freed lies between what stays.
+/// Gives memory back after a burst of events: dialling takes much for a moment (sockets that raced and lost),
+/// and what is freed lies between what stays.
 @AgentQueue
 final class BurstTrim {
     /// So many events are a burst. Fewer leave little behind.

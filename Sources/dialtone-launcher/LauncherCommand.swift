@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 public import ArgumentParser
-internal import DialtoneAPI
 public import Logging
+internal import Platform
 internal import PrivilegedLauncher
 
 @main

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import ArgumentParser
-internal import DialtoneAPI
 internal import DialtoneClient
 internal import Glibc
+internal import Platform
 
 @main
 struct DialtoneCommand: AsyncParsableCommand {

@@ -20,12 +20,12 @@ struct MemoryBudgetTests {
     /// Whether a budget that has admitted nothing yet does.
     private func admits(_ work: MemoryBudget.Work, forRoot: Bool, _ use: MemoryUse) -> Bool {
         var budget = MemoryBudget()
-        return budget.admits(work, forRoot: forRoot, use, at: .zero)
+        return budget.admits(work, forRoot: forRoot, use)
     }
 
     @Test func `what a client says of a connection counts`() {
         let budget = MemoryBudget()
-        let bytes = [0, 8192].map { budget.bytes(of: .connection(isSecured: false, given: $0)) }
+        let bytes = [0, 8192].map { budget.bytes(of: .connection(given: $0)) }
         #expect(bytes == [12 << 10, 52 << 10])
         #expect(budget.bytes(of: .text(bytes: .max)) < .max / 8, "no length overflows the sum")
         #expect(budget.bytes(of: .answer(bytes: .max)) < .max / 8)
@@ -38,9 +38,9 @@ struct MemoryBudgetTests {
         func admits(_ work: MemoryBudget.Work, _ used: UInt64, grown: UInt64) -> Bool {
             var (copy, use) = (budget, use(used, of: 32))
             use.growth = grown * mebibyte
-            return copy.admits(work, forRoot: false, use, at: .seconds(60))
+            return copy.admits(work, forRoot: false, use)
         }
-        let connection = MemoryBudget.Work.connection(isSecured: false, given: 0)
+        let connection = MemoryBudget.Work.connection(given: 0)
         #expect(admits(connection, 10, grown: 0))
         for _ in 0..<200 { budget.connectionCame(given: 0) }
         #expect(!admits(connection, 10, grown: 0), "nothing of them is in use yet")
@@ -64,7 +64,7 @@ struct MemoryBudgetTests {
     }
 
     @Test func `others are refused before root is, and connections before clients`() {
-        let connection = MemoryBudget.Work.connection(isSecured: false, given: 0)
+        let connection = MemoryBudget.Work.connection(given: 0)
         #expect(!admits(connection, forRoot: false, use(25, of: 32)))
         #expect(admits(connection, forRoot: true, use(25, of: 32)))
         #expect(!admits(connection, forRoot: true, use(29, of: 32)))
@@ -75,20 +75,6 @@ struct MemoryBudgetTests {
     @Test func `more in use than the limit leaves no room, and traps nobody`() {
         #expect(!admits(.client, forRoot: true, use(64, of: 32)))
         #expect(!admits(.client, forRoot: true, MemoryUse(name: "", limit: .max, used: .max)))
-    }
-
-    @Test func `what was admitted in a moment counts before it is in use, and no longer than that`() {
-        var budget = MemoryBudget()
-        func admitted(at now: Duration) -> Int {
-            (0..<1000).first { _ in
-                !budget.admits(.connection(isSecured: true, given: 0), forRoot: false, use(20, of: 32), at: now)
-            }
-                ?? 1000
-        }
-        // 4 MiB are free, and a handshake takes up to 84 KiB.
-        #expect(admitted(at: .seconds(1)) == 48)
-        #expect(admitted(at: .seconds(1) + MemoryBudget.landing) == 0)
-        #expect(admitted(at: .seconds(1) + MemoryBudget.landing * 2) == 48)
     }
 }
 

@@ -35,7 +35,7 @@ final class MemoryFixture {
     }
 
     /// Whether new work of a user is admitted.
-    func admits(_ user: UInt32 = 1000, _ work: MemoryBudget.Work = .connection(isSecured: false, given: 0)) -> Bool {
+    func admits(_ user: UInt32 = 1000, _ work: MemoryBudget.Work = .connection(given: 0)) -> Bool {
         do throws(ResourceShortage) {
             try memory.admit(work, for: user)
             return true
@@ -95,18 +95,12 @@ struct MemoryGuardTests {
         #expect(fixture.readings == 2)
     }
 
-    @Test func `what is taken at once is counted by the next reading, and what lands later by its estimate`() {
+    @Test func `what is taken at once is counted by the next reading`() {
         let fixture = MemoryFixture()
         fixture.used = 24 << 20
         #expect(fixture.admits(0, .answer(bytes: 3 << 20)))
         fixture.now += .milliseconds(20)
         #expect(fixture.admits(0, .answer(bytes: 4 << 20)), "a reading shows the first")
-        fixture.now += .milliseconds(20)
-        for _ in 0..<40 { #expect(fixture.admits(0, .connection(isSecured: true, given: 0))) }
-        fixture.now += .milliseconds(20)
-        #expect(!fixture.admits(0, .answer(bytes: 4 << 20)), "none shows what handshakes will take")
-        fixture.rest()
-        #expect(fixture.admits(0, .answer(bytes: 4 << 20)))
     }
 
     @Test func `under pressure memory is given back and others than root are refused, for two spans of the kernel's`() {

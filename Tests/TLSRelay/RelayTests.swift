@@ -56,7 +56,7 @@ struct RelayTests {
         var written = 0
         for _ in 0..<10_000 {
             let count = link.write(burst[..<16_384])
-            if count > 0 { written += count } else { usleep(100) }
+            if count > 0 { written += count } else { sched_yield() }
             if written > 0, count <= 0, link.counted.taken == link.counted.sent, link.counted.sent > 100_000 { break }
         }
         #expect(written < 2_000_000, "\(written)")
@@ -131,7 +131,7 @@ struct RelayTests {
             } else if link.counted.taken > link.counted.sent {
                 break
             } else {
-                usleep(100)
+                sched_yield()
             }
         }
         link.closeClient()
@@ -225,7 +225,7 @@ struct RelayTests {
                 if count > 0 { rest = rest.dropFirst(count) }
             case 2: link.readSome(Int.random(in: 1...70_000, using: &random))
             case 3: link.server.updateKeys(requesting: Bool.random(using: &random))
-            case 4: usleep(UInt32.random(in: 0...300, using: &random))
+            case 4: sched_yield()
             default: link.step()
             }
         }

@@ -38,8 +38,17 @@ public final class TestRelay: Sendable {
         defer { close(theirs) }
         let byte: [UInt8] = [0]
         let socket = MessageSocket(OwnedDescriptor(dup(control)))
-        try socket.send(byte, [theirs])
-        return OwnedDescriptor(ours)
+        while true {
+            do throws(SystemError) {
+                try socket.send(byte, [theirs])
+                return OwnedDescriptor(ours)
+            } catch {
+                guard error.code == EAGAIN else { throw error }
+                // It has enough to do.
+                var entry = pollfd(fd: socket.number, events: Int16(POLLOUT), revents: 0)
+                poll(&entry, 1, -1)
+            }
+        }
     }
 }
 

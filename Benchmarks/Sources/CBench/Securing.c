@@ -68,12 +68,14 @@ struct bench_identity *bench_make_identity(const char *address, const char *path
     return NULL;
 }
 
-bool bench_secure(int descriptor, struct bench_identity *identity) {
+struct ssl_st *bench_session(int descriptor, struct bench_identity *identity) {
     // A client that says nothing keeps the others waiting no longer than this.
     struct timeval patience = {.tv_sec = 5};
     setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     SSL *session = SSL_new(identity->context);
-    if (session != NULL && SSL_set_fd(session, descriptor) == 1 && SSL_accept(session) == 1) return true;
+    if (session != NULL && SSL_set_fd(session, descriptor) == 1 && SSL_accept(session) == 1) return session;
     SSL_free(session);
-    return false;
+    return NULL;
 }
+
+bool bench_secure(int descriptor, struct bench_identity *identity) { return bench_session(descriptor, identity) != NULL; }

@@ -17,6 +17,8 @@ enum MemoryProbe {
     struct Rest: Sendable {
         let connections: Int
         let memory: ProcessCost.Memory
+        /// That of `dialtone-tls`, which is the daemon's child here; `nil` where there is none.
+        let relay: ProcessCost.Memory?
         /// From the daemon's start until the server had the last connection.
         let ready: Int64
     }
@@ -47,9 +49,11 @@ enum MemoryProbe {
             }
             try await Task.sleep(for: IdleProbe.settling)
             return try zip(loads, agents).map { count, started in
-                Rest(
-                    connections: count,
-                    memory: try ProcessCost.memory(of: started.agent.process.processID), ready: started.ready)
+                let process = started.agent.process.processID
+                return Rest(
+                    connections: count, memory: try ProcessCost.memory(of: process),
+                    relay: try ProcessCost.children(of: process).first.map { try ProcessCost.memory(of: $0) },
+                    ready: started.ready)
             }
         }
     }

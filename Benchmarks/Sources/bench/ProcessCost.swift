@@ -32,6 +32,15 @@ enum ProcessCost {
             resident: fields["Rss"] ?? 0, privately: (fields["Private_Clean"] ?? 0) + (fields["Private_Dirty"] ?? 0))
     }
 
+    /// The processes that it has started and not outlived.
+    static func children(of processID: CInt) throws -> [CInt] {
+        let threads = try FileManager.default.contentsOfDirectory(atPath: "/proc/\(processID)/task")
+        return threads.flatMap { thread in
+            let text = FileManager.default.contents(atPath: "/proc/\(processID)/task/\(thread)/children") ?? Data()
+            return String(decoding: text, as: UTF8.self).split(separator: " ").compactMap { CInt($0) }
+        }
+    }
+
     /// How often its threads gave the processor up or lost it. Threads that ended are not counted.
     static func switches(of processID: CInt) throws -> Int {
         let threads = try FileManager.default.contentsOfDirectory(atPath: "/proc/\(processID)/task")

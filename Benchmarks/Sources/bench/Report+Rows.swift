@@ -105,6 +105,15 @@ extension Report {
                     "memory of a connection, \(kind), \(rest.connections) of them: resident, private",
                     toReach: toReach, rest.memory.growth(from: none.memory, over: rest.connections))
             }
+            // The first connections pay for what all share.
+            if let some = rests.first(where: { $0.relay != nil }), let most = rests.last, let relay = most.relay,
+                let base = some.relay, most.connections > some.connections
+            {
+                add(
+                    "  in dialtone-tls, from \(some.connections) to \(most.connections)", toReach: "10 KB",
+                    relay.growth(from: base, over: most.connections - some.connections))
+                add("  dialtone-tls with \(some.connections)", base.text)
+            }
             guard let most = rests.last else { continue }
             add("  \(most.connections) in all; start to the last of them", most.memory.text, p99: timeText(most.ready))
         }

@@ -21,6 +21,7 @@ enum Row: String, CaseIterable {
     case kill
     case flood
     case neighbour
+    case relay
 
     static var names: String { allCases.map(\.rawValue).joined(separator: ", ") }
 
@@ -58,6 +59,7 @@ enum Row: String, CaseIterable {
         case .kill: report.add(kills: try await KillProbe.measure(daemon))
         case .flood: report.add(floods: try await FloodProbe.runApart(daemon, in: home))
         case .neighbour: report.add(neighbours: try await NeighbourProbe.measure(daemon))
+        case .relay: report.add(relay: try await RelayProbe.measure(daemon))
         case .many: report.add(many: try await ManyProbe.measure(daemon))
         }
     }

@@ -48,7 +48,7 @@ final class Stamper: Stamps {
 /// The server's certificate and key, for as long as the process lives.
 final class Identity: Sendable {
     // Nothing of it changes once it is made.
-    fileprivate nonisolated(unsafe) let handle: OpaquePointer
+    nonisolated(unsafe) let handle: OpaquePointer
 
     /// Makes one for an address, and writes the certificate to `path`.
     init(_ address: String, savedTo path: String) throws {

@@ -148,8 +148,7 @@ final class ConnectionRegistry {
         }
         // After the quota: what that refuses is not to count as about to be used.
         do throws(ResourceShortage) {
-            let isSecured = policy.remote.scheme.needsTLS
-            try memory?.admit(.connection(isSecured: isSecured, given: given), for: owner)
+            try memory?.admit(.connection(given: given), for: owner)
         } catch {
             throw .outOfResources(error)
         }

@@ -12,8 +12,7 @@ struct MemoryUse: Hashable {
     var growth: UInt64 = 0
 
     /// What is kept for the connections that there are: a quarter, since connections that are dialled
-    /// again at once after an outage take more than when they rest; never less than a hundred handshakes of TLS take,
-    /// and never more than a thousand of them do.
+    /// again at once after an outage take more than when they rest; never less than 4 MiB and never more than 64.
     var reserve: UInt64 { min(max(limit / 4, 4 << 20), 64 << 20) }
 
     /// What new work may still take that leaves one part in `parts` of the reserve; less than nothing where that is
@@ -28,9 +27,8 @@ struct MemoryUse: Hashable {
 /// Decides whether there is memory for new work. Pure: the time and what is in use are told.
 ///
 /// What stays (connections, clients) is promised what it may come to, since much of it comes later: events, answers
-/// that are not read. As much of the promise counts as its group has not grown by. What passes counts until a reading
-/// of the kernel's figures shows it: an answer until the next one, the handshake of a connection, which is dialled
-/// later, for ``landing`` at least.
+/// that are not read. As much of the promise counts as its group has not grown by. What passes, an answer, counts until
+/// a reading of the kernel's figures shows it. What TLS takes is not this process's.
 struct MemoryBudget {
     /// What is to be admitted.
     enum Work {
@@ -38,8 +36,8 @@ struct MemoryBudget {
         case client
         /// A stream of messages to one.
         case subscription
-        /// A connection, with or without TLS, that a client described in so many bytes.
-        case connection(isSecured: Bool, given: Int)
+        /// A connection that a client described in so many bytes.
+        case connection(given: Int)
         /// So many bytes more that a client leaves with a connection that there is.
         case text(bytes: Int)
         /// Room for so many bytes more of a long answer.
@@ -64,9 +62,6 @@ struct MemoryBudget {
         }
     }
 
-    /// How long a handshake counts as about to come: over a slow network it takes that.
-    static let landing = Duration.milliseconds(500)
-
     /// What a client may come to, in bytes, before it wants anything that is asked about by itself.
     var client: UInt64 = 20 << 10
     /// What is held for clients of calls and answers that are not over, at most: for one, and for all of them.
@@ -75,9 +70,6 @@ struct MemoryBudget {
     var clients = 0
     /// What the connections that there are may come to, in bytes.
     private var connections: UInt64 = 0
-    /// What handshakes of the present span of ``landing`` and of the one before it may take.
-    private var (current, previous): (UInt64, UInt64) = (0, 0)
-    private var spanEnd = Duration.zero
     /// What was admitted since the last reading and is taken at once.
     private var unread: UInt64 = 0
 
@@ -89,9 +81,6 @@ struct MemoryBudget {
     /// The agent keeps what a client said as it came and as it was read. The state may hold it twice, and a third time
     /// while it is rewritten.
     private static func kept(_ bytes: Int) -> UInt64 { 5 * UInt64(clamping: min(bytes, 1 << 30)) }
-
-    /// What OpenSSL takes for a handshake more than the connection does at rest, in bytes.
-    private static let handshake: UInt64 = 84 << 10
 
     /// There is a connection more, or one less, that a client described in so many bytes.
     mutating func connectionCame(given: Int) { connections += Self.whole(given: given) }
@@ -107,11 +96,10 @@ struct MemoryBudget {
     mutating func hasRead() { unread = 0 }
 
     /// Whether there is room for more.
-    mutating func admits(_ work: Work, forRoot: Bool, _ use: MemoryUse, at now: Duration) -> Bool {
-        let needed = bytes(of: work) + about(use.growth, at: now)
+    mutating func admits(_ work: Work, forRoot: Bool, _ use: MemoryUse) -> Bool {
+        let needed = bytes(of: work) + about(use.growth)
         guard use.room(leaving: Self.parts(work, forRoot: forRoot)) >= Int64(clamping: needed) else { return false }
         switch work {
-        case .connection(isSecured: true, _): current += Self.handshake
         case .subscription, .answer: unread += bytes(of: work)
         // What these may come to is promised once they are there.
         case .client, .connection, .text: break
@@ -120,19 +108,15 @@ struct MemoryBudget {
     }
 
     /// How much room is enough for more, whatever the process has grown by, as ``MemoryUse/room(leaving:)`` counts it.
-    mutating func enough(for work: Work, at now: Duration) -> Int64 {
-        Int64(clamping: bytes(of: work) + about(0, at: now))
+    func enough(for work: Work) -> Int64 {
+        Int64(clamping: bytes(of: work) + about(0))
     }
 
     /// What is about to be used, in bytes, where the process has grown by so many since it started.
-    mutating func about(_ growth: UInt64, at now: Duration) -> UInt64 {
-        if now >= spanEnd {
-            previous = now < spanEnd + Self.landing ? current : 0
-            (current, spanEnd) = (0, now + Self.landing)
-        }
+    func about(_ growth: UInt64) -> UInt64 {
         let clients = UInt64(clamping: clients)
         let promised = connections + clients * client + min(clients * held.byOne, held.byAll)
-        return promised - min(promised, growth) + current + previous + unread
+        return promised - min(promised, growth) + unread
     }
 
     /// What work may come to, in bytes.
@@ -140,7 +124,7 @@ struct MemoryBudget {
         switch work {
         case .client: client
         case .subscription: 4 << 10
-        case .connection(let isSecured, let given): Self.whole(given: given) + (isSecured ? Self.handshake : 0)
+        case .connection(let given): Self.whole(given: given)
         case .text(let bytes): Self.kept(bytes)
         // Beside what there is of it, from which it is copied.
         case .answer(let bytes): UInt64(clamping: min(bytes, 1 << 30))

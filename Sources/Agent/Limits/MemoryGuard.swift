@@ -108,16 +108,16 @@ final class MemoryGuard {
             if let reason = descriptors.shortage(forRoot: isRoot) { throw shortage(reason) }
         }
         guard var use = use(for: work, isRoot, at: instant) else { return }
-        if budget.admits(work, forRoot: isRoot, use, at: instant) { return }
+        if budget.admits(work, forRoot: isRoot, use) { return }
         // What was closed may still lie in the heap.
         if isRootsWayIn(work, isRoot) || instant >= nextTrim[isRoot, default: .zero] {
             nextTrim[isRoot] = instant + Self.trimPause(forRoot: isRoot)
             trim()
             latest = [:]
             use = self.use(for: work, isRoot, at: instant) ?? use
-            if budget.admits(work, forRoot: isRoot, use, at: instant) { return }
+            if budget.admits(work, forRoot: isRoot, use) { return }
         }
-        let about = budget.about(use.growth, at: instant)
+        let about = budget.about(use.growth)
         throw shortage(
             "\(use.used >> 20) MiB are in use and \(about >> 20) about to be, of \(use.limit >> 20) MiB of "
                 + "\(use.name), and the rest is kept for what there is")
@@ -139,7 +139,7 @@ final class MemoryGuard {
 
     private func use(for work: MemoryBudget.Work, _ isRoot: Bool, at instant: Duration) -> MemoryUse? {
         let parts = MemoryBudget.parts(work, forRoot: isRoot)
-        let needed = budget.enough(for: work, at: instant)
+        let needed = budget.enough(for: work)
         if let latest = latest[parts], instant < latest.at + Self.freshness {
             // One that was read for less may count what can be taken back.
             let room = latest.use?.room(leaving: parts) ?? .max

@@ -44,6 +44,13 @@ struct bench_identity *bench_make_identity(const char *address, const char *path
 // Starts a thread that secures each connection with TLS before it counts, one after the other.
 struct bench_stamper *bench_start_securing(int descriptor, struct bench_identity *identity);
 
+// Starts a server that sends back what comes over each connection to a listening socket, with TLS where there is an
+// identity. It lives as long as the process.
+int bench_start_echo(int listener, struct bench_identity *identity);
+
+// Sends so many bytes, at most 4,096, and waits until they are back, so often; writes how long each took.
+int bench_round_trips(int descriptor, size_t size, size_t count, int64_t *times);
+
 // Closes the connections that it has accepted; for those that accept, while none arrive.
 void bench_close_connections(struct bench_stamper *stamper);
 
