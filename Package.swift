@@ -99,6 +99,7 @@ let package = Package(
             name: "ConnectionIO",
             dependencies: [
                 "Coalescing", "Connection", "NetworkPath", "Platform", "Reachability", "RelayMessages", "Resolver",
+                deque,
             ],
             swiftSettings: strict),
 
@@ -127,8 +128,9 @@ let package = Package(
         .target(
             name: "Persistence",
             dependencies: [
-                "Connection", "ConnectionIO", "DialtoneAPI", "NetworkPath", "Platform", "Systemd", "Varlink", deque,
-                logging, ordered,
+                "Connection", "ConnectionIO", "DialtoneAPI", "NetworkPath", "Platform", "RelayMessages", "Systemd",
+                "Varlink",
+                deque, logging, ordered,
             ],
             swiftSettings: strict),
         .target(

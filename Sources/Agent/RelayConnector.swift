@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import ConnectionIO
 internal import Glibc
 internal import Logging
 internal import Platform
@@ -31,12 +32,16 @@ final class RelayConnector {
     }
 
     /// A new connection to it.
-    func connect() throws(SystemError) -> OwnedDescriptor {
-        if let path, let channel = try Self.connect(to: path) { return channel }
-        let (ours, theirs) = try Self.pair()
+    func connect() throws(SystemError) -> RelayAccess.Channel {
+        if let path, let channel = try Self.connect(to: path) {
+            return RelayAccess.Channel(channel, outlivesAgent: true)
+        }
         if child == nil { try start() }
-        try hand(theirs)
-        return OwnedDescriptor(ours)
+        let (ours, theirs) = try Self.pair()
+        // Closed as what somebody may have put descriptors into: it parses what servers send.
+        let channel = OwnedDescriptor(ours, sharedWith: OwnedDescriptor.somebody)
+        try hand(OwnedDescriptor(theirs))
+        return RelayAccess.Channel(channel, outlivesAgent: false)
     }
 
     // MARK: - The service
@@ -44,7 +49,13 @@ final class RelayConnector {
     /// - Returns: `nil` where nobody listens.
     private static func connect(to path: String) throws(SystemError) -> OwnedDescriptor? {
         do throws(SystemError) {
-            return try UnixSocket.connect(to: path, keepingMessagesApart: true)
+            let socket = try UnixSocket.connect(to: path, keepingMessagesApart: true)
+            // It gets keys: whoever listens there must be who may have them.
+            guard let user = UnixSocket.peer(of: socket.number), user == 0 || user == geteuid() else {
+                throw SystemError(
+                    "reaching dialtone-tls at \(path), which is neither root's nor this user's", code: EACCES)
+            }
+            return socket.shared(with: OwnedDescriptor.somebody)
         } catch {
             if error.code == ENOENT || error.code == ECONNREFUSED { return nil }
             throw error
@@ -62,11 +73,15 @@ final class RelayConnector {
         return (ends[0], ends[1])
     }
 
-    private func hand(_ channel: CInt) throws(SystemError) {
-        let channel = OwnedDescriptor(channel)
-        switch control {
-        case .some(let control): try control.send([0], [channel.number])
-        case .none: throw SystemError("reaching dialtone-tls", code: ECHILD)
+    private func hand(_ channel: consuming OwnedDescriptor) throws(SystemError) {
+        do throws(SystemError) {
+            switch control {
+            case .some(let control): try control.send([0], [channel.number])
+            case .none: throw SystemError("reaching dialtone-tls", code: EAGAIN)
+            }
+        } catch {
+            // It has just ended: the next one is asked.
+            throw error.code == EPIPE ? SystemError("reaching dialtone-tls", code: EAGAIN) : error
         }
     }
 

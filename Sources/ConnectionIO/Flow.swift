@@ -121,8 +121,11 @@ final class Flow {
         try UserThreads.checkRoom(for: owner.user)
         if let secured {
             try secured.listen { [weak self] in self?.hearRelay() }
-            // What was said while nobody listened.
-            AgentQueue.async { [weak self] in self?.hearRelay() }
+            // What was said while nobody listened; or to a process that had no time to write it down.
+            AgentQueue.async { [weak self] in
+                self?.hearRelay()
+                self?.lookForEnd()
+            }
         } else {
             registration = try Poller.shared.register(number, [.peerClosed, .edgeTriggered]) { self.hear($0) }
         }
@@ -141,9 +144,12 @@ final class Flow {
         isConnected = true
         isParked = true
         hasEnded = true
-        // The process before may have heard of the end and not come so far.
-        secured?.markEnd()
         socket = consume descriptor
+        guard let secured else { return }
+        // The process before may have heard of the end and not come so far.
+        secured.markEnd()
+        try? secured.listen { [weak self] in self?.hearRelay() }
+        AgentQueue.async { [weak self] in self?.hearRelay() }
     }
 
     /// What ends the process while it reads what the server sent is held against the connection.
@@ -193,6 +199,8 @@ final class Flow {
 
     /// How long a flow waits before it asks again, where `dialtone-tls` has more to do than its queue holds.
     private static let crowdedPause = Duration.milliseconds(20)
+    /// What the kernel says then: of its queue, and of the descriptors that are in it.
+    private static let crowded = [EAGAIN, ETOOMANYREFS, ENOBUFS]
 
     private func secure(_ securing: Securing) {
         // Closed by the owner when it was told.
@@ -202,7 +210,7 @@ final class Flow {
             self.secured = secured
             try secured.listen { [weak self] in self?.hearRelay() }
         } catch {
-            guard error.code != EAGAIN else {
+            guard !Self.crowded.contains(error.code) else {
                 _ = Timers.shared.schedule(after: Self.crowdedPause) { [weak self] in self?.secure(securing) }
                 return
             }
@@ -228,6 +236,12 @@ final class Flow {
                 failure.map { fail(FlowFailure($0, of: remote)) } ?? end(.remoteClosed)
             }
         }
+    }
+
+    /// Once `dialtone-tls` has told the end, it has shut the socket.
+    private func lookForEnd() {
+        guard !hasEnded, let information, information.tcpi_state != UInt8(TCP_ESTABLISHED) else { return }
+        end(.remoteClosed)
     }
 
     private func fail(_ failure: FlowFailure) {
@@ -256,7 +270,10 @@ final class Flow {
         guard let socket = socket.take() else { return leaveStore() }
         let number = socket.number
         if let secured = secured.take() {
-            if aborting { Self.setLinger(of: number, true) }
+            // `dialtone-tls` may have asked for the opposite.
+            Self.setLinger(of: number, aborting)
+            // What is to be sent yet cannot leave.
+            if aborting || secured.hasTakenAll || !isConnected { shutdown(number, CInt(SHUT_RDWR)) }
             secured.close()
         } else if let user = socket.user {
             UserThreads.begin(for: user) {
@@ -282,7 +299,7 @@ final class Flow {
 
     /// Leaves copies of its descriptors in the store, unless they are there already.
     func keep(in store: any FlowStore) {
-        guard stored == nil, let socketNumber else { return }
+        guard stored == nil, let socketNumber, secured?.outlivesAgent ?? true else { return }
         if let number = store.keep([socketNumber] + (secured?.numbers ?? [])) { stored = (store, number) }
     }
 
@@ -375,7 +392,10 @@ final class Flow {
 
     private func noteHandover() {
         isParked = false
-        if case .toNobody = handed, let progress { handed = .at(progress) }
+        guard case .toNobody = handed else { return }
+        // What is counted before it is done is no beginning to count from.
+        if let secured, secured.counts?.isAhead ?? true { return handed = .unknown }
+        if let progress { handed = .at(progress) }
     }
 
     /// What the client that has the flow, or had it last, has done on it.
@@ -408,7 +428,10 @@ final class Flow {
     func finish() {
         stopWatching()
         guard let number else { return }
-        if let secured { return secured.finish() }
+        if let secured {
+            if secured.hasTakenAll, let socketNumber { shutdown(socketNumber, CInt(SHUT_RDWR)) }
+            return secured.finish()
+        }
         guard let sharer else { return _ = shutdown(number, CInt(SHUT_RDWR)) }
         UserThreads.begin(for: sharer) { shutdown(number, CInt(SHUT_RDWR)) }
     }

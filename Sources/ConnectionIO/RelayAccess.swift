@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import DequeModule
 internal import Glibc
 public import Platform
 internal import RelayMessages
@@ -7,17 +8,33 @@ internal import RelayMessages
 /// How flows get to `dialtone-tls`, and the file in memory in which it counts how far they are.
 @AgentQueue
 public final class RelayAccess {
-    private let connecting: @AgentQueue () throws(SystemError) -> OwnedDescriptor
+    /// A way to it for one flow.
+    public struct Channel: ~Copyable {
+        let descriptor: OwnedDescriptor
+        /// Whether it goes on when the service of this process ends.
+        let outlivesAgent: Bool
+
+        /// A way.
+        public init(_ descriptor: consuming OwnedDescriptor, outlivesAgent: Bool) {
+            self.descriptor = descriptor
+            self.outlivesAgent = outlivesAgent
+        }
+    }
+
+    private let connecting: @AgentQueue () throws(SystemError) -> Channel
     private var file: OwnedDescriptor?
     private var places: Set<UInt32> = []
-    private var free: [UInt32] = []
+    /// Those below the highest that was ever had, the one longest free first. Looked for when the first is needed,
+    /// behind those that an earlier process left.
+    private var free: Deque<UInt32>?
+    private var next: UInt32 = 0
 
     /// Reaches it by `connect`, which returns a new connection to it and does not wait.
     ///
     /// - Parameter counts: the file that an earlier process made; `nil` for a new one, when it is needed.
     public init(
         counts: consuming OwnedDescriptor? = nil,
-        _ connect: @escaping @AgentQueue () throws(SystemError) -> OwnedDescriptor
+        _ connect: @escaping @AgentQueue () throws(SystemError) -> Channel
     ) {
         file = counts
         connecting = connect
@@ -31,7 +48,7 @@ public final class RelayAccess {
     /// Called when the file of the counts is made, for whoever keeps it for a later process.
     public var madeFile: (@AgentQueue (borrowing OwnedDescriptor) -> Void)?
 
-    func connect() throws(SystemError) -> OwnedDescriptor { try connecting() }
+    func connect() throws(SystemError) -> Channel { try connecting() }
 
     /// The number of the file.
     var countsNumber: CInt {
@@ -41,7 +58,7 @@ public final class RelayAccess {
         }
     }
 
-    func counts(at place: UInt32) -> StreamCounts? {
+    func counts(at place: StreamCounts.Place) -> StreamCounts? {
         switch file {
         case .some(let file): StreamCounts(of: file, at: place)
         case .none: nil
@@ -49,14 +66,19 @@ public final class RelayAccess {
     }
 
     /// A place for one flow, which has not counted yet.
-    func takePlace() throws(SystemError) -> UInt32 {
+    func takePlace() throws(SystemError) -> StreamCounts.Place {
         if file == nil {
             let new = try OwnedDescriptor.fileInMemory("dialtone-counts")
             madeFile?(new)
             file = consume new
         }
-        let place = free.popLast() ?? UInt32(places.count)
-        places.insert(place)
+        var free = self.free ?? Deque((0..<next).filter { !places.contains($0) })
+        let number = free.popFirst() ?? next
+        self.free = free
+        guard number < StreamCounts.Place.most else { throw SystemError("counting how far a flow is", code: EMFILE) }
+        next = max(next, number + 1)
+        places.insert(number)
+        let place = StreamCounts.Place(number: number, mark: .random(in: 1 ... .max))
         switch file {
         case .some(let file): StreamCounts().write(to: file, at: place)
         case .none: break
@@ -65,14 +87,12 @@ public final class RelayAccess {
     }
 
     /// A flow of an earlier process has this place.
-    func claim(_ place: UInt32) {
-        guard places.insert(place).inserted else { return }
-        // As many as there are flows, so those that are passed over are few.
-        let next = (places.max() ?? 0) + 1
-        free = (0..<next).filter { !places.contains($0) }
+    func claim(_ place: StreamCounts.Place) {
+        places.insert(place.number)
+        next = max(next, place.number + 1)
     }
 
-    func giveBack(_ place: UInt32) {
-        if places.remove(place) != nil { free.append(place) }
+    func giveBack(_ place: StreamCounts.Place) {
+        if places.remove(place.number) != nil { free?.append(place.number) }
     }
 }

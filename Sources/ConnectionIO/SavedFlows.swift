@@ -3,6 +3,7 @@
 public import Connection
 internal import Glibc
 internal import Platform
+package import RelayMessages
 
 /// What of a connection's flows is known to outlive this process: what the next one needs to go on with them.
 public struct SavedFlows: Hashable, Sendable {
@@ -13,10 +14,10 @@ public struct SavedFlows: Hashable, Sendable {
         /// Under which number the store has it; `nil` for one that ends with the process.
         public var number: UInt64?
         /// Of one with TLS, where it is counted how far it is.
-        public var place: UInt32?
+        package var place: StreamCounts.Place?
 
         /// A flow that stands.
-        public init(adoption: Adoption, number: UInt64?, place: UInt32? = nil) {
+        package init(adoption: Adoption, number: UInt64?, place: StreamCounts.Place? = nil) {
             self.adoption = adoption
             self.number = number
             self.place = place
@@ -32,10 +33,10 @@ public struct SavedFlows: Hashable, Sendable {
         /// Under which number the store has it.
         public var number: UInt64
         /// As of one that stands.
-        public var place: UInt32?
+        package var place: StreamCounts.Place?
 
         /// A flow that ended.
-        public init(epoch: UInt64, remote: Endpoint, number: UInt64, place: UInt32? = nil) {
+        package init(epoch: UInt64, remote: Endpoint, number: UInt64, place: StreamCounts.Place? = nil) {
             self.epoch = epoch
             self.remote = remote
             self.number = number
@@ -184,7 +185,8 @@ private struct StoredFlow: ~Copyable {
 
     /// What belongs to a flow with TLS; `nil` of one without.
     @AgentQueue
-    mutating func takeSecured(at place: UInt32?, for user: UInt32, by relay: RelayAccess) -> SecuredStream? {
+    mutating func takeSecured(at place: StreamCounts.Place?, for user: UInt32, by relay: RelayAccess) -> SecuredStream?
+    {
         guard let place, let stream = stream.take(), let channel = channel.take() else { return nil }
         return SecuredStream(stream, channel.unshared(), at: place, for: user, by: relay)
     }

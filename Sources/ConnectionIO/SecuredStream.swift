@@ -16,11 +16,16 @@ final class SecuredStream {
     private let relay: RelayAccess
     /// Saved, so that what a client left unread is there for the next one.
     private let stream: OwnedDescriptor
+    /// A copy of the other end, until it is known how the stream ends: that of a `dialtone-tls` which is killed would
+    /// be a clean one for the client.
+    private var theirs: OwnedDescriptor?
     private let channel: MessageSocket
+    /// Whether it goes on when the service of this process ends.
+    let outlivesAgent: Bool
     /// Where its ``StreamCounts`` are.
-    let place: UInt32
+    let place: StreamCounts.Place
     private var registration: Poller.Registration?
-    /// Whether nothing more comes out of the TCP socket: `dialtone-tls` has said so, or is no more.
+    /// Whether `dialtone-tls` has said that the server's part is over, or is no more.
     private(set) var hasTakenAll = false
     private var inputRegistration: Poller.Registration?
 
@@ -34,7 +39,9 @@ final class SecuredStream {
         _ request: TLSRequest, _ socket: CInt, _ files: [CInt], of connection: String, for user: UInt32,
         by relay: RelayAccess
     ) throws(SystemError) {
-        let channel = MessageSocket(try relay.connect())
+        let way = try relay.connect()
+        outlivesAgent = way.outlivesAgent
+        let channel = MessageSocket(way.descriptor)
         var ends: [CInt] = [0, 0]
         guard socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0 else {
             throw .last("making a pair of sockets")
@@ -54,7 +61,7 @@ final class SecuredStream {
             relay.giveBack(place)
             throw error
         }
-        theirs.close()
+        self.theirs = consume theirs
         self.place = place
         self.channel = channel
         self.relay = relay
@@ -62,11 +69,13 @@ final class SecuredStream {
 
     /// One that an earlier process left.
     init(
-        _ stream: consuming OwnedDescriptor, _ channel: consuming OwnedDescriptor, at place: UInt32, for user: UInt32,
+        _ stream: consuming OwnedDescriptor, _ channel: consuming OwnedDescriptor, at place: StreamCounts.Place,
+        for user: UInt32,
         by relay: RelayAccess
     ) {
         self.stream = stream.shared(with: user)
         self.channel = MessageSocket(channel)
+        outlivesAgent = true
         self.place = place
         self.relay = relay
         relay.claim(place)
@@ -89,6 +98,9 @@ final class SecuredStream {
     /// How far the stream is; `nil` where nobody counts.
     var counts: StreamCounts? { relay.counts(at: place) }
 
+    /// Whether `dialtone-tls` has not told anything yet.
+    private var isNew = true
+
     // MARK: - What is heard
 
     /// Calls `handler` whenever there may be a word.
@@ -102,7 +114,15 @@ final class SecuredStream {
         let word: RelayWord
         switch channel.receive() {
         case .nothing: return nil
-        case .message(let bytes, _): word = (try? RelayWord(bytes[...])) ?? .ended(.socket(EPROTO))
+        case .message(let bytes, _):
+            // Secured once, and ended once.
+            let told = try? RelayWord(bytes[...])
+            if case .secured? = told, !isNew {
+                word = .ended(.socket(EPROTO))
+            } else {
+                word = told ?? .ended(.socket(EPROTO))
+            }
+            isNew = false
         // Of one that was not secured yet it is a failure as well.
         case .end: word = .ended(.socket(EOWNERDEAD))
         }
@@ -138,6 +158,8 @@ final class SecuredStream {
         UserThreads.begin(for: stream.user ?? OwnedDescriptor.somebody) {
             _ = send(number, [0], 1, CInt(MSG_DONTWAIT) | CInt(MSG_NOSIGNAL))
         }
+        // Behind it.
+        if let theirs = theirs.take() { theirs.shared(with: stream.user ?? OwnedDescriptor.somebody).close() }
     }
 
     /// Says the end to the server; what it has sent is delivered, however late it is read.

@@ -5,7 +5,7 @@ internal import Platform
 internal import RelayMessages
 
 /// How a flow is to be secured: whom it is with, and the files that are needed, open. They are opened before the flow's
-/// first packet: where one cannot be, the server is not bothered. Their content goes to `dialtone-tls` alone.
+/// first packet: where one cannot be, the server is not bothered. `dialtone-tls` reads them, and this process does not.
 @AgentQueue
 final class Securing {
     private let request: TLSRequest

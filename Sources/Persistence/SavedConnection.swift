@@ -4,6 +4,7 @@ package import Connection
 package import ConnectionIO
 internal import NetworkPath
 package import Platform
+internal import RelayMessages
 
 /// A connection as the state has it: what the next run of the agent needs to go on with it.
 package struct SavedConnection: Hashable {
@@ -271,12 +272,12 @@ extension SavedFlows.Standing {
             if past.isInDoubt { fields.put(Field.isInDoubt, 1) }
         }
         if let number { fields.put(Field.number, number) }
-        if let place { fields.put(Field.place, UInt64(place)) }
+        if let place { fields.put(Field.place, place.code) }
         if adoption.isBound { fields.put(Field.isBound, 1) }
     }
 
     fileprivate init(_ fields: FieldReader) throws(DamagedState) {
-        var (fields, epoch, number, place) = (fields, UInt64?.none, UInt64?.none, UInt32?.none)
+        var (fields, epoch, number, place) = (fields, UInt64?.none, UInt64?.none, StreamCounts.Place?.none)
         var (local, remote) = (Endpoint?.none, Endpoint?.none)
         var (holder, session) = (FlowOwnership.Holder.daemon, FlowOwnership.Session.unknown)
         var (proof, interface) = (Duration?.none, String?.none)
@@ -294,7 +295,7 @@ extension SavedFlows.Standing {
             case Field.connectedAt: connectedAt = .nanoseconds(try value.signed())
             case Field.since: since = .nanoseconds(try value.signed())
             case Field.number: number = try value.count()
-            case Field.place: place = try value.unsigned(as: UInt32.self)
+            case Field.place: place = StreamCounts.Place(code: try value.unsigned())
             case Field.isBound: isBound = try value.unsigned() != 0
             case Field.isInDoubt: isInDoubt = try value.unsigned() != 0
             default: break
@@ -322,18 +323,18 @@ extension SavedFlows.Ended {
         fields.put(Field.epoch, epoch)
         fields.put(Field.remote, remote.write)
         fields.put(Field.number, number)
-        if let place { fields.put(Field.place, UInt64(place)) }
+        if let place { fields.put(Field.place, place.code) }
     }
 
     fileprivate init(_ fields: FieldReader) throws(DamagedState) {
         var (fields, epoch, remote, number) = (fields, UInt64?.none, Endpoint?.none, UInt64?.none)
-        var place: UInt32?
+        var place: StreamCounts.Place?
         while let (field, value) = try fields.next() {
             switch field {
             case Field.epoch: epoch = try value.count()
             case Field.remote: remote = try .init(value.fields())
             case Field.number: number = try value.count()
-            case Field.place: place = try value.unsigned(as: UInt32.self)
+            case Field.place: place = StreamCounts.Place(code: try value.unsigned())
             default: break
             }
         }

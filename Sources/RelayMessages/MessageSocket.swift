@@ -23,23 +23,25 @@ package struct MessageSocket: ~Copyable {
     package struct Descriptors: ~Copyable {
         private var numbers: [CInt]
 
-        fileprivate init(_ numbers: [CInt]) { self.numbers = numbers }
+        private let user: UInt32?
+
+        fileprivate init(_ numbers: [CInt], sharedWith user: UInt32?) { (self.numbers, self.user) = (numbers, user) }
 
         /// How many are left.
         package var count: Int { numbers.count }
 
         /// The first one that is left.
         package mutating func takeFirst() -> OwnedDescriptor? {
-            numbers.isEmpty ? nil : OwnedDescriptor(numbers.removeFirst())
+            numbers.isEmpty ? nil : OwnedDescriptor(numbers.removeFirst(), sharedWith: user)
         }
 
-        deinit { for number in numbers { close(number) } }
+        deinit { for number in numbers { OwnedDescriptor(number, sharedWith: user).close() } }
     }
 
     /// The socket.
     package let descriptor: OwnedDescriptor
 
-    /// Speaks over this socket.
+    /// Speaks over this socket. What rides on messages is closed as this is.
     package init(_ descriptor: consuming OwnedDescriptor) { self.descriptor = descriptor }
 
     /// Its number.
@@ -84,7 +86,7 @@ package struct MessageSocket: ~Copyable {
                 }
             }
         }
-        let descriptors = Descriptors(numbers)
+        let descriptors = Descriptors(numbers, sharedWith: descriptor.user)
         if code == EAGAIN || code == EINTR { return .nothing }
         let isCut = flags & (CInt(MSG_TRUNC) | CInt(MSG_CTRUNC)) != 0
         if bytes.isEmpty || isCut { return .end }

@@ -31,10 +31,10 @@ package struct SecuringRequest: Hashable, Sendable {
     /// The connection's name: the next flow of the same user and name may take the session up again.
     package var connection: String
     /// The place of the flow's ``StreamCounts`` in the file of them.
-    package var place: UInt32
+    package var place: StreamCounts.Place
 
     /// A request.
-    package init(_ session: TLSRequest, user: UInt32, connection: String, place: UInt32) {
+    package init(_ session: TLSRequest, user: UInt32, connection: String, place: StreamCounts.Place) {
         self.session = session
         self.user = user
         self.connection = connection
@@ -75,7 +75,7 @@ package struct SecuringRequest: Hashable, Sendable {
         fields.put(Field.minimumVersion, policy.minimumVersion.rawValue)
         fields.put(Field.user, UInt64(user))
         fields.put(Field.connection, connection)
-        fields.put(Field.place, UInt64(place))
+        fields.put(Field.place, place.code)
         return fields.bytes
     }
 
@@ -85,7 +85,7 @@ package struct SecuringRequest: Hashable, Sendable {
         var (certificate, key, password) = (String?.none, String?.none, String?.none)
         var policy = TLSPolicy()
         var protocols: [String] = []
-        var (connection, user, place) = ("", UInt32?.none, UInt32?.none)
+        var (connection, user, place) = ("", UInt32?.none, StreamCounts.Place?.none)
         var fields = FieldReader(bytes)
         while let (field, value) = try fields.next() {
             switch field {
@@ -105,7 +105,7 @@ package struct SecuringRequest: Hashable, Sendable {
             case Field.minimumVersion: policy.minimumVersion = try value.choice()
             case Field.user: user = try value.unsigned(as: UInt32.self)
             case Field.connection: connection = try value.text()
-            case Field.place: place = try value.unsigned(as: UInt32.self)
+            case Field.place: place = StreamCounts.Place(code: try value.unsigned())
             default: break
             }
         }

@@ -4,7 +4,7 @@ package import Connection
 internal import Glibc
 internal import Platform
 
-/// The files of a policy, opened for `dialtone-tls` to read: their content is in no other process.
+/// The files of a policy, opened for `dialtone-tls` to read: this process does not read them.
 package final class SettingsFiles {
     /// The descriptors, in the order of the request's ``SecuringRequest/Part``.
     package private(set) var numbers: [CInt] = []

@@ -16,30 +16,60 @@ package struct StreamCounts: Hashable, Sendable {
     package var taken: UInt64 = 0
     /// Of those, how many are in the TCP socket.
     package var sent: UInt64 = 0
+    /// Whether something is being done that is counted already: what is there now may be less.
+    package var isAhead = false
 
     /// A stream that has not begun.
     package init() {}
 
+    /// Where a flow's are in the file. Whoever had the place before may write there for a moment still: what does not
+    /// bear the flow's mark is not this flow's.
+    package struct Place: Hashable, Sendable {
+        /// The number of the place.
+        package let number: UInt32
+        /// The mark.
+        package let mark: UInt32
+
+        /// A place.
+        package init(number: UInt32, mark: UInt32) { (self.number, self.mark) = (number, mark) }
+
+        /// As one number, to be written down.
+        package var code: UInt64 { UInt64(mark) << 32 | UInt64(number) }
+
+        /// What was written down; `nil` for what no place has.
+        package init?(code: UInt64) {
+            (number, mark) = (UInt32(truncatingIfNeeded: code), UInt32(code >> 32))
+            guard number < Self.most else { return nil }
+        }
+
+        /// More flows than any process has descriptors for.
+        package static let most: UInt32 = 1 << 22
+    }
+
     /// How much of the file a flow has.
-    package static let size = 32
+    private static let size = 32
+    private static let aheadBit: UInt64 = 1
 
     /// Writes them to a flow's place.
-    package func write(to file: borrowing OwnedDescriptor, at place: UInt32) {
-        withUnsafeTemporaryAllocation(of: UInt64.self, capacity: 3) { numbers in
+    package func write(to file: borrowing OwnedDescriptor, at place: Place) {
+        withUnsafeTemporaryAllocation(of: UInt64.self, capacity: 4) { numbers in
             (numbers[0], numbers[1], numbers[2]) = (delivered, taken, sent)
+            numbers[3] = UInt64(place.mark) << 32 | (isAhead ? Self.aheadBit : 0)
             // Of a file in memory it fails where there is no memory; what stands there then is older.
-            _ = pwrite(file.number, numbers.baseAddress, 24, off_t(place) * off_t(Self.size))
+            _ = pwrite(file.number, numbers.baseAddress, Self.size, off_t(place.number) * off_t(Self.size))
         }
     }
 
     /// Reads those of a flow; `nil` where there are none.
-    package init?(of file: borrowing OwnedDescriptor, at place: UInt32) {
-        let numbers = withUnsafeTemporaryAllocation(of: UInt64.self, capacity: 3) { numbers -> StreamCounts? in
-            guard pread(file.number, numbers.baseAddress, 24, off_t(place) * off_t(Self.size)) == 24 else {
-                return nil
-            }
+    package init?(of file: borrowing OwnedDescriptor, at place: Place) {
+        let numbers = withUnsafeTemporaryAllocation(of: UInt64.self, capacity: 4) { numbers -> StreamCounts? in
+            let offset = off_t(place.number) * off_t(Self.size)
+            guard pread(file.number, numbers.baseAddress, Self.size, offset) == Self.size,
+                numbers[3] >> 32 == UInt64(place.mark)
+            else { return nil }
             var counts = StreamCounts()
             (counts.delivered, counts.taken, counts.sent) = (numbers[0], numbers[1], numbers[2])
+            counts.isAhead = numbers[3] & Self.aheadBit != 0
             return counts
         }
         guard let numbers else { return nil }

@@ -3,8 +3,8 @@
 internal import COpenSSL
 internal import Connection
 
-/// What a server can have this process compute before it is known to be anybody: the handshake runs on the agent's
-/// queue, and OpenSSL's own bounds let a single message cost a second.
+/// What a server can have this process compute before it is known to be anybody: the handshake runs on a
+/// thread that others wait for, and OpenSSL's own bounds let a single message cost a second.
 ///
 /// With these the worst that was found is some 10 ms: ten certificates with keys on rare curves take 1 ms each to be
 /// decoded by OpenSSL 3.0, and their signatures, P-384, 0.7 ms each to be verified.

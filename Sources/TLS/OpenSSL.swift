@@ -16,7 +16,7 @@ enum OpenSSL {
     }
 
     /// Sets the library up, once for the process; without its exit handler, which would take its tables down while the
-    /// agent's thread may still be inside. Reads the system's openssl.cnf, where an administrator sets the weakest
+    /// threads may still be inside. Reads the system's openssl.cnf, where an administrator sets the weakest
     /// ciphers and keys that are accepted. Starts no thread.
     static let isReady: Bool = OPENSSL_init_ssl(UInt64(OPENSSL_INIT_NO_ATEXIT), nil) == 1
 

@@ -23,9 +23,8 @@ internal import NetworkPath
 ///
 /// ## Rules
 ///
-/// Not `Sendable`: a session, its ``TLSContext`` and its ``TLSResumption`` belong to one queue or thread, and OpenSSL
-/// takes no lock for them. No signal can come of it, since it touches no descriptor. Early data is never sent: it could
-/// be played back by whoever recorded it.
+/// Not `Sendable`: a session belongs to one thread, and OpenSSL takes no lock for it. No signal can come of it, since
+/// it touches no descriptor. Early data is never sent: it could be played back by whoever recorded it.
 public final class TLSSession {
     /// Where the session stands, behind what is still ``unreadPlaintext``.
     public enum State: Hashable, Sendable {
@@ -264,12 +263,12 @@ extension TLSSession {
     private func handshakeEnded() {
         check = nil
         state = .open
-        isAgreed = true
         // The server chooses from what was offered (RFC 7301, section 3.2). One that chose something else speaks
         // something else.
         if let selectedProtocol, !request.applicationProtocols.contains(selectedProtocol) {
-            fail(.noCommonProtocol(offered: request.applicationProtocols))
+            return fail(.noCommonProtocol(offered: request.applicationProtocols))
         }
+        isAgreed = true
     }
 
     private func conclude(_ result: CInt) {

@@ -15,26 +15,40 @@ public enum RelayProcess {
     /// Where the second process has a pipe whose other end the first has. It is the agent's own child where there is
     /// none.
     private static let guarding: CInt = 4
-    /// The argument with which it serves.
-    public static let servingArgument = RelayStart.serving
+    /// Behind the argument with which it serves: there is that pipe.
+    private static let guarded = "guarded"
+
+    /// Does what the command line says, if it says anything of this; else ends with the rest. To be called by `main`,
+    /// before it starts a thread.
+    public static func run(_ arguments: [String]) {
+        switch arguments.dropFirst().first {
+        case nil: standGuard()
+        case RelayStart.serving?: serve(isGuarded: arguments.last == guarded)
+        case .some: return
+        }
+    }
 
     // MARK: - The first process
 
     /// Starts the process that serves, and waits for its end or until it is to end itself; ends with an exit status of
-    /// sysexits.h. To be called by `main`.
-    public static func standGuard() -> Never {
+    /// sysexits.h.
+    private static func standGuard() -> Never {
         prepare()
         var signals = sigset_t()
         sigemptyset(&signals)
         for number in [SIGTERM, SIGINT, SIGHUP, SIGCHLD] { sigaddset(&signals, number) }
         sigprocmask(SIG_BLOCK, &signals, nil)
         var ends: [CInt] = [0, 0]
-        guard pipe(&ends) == 0 else { end("making a pipe: \(SystemError.text(errno))", EX_OSERR) }
+        guard pipe(&ends) == 0 else {
+            pause()
+            end("making a pipe: \(SystemError.text(errno))", EX_OSERR)
+        }
         _ = fcntl(ends[1], F_SETFD, FD_CLOEXEC)
         let child: pid_t
         do throws(SystemError) {
             child = try startServing(ends[0])
         } catch {
+            pause()
             end("\(error)", EX_OSERR)
         }
         close(ends[0])
@@ -48,11 +62,14 @@ public enum RelayProcess {
             guard waitpid(child, &status, WNOHANG) == child else { continue }
             // As sh(1) says it: an exit status, or 128 and the signal.
             let signal = status & 0x7f
-            // Whoever waits in the socket's queue has it started at once again.
-            if status != 0 { sleep(1) }
+            if status != 0 { pause() }
             exit(signal == 0 ? status >> 8 & 0xff : 128 + signal)
         }
     }
+
+    /// Whoever waits in the socket's queue has the program started at once again, and the service manager gives a
+    /// socket up that is triggered twenty times in two seconds.
+    private static func pause() { sleep(1) }
 
     private static func prepare() {
         ProcessMemory.forbidDumps()
@@ -71,11 +88,19 @@ public enum RelayProcess {
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
         posix_spawn_file_actions_adddup2(&actions, pipe, guarding)
-        var arguments = [strdup("dialtone-tls"), strdup(RelayStart.serving), nil]
+        var attributes = posix_spawnattr_t()
+        posix_spawnattr_init(&attributes)
+        defer { posix_spawnattr_destroy(&attributes) }
+        // It ends by a signal, unlike this one, which waits for them.
+        var none = sigset_t()
+        sigemptyset(&none)
+        posix_spawnattr_setsigmask(&attributes, &none)
+        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
+        var arguments = [strdup("dialtone-tls"), strdup(RelayStart.serving), strdup(guarded), nil]
         defer { for argument in arguments { free(argument) } }
         var child: pid_t = 0
         // Of a program that was replaced while it runs, this file still.
-        let code = posix_spawn(&child, "/proc/self/exe", &actions, nil, &arguments, environ)
+        let code = posix_spawn(&child, "/proc/self/exe", &actions, &attributes, &arguments, environ)
         if code != 0 { throw SystemError("starting the process that serves", code: code) }
         return child
     }
@@ -84,11 +109,9 @@ public enum RelayProcess {
 
     /// Serves until there has been no flow for a while, and ends the process. To be called by `main`, before it starts
     /// a thread.
-    public static func serve() -> Never {
+    private static func serve(isGuarded: Bool) -> Never {
         prepare()
         raiseDescriptorLimit()
-        var status = stat()
-        let isGuarded = fstat(guarding, &status) == 0 && status.st_mode & S_IFMT == S_IFIFO
         do throws(SystemError) {
             let server = try RelayServer(workers: sysconf(CInt(_SC_NPROCESSORS_ONLN)))
             // Reads OpenSSL's configuration, which is a file.

@@ -224,23 +224,42 @@ private final class FlowRequest {
 
 /// The sessions that connections may take up again, by user and name.
 final class Resumptions: Sendable {
-    private struct Key: Hashable {
-        let user: UInt32
-        let connection: String
+    /// How many connections of a user have some: as many as a user may have (`connections_per_user`). Each has two
+    /// tickets of a kilobyte or more, and a copy of the server's certificates. The one that asked longest ago makes
+    /// room.
+    private static let mostOfUser = 1024
+    /// And in all.
+    private static let most = 8192
+
+    private struct Users {
+        var sessions: [UInt32: [String: (resumption: TLSResumption, asked: UInt64)]] = [:]
+        var count = 0
+        var clock: UInt64 = 0
+
+        mutating func makeRoom(for user: UInt32) {
+            let crowded = count >= most ? sessions.max { $0.value.count < $1.value.count }?.key : nil
+            guard let from = crowded ?? (sessions[user]?.count ?? 0 >= mostOfUser ? user : nil),
+                let oldest = sessions[from]?.min(by: { $0.value.asked < $1.value.asked })?.key
+            else { return }
+            sessions[from]?[oldest] = nil
+            if sessions[from]?.isEmpty == true { sessions[from] = nil }
+            count -= 1
+        }
     }
 
-    /// More connections than this and some begin with a full handshake; each has two tickets of some kilobytes.
-    private static let most = 16_384
-
-    private let kept = Lock<[Key: TLSResumption]>([:])
+    private let users = Lock(Users())
 
     func of(_ user: UInt32, _ connection: String) -> TLSResumption {
-        let key = Key(user: user, connection: connection)
-        return kept.withLock { kept in
-            if let known = kept[key] { return known }
-            if kept.count >= Self.most, let other = kept.keys.first { kept[other] = nil }
+        users.withLock { users in
+            users.clock += 1
+            if let known = users.sessions[user]?[connection] {
+                users.sessions[user]?[connection]?.asked = users.clock
+                return known.resumption
+            }
+            users.makeRoom(for: user)
             let new = TLSResumption()
-            kept[key] = new
+            users.sessions[user, default: [:]][connection] = (new, users.clock)
+            users.count += 1
             return new
         }
     }

@@ -33,7 +33,7 @@ final class RelayedFlow {
     private let channel: MessageSocket
     private let session: TLSSession
     private let countsFile: OwnedDescriptor
-    private let place: UInt32
+    private let place: StreamCounts.Place
     private var counts = StreamCounts()
     private var published = StreamCounts()
 
@@ -52,6 +52,7 @@ final class RelayedFlow {
     private var isOpen = false
     private var hasToldEnd = false
     private var isEndedHere = false
+    private var hasSaidEnd = false
     private var isLetGo = false
     // What became of the socket.
     private var isSocketAtEnd = false
@@ -99,8 +100,8 @@ final class RelayedFlow {
         send()
         tellOfHandshake()
         deliver(buffer)
+        if heard[.stream] != nil || isEndedHere { takeFromClient(buffer) }
         if let events = heard[.stream] {
-            takeFromClient(buffer)
             if events.contains(.hangUp) { isDeserted = true }
         }
         send()
@@ -114,7 +115,10 @@ final class RelayedFlow {
             case .nothing: return
             case .message:
                 // The one word that the agent has: the flow is ended. Not by it, where the server's part was over.
-                if !hasToldEnd { isEndedHere = true }
+                if hasToldEnd { break }
+                isEndedHere = true
+                // What was written is still taken; the client writes no more.
+                shutdown(stream.number, CInt(SHUT_RD))
             case .end:
                 isLetGo = true
                 // Nobody waits for a handshake any more.
@@ -168,7 +172,7 @@ final class RelayedFlow {
             var taken = count
             if !isDeserted {
                 counts.delivered += UInt64(count)
-                publish()
+                publish(ahead: true)
                 taken = max(Glibc.send(stream.number, buffer.baseAddress, count, Self.sendFlags), 0)
                 isDeserted = taken == 0 && (errno == EPIPE || errno == ECONNRESET)
                 counts.delivered -= UInt64(count - taken)
@@ -188,7 +192,7 @@ final class RelayedFlow {
         guard takesFromClient else { return }
         // Something is about to be taken; how much is known afterwards.
         counts.taken += 1
-        publish()
+        publish(ahead: true)
         let count = stream.receiveBytes(
             into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<Self.clientsPiece]))
         counts.taken -= 1
@@ -208,8 +212,10 @@ final class RelayedFlow {
         session.close()
     }
 
-    private func publish() {
-        guard counts != published else { return }
+    /// Writes down how far it is. Not once the agent has let go of it: its place may be another flow's then.
+    private func publish(ahead: Bool = false) {
+        counts.isAhead = ahead
+        guard counts != published, !isLetGo else { return }
         published = counts
         counts.write(to: countsFile, at: place)
     }
@@ -223,13 +229,14 @@ final class RelayedFlow {
             }
             isSocketAtEnd = true
             tellOfEnd(isEndedHere ? nil : end)
+            sayEnd()
         } else if isBroken, session.unreadPlaintext > 0 {
             // Of what stands behind plaintext that nobody reads, the kernel's word is all there is for now.
             tellOfEnd(pendingError.map { .socket($0) })
         }
         if isEndedHere, isOpen { endHere() }
         if isDeserted { leave() }
-        if hasToldEnd || isEndedHere { refuseClient() }
+        if hasToldEnd { refuseClient() }
         if hasToldEnd { deliverEnd() }
         if isLetGo, hasToldEnd || isEndedHere, waitsSince == nil { waitsSince = BootClock.now() }
     }
@@ -262,13 +269,18 @@ final class RelayedFlow {
         tell(.ended(failure))
     }
 
-    /// Ends the flow for the agent: says so to the server, as far as the socket takes it at once, and reads on what has
-    /// come.
+    /// Ends the flow for the agent: says so to the server once all that was written is sent. What has come is read on.
     private func endHere() {
-        guard !isClientDone else { return }
-        endClientsPart()
+        if isClientDone || socketError != nil, session.pendingOutput == 0 { sayEnd() }
+    }
+
+    /// Says the end to the server, as far as the socket takes it at once. The agent has the socket as well, so closing
+    /// it here would not.
+    private func sayEnd() {
+        guard !hasSaidEnd else { return }
+        hasSaidEnd = true
+        session.close()
         send()
-        publish()
         shutdown(socket.number, CInt(SHUT_RDWR))
     }
 
@@ -281,7 +293,11 @@ final class RelayedFlow {
     /// Nobody reads any more: once what was written is sent, it is over.
     private func leave() {
         guard isOpen, !hasToldEnd, socketError == nil else { return isOver = true }
-        if isClientDone, session.pendingOutput == 0 { isOver = true }
+        guard isClientDone, session.pendingOutput == 0 else { return }
+        // By its client, as a socket that is closed.
+        tellOfEnd(nil)
+        sayEnd()
+        isOver = true
     }
 
     /// What the client writes from now on is refused, as by a socket whose flow has ended.
@@ -292,8 +308,7 @@ final class RelayedFlow {
         } else if Self.queued(stream.number) > 0 {
             // What is there, or else the byte that the agent puts there when it hears of the end, stays: a Unix socket
             // that is closed over bytes that nobody read resets the other end (`unix_release_sock` in the kernel's
-            // net/unix/af_unix.c). So whatever ends this process's part before all is delivered, its own death
-            // included, the client reads an error behind what was delivered, and no end of stream.
+            // net/unix/af_unix.c).
             shutdown(stream.number, CInt(SHUT_RD))
             refusesClient = true
         }
@@ -313,7 +328,11 @@ final class RelayedFlow {
     /// Ends the client's stream, once all is delivered.
     private func deliverEnd() {
         guard isSocketAtEnd, session.unreadPlaintext == 0 else { return }
-        if endsInOrder { refuseAndDrop() }
+        if endsInOrder {
+            refuseAndDrop()
+            // For the agent has a copy of this end.
+            shutdown(stream.number, CInt(SHUT_RDWR))
+        }
         if refusesClient || isDeserted { isOver = true }
     }
 

@@ -11,7 +11,7 @@ enum Sandbox {
     private static let calls = [
         // Bytes and descriptors.
         "read", "write", "pread64", "pwrite64", "close", "recvfrom", "recvmsg", "sendto", "sendmsg", "shutdown",
-        "accept4", "getsockopt", "setsockopt", "ioctl", "fcntl", "fstat", "newfstatat",
+        "accept4", "getsockopt", "setsockopt", "fstat", "newfstatat", "writev",
         // Waiting.
         "epoll_wait", "epoll_pwait", "epoll_ctl", "poll", "ppoll", "futex", "clock_nanosleep", "nanosleep",
         "restart_syscall", "sched_yield",
@@ -19,7 +19,7 @@ enum Sandbox {
         "munmap", "mremap", "madvise", "brk", "clock_gettime", "gettimeofday", "getrandom",
         // Threads, which begin and end.
         "set_robust_list", "rseq", "gettid", "getpid", "sched_getaffinity", "rt_sigprocmask", "rt_sigaction",
-        "rt_sigreturn", "sigaltstack", "exit", "exit_group", "tgkill", "prctl",
+        "rt_sigreturn", "sigaltstack", "exit", "exit_group",
     ]
 
     /// Refuses every other call of all threads, for the life of the process, with `EPERM`.
@@ -37,6 +37,7 @@ enum Sandbox {
             try check(cseccomp_allow(filter, call))
         }
         try check(cseccomp_allow_threads_and_memory(filter))
+        try check(cseccomp_allow_in_part(filter, getpid()))
         // All threads that there are, not this one alone.
         try check(seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1))
         try check(seccomp_load(filter))

@@ -52,6 +52,14 @@ package enum UnixSocket {
         return path.isEmpty ? nil : path
     }
 
+    /// The user who listens at the other end, or listened when it was connected to (`SO_PEERCRED`).
+    package static func peer(of number: CInt) -> UInt32? {
+        var credentials = platform_credentials()
+        var length = socklen_t(MemoryLayout.size(ofValue: credentials))
+        guard getsockopt(number, SOL_SOCKET, SO_PEERCRED, &credentials, &length) == 0 else { return nil }
+        return credentials.uid
+    }
+
     private static func withAddress(
         of path: String, _ operation: @autoclosure () -> String,
         _ body: (UnsafePointer<sockaddr>, socklen_t) -> CInt

@@ -14,12 +14,11 @@ let usage = """
     Stopped or restarted, it goes on with the flows that it has, and new ones go to the next process.
     """
 
-switch CommandLine.arguments.dropFirst().first {
-case nil: RelayProcess.standGuard()
-case RelayProcess.servingArgument?: RelayProcess.serve()
-case "--version"?: writeLine(Product.version, to: STDOUT_FILENO)
-case "--help"?, "-h"?: writeLine(usage, to: STDOUT_FILENO)
-case let argument?:
+RelayProcess.run(CommandLine.arguments)
+switch CommandLine.arguments[1] {
+case "--version": writeLine(Product.version, to: STDOUT_FILENO)
+case "--help", "-h": writeLine(usage, to: STDOUT_FILENO)
+case let argument:
     writeLine("dialtone-tls: it takes no \"\(argument)\"\n\(usage)", to: STDERR_FILENO)
     exit(EX_USAGE)
 }

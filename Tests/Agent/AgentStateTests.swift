@@ -6,6 +6,7 @@ import DialtoneAPI
 import NetworkPath
 import OrderedCollections
 import Platform
+import RelayMessages
 import Testing
 
 @testable import Agent
@@ -142,8 +143,10 @@ struct AgentStateTests {
         kept.flows.standing?.adoption.ownership = FlowOwnership(holder: .client, session: .unknown)
         kept.flows.standing?.adoption.lastProof = .milliseconds(1234)
         kept.flows.standing?.adoption.interface = "wlan0"
-        kept.flows.standing?.place = 3
-        kept.flows.ended = [.init(epoch: 2, remote: .of("2001:db8::7", 5060), number: 6, place: 4)]
+        kept.flows.standing?.place = StreamCounts.Place(number: 3, mark: 9)
+        kept.flows.ended = [
+            .init(epoch: 2, remote: .of("2001:db8::7", 5060), number: 6, place: StreamCounts.Place(number: 4, mark: 1))
+        ]
         var fields = FieldWriter()
         kept.write(&fields)
         #expect(try SavedConnection(FieldReader(fields.bytes[...])) == kept)

@@ -42,6 +42,8 @@ final class RelayLink {
     private let counts: OwnedDescriptor
     private var unsent: [UInt8] = []
 
+    private static let place = StreamCounts.Place(number: 3, mark: 7)
+
     /// Asks for a flow.
     ///
     /// - Parameter socket: what is passed as its socket; `nil` for one end of a line.
@@ -55,7 +57,8 @@ final class RelayLink {
         server = fixture.server.accept()
         let channel = MessageSocket(try fixture.relay.connect())
         let request = SecuringRequest(
-            TLSRequest(to: .name(RelayFixture.name), under: fixture.policy), user: user, connection: "office", place: 3)
+            TLSRequest(to: .name(RelayFixture.name), under: fixture.policy), user: user, connection: "office",
+            place: Self.place)
         try channel.send(request.encoded, [socket ?? theirs, stream, counts.number] + opened.numbers)
         self.channel = consume channel
     }
@@ -63,7 +66,7 @@ final class RelayLink {
     deinit { for number in [line, client] where number >= 0 { close(number) } }
 
     /// How far it is counted to be.
-    var counted: StreamCounts { StreamCounts(of: counts, at: 3) ?? StreamCounts() }
+    var counted: StreamCounts { StreamCounts(of: counts, at: Self.place) ?? StreamCounts() }
 
     /// Whether it was secured.
     var isSecured: Bool {

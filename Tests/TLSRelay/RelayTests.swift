@@ -120,7 +120,9 @@ struct RelayTests {
         #expect(link.counted.taken == 5)
     }
 
-    @Test func `what a client wrote before it left reaches the server, and then the end`() throws {
+    /// Whoever ends it: the client, by closing its end, or the agent, which lets go of the flow.
+    @Test(arguments: [false, true])
+    func `what a client wrote before the end reaches the server, and then the end`(isAgents: Bool) throws {
         let link = try secured()
         // More than the line takes: some of it is still in the pair when its writer leaves.
         var written = 0
@@ -134,7 +136,12 @@ struct RelayTests {
                 sched_yield()
             }
         }
-        link.closeClient()
+        if isAgents {
+            link.finish()
+            link.letGo()
+        } else {
+            link.closeClient()
+        }
         #expect(link.run { link.hasLineEnded }, "\(link.words)")
         #expect(link.server.received.count == written)
         #expect(link.server.sawClose)
@@ -149,6 +156,27 @@ struct RelayTests {
         #expect(link.run(reading: true) { link.clientsEnd != nil })
         #expect((link.read.count, link.clientsEnd) == (burst.count, 0))
         #expect(link.run { link.hasLineEnded && link.server.sawClose })
+    }
+
+    @Test func `a client that shuts both directions has ended the flow, as a socket's would`() throws {
+        let link = try secured()
+        shutdown(link.client, CInt(SHUT_RDWR))
+        #expect(link.run { link.words.last == .ended(nil) }, "\(link.words)")
+        #expect(link.run { link.hasLineEnded && link.server.sawClose })
+    }
+
+    @Test func `nothing is counted any more of a flow that the agent has let go of`() throws {
+        let link = try secured()
+        link.server.send(burst)
+        #expect(link.run { link.counted.delivered > 0 && link.backlog == 0 })
+        link.finish()
+        link.letGo()
+        // All that was heard before is over once the server hears the end.
+        #expect(link.run { link.hasLineEnded })
+        let counted = link.counted
+        #expect(link.run(reading: true) { link.clientsEnd != nil })
+        #expect(link.read.count == burst.count)
+        expect(link.counted, is: counted)
     }
 
     // MARK: - What cannot be

@@ -72,5 +72,7 @@ private final class Thread: Sendable {
 
 extension RelayAccess {
     /// `dialtone-tls` as threads of this process.
-    @AgentQueue public static let test = RelayAccess { () throws(SystemError) in try TestRelay.shared.connect() }
+    @AgentQueue public static let test = RelayAccess { () throws(SystemError) in
+        RelayAccess.Channel(try TestRelay.shared.connect(), outlivesAgent: true)
+    }
 }

@@ -49,7 +49,7 @@ struct ConnectionLife: ~Copyable {
             socket.isConnected = true
             sockets[epoch] = socket
             tell(.adopted(adoption))
-        case 1: tell(.reopened(epoch: epoch, draw.pick([.keysLost, .openingCut, .flowLost, .withoutFlow])))
+        case 1: tell(.reopened(epoch: epoch, draw.pick([.flowLost, .openingCut, .flowLost, .withoutFlow])))
         default: tell(.opened)
         }
     }
