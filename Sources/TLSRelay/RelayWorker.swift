@@ -14,6 +14,7 @@ final class RelayWorker {
     struct Shared: Sendable {
         let contexts = TLSContexts()
         let resumptions = Resumptions()
+        let counts = CountsFiles()
         let census: FlowCensus
     }
 
@@ -218,7 +219,7 @@ private final class FlowRequest {
             throw .tls(error)
         }
         guard let channel = channel.take() else { throw missing }
-        return RelayedFlow(request, socket, stream, counts: counts, over: channel, session)
+        return RelayedFlow(request, socket, stream, counts: shared.counts.file(counts), over: channel, session)
     }
 }
 

@@ -32,7 +32,7 @@ final class RelayedFlow {
     private let stream: OwnedDescriptor
     private let channel: MessageSocket
     private let session: TLSSession
-    private let countsFile: OwnedDescriptor
+    private let countsFile: CountsFile
     private let place: StreamCounts.Place
     private var counts = StreamCounts()
     private var published = StreamCounts()
@@ -65,7 +65,7 @@ final class RelayedFlow {
     /// Takes over what came with a request.
     init(
         _ request: SecuringRequest, _ socket: consuming OwnedDescriptor, _ stream: consuming OwnedDescriptor,
-        counts: consuming OwnedDescriptor, over channel: consuming MessageSocket, _ session: TLSSession
+        counts: CountsFile, over channel: consuming MessageSocket, _ session: TLSSession
     ) {
         user = request.user
         place = request.place
@@ -217,7 +217,7 @@ final class RelayedFlow {
         counts.isAhead = ahead
         guard counts != published, !isLetGo else { return }
         published = counts
-        counts.write(to: countsFile, at: place)
+        counts.write(to: countsFile.descriptor, at: place)
     }
 
     // MARK: - The end
