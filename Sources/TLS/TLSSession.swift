@@ -269,6 +269,15 @@ extension TLSSession {
             return fail(.noCommonProtocol(offered: request.applicationProtocols))
         }
         isAgreed = true
+        forgetCertificates()
+    }
+
+    /// Lets go of the certificates that the server sent, which were judged: of a chain of two they are 9 KB a session.
+    /// OpenSSL keeps its own reference to the server's own, for a session that is taken up again.
+    private func forgetCertificates() {
+        for chain in [SSL_get_peer_cert_chain(handle), SSL_get0_verified_chain(handle)] {
+            while let certificate = OPENSSL_sk_pop(chain) { X509_free(OpaquePointer(certificate)) }
+        }
     }
 
     private func conclude(_ result: CInt) {

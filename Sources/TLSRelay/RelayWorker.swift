@@ -23,6 +23,11 @@ final class RelayWorker {
     private static let patience = Duration.seconds(600)
     /// How often that is looked at, while there are such flows.
     private static let lookMilliseconds: CInt = 60_000
+    /// So many handshakes leave memory behind that is given back to the kernel: each takes some 80 KB for a moment, and
+    /// what is freed lies between what stays.
+    private static let burst = 50
+    /// Once there was nothing to do for so long.
+    private static let trimMilliseconds: CInt = 1000
     /// How many such flows a user may have with one thread. Each holds a record of TLS, and a socket full of bytes.
     private static let mostLetGo = 64
 
@@ -38,6 +43,8 @@ final class RelayWorker {
     private var nextNumber: UInt64 = 1
     private var order = TurnOrder<Work>()
     private var letGo: Set<UInt64> = []
+    /// How many handshakes began since memory was last given back.
+    private var begun = 0
     private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: RelayedFlow.bufferSize, alignment: 16)
 
     /// A worker that watches through an epoll set.
@@ -59,8 +66,11 @@ final class RelayWorker {
     func run() -> Never {
         var events = [epoll_event](repeating: epoll_event(), count: Self.eventsPerTurn)
         while true {
-            let timeout: CInt = order.isEmpty ? (letGo.isEmpty ? -1 : Self.lookMilliseconds) : 0
             let count = epoll_wait(set, &events, CInt(events.count), timeout)
+            if count == 0, order.isEmpty, begun >= Self.burst {
+                ResidentMemory.trim()
+                begun = 0
+            }
             for event in events.prefix(max(Int(count), 0)) {
                 hear(event.data.u64, Poller.Readiness(rawValue: event.events))
             }
@@ -74,6 +84,13 @@ final class RelayWorker {
             }
             if !letGo.isEmpty { endWaiting() }
         }
+    }
+
+    /// How long there may be nothing to do before there is something all the same, in milliseconds; -1 for ever.
+    private var timeout: CInt {
+        if !order.isEmpty { return 0 }
+        if begun >= Self.burst { return Self.trimMilliseconds }
+        return letGo.isEmpty ? -1 : Self.lookMilliseconds
     }
 
     private func hear(_ token: UInt64, _ events: Poller.Readiness) {
@@ -156,6 +173,7 @@ final class RelayWorker {
     }
 
     private func begin(_ request: FlowRequest) {
+        begun += 1
         do throws(RelayFailure) {
             try add(request.flow(shared))
         } catch {

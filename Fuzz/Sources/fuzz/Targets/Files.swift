@@ -7,6 +7,7 @@ internal import Processes
 @testable internal import Configuration
 @testable internal import Connection
 @testable internal import Persistence
+@testable internal import Platform
 @testable internal import TOML
 
 extension FuzzTarget {
