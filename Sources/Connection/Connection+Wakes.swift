@@ -30,7 +30,8 @@ extension Connection {
             resumeWake(&turn)
         case .openingFailed:
             need(.openingFailed, &turn)
-        case .sessionOpened, .addressFailed, .attemptBegan, .moveFailed, .pathChanged, .policyChanged, .wake:
+        case .sessionOpened, .addressFailed, .attemptBegan, .moveFailed, .pathChanged, .policyChanged, .certificateEnds,
+            .wake:
             break
         }
         if let ownership = event.status.ownership { wakes.hadSession = ownership.session == .open }

@@ -24,7 +24,8 @@ extension ConnectionDriver {
                 case .sessionOpened(let epoch): epoch != standing
                 case .opened, .adopted, .reopened, .resolved, .resolutionFailed, .detourFound, .handshakeBegan,
                     .dialFailed, .remoteClosed, .flowFailed, .probeSent, .answered, .answerHidden, .acknowledged,
-                    .arrived, .taken, .parked, .returned, .abandoned, .openingLeft, .openingAnswered, .openingFailed,
+                    .arrived, .certificateEnds, .taken, .parked, .returned, .abandoned, .openingLeft, .openingAnswered,
+                    .openingFailed,
                     .serverAsked, .timerFired, .closeRequested:
                     false
                 }

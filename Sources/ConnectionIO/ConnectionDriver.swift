@@ -39,6 +39,8 @@ public final class ConnectionDriver {
     /// The one timer of the connection, and for when it is set.
     private var timer: (timer: Timers.Timer, deadline: Duration)?
     private var postponed = 0
+    /// Of a connection with TLS alone.
+    private lazy var certificates = CertificateWatch()
     private var observation: (any Ongoing)?
     private var flowObservation: (any Ongoing)?
     private var queries: [UInt64: any Ongoing] = [:]
@@ -211,12 +213,24 @@ public final class ConnectionDriver {
         return backlog
     }
 
+    /// Watches for the end of the certificate of the flow that stands.
+    private func watchCertificate() {
+        guard policy.remote.needsTLS, let adoption = connection.adoption else { return }
+        certificates.watch(adoption.security?.certificateEnd) { [weak self] in
+            self?.process(.certificateEnds(epoch: adoption.epoch))
+        }
+    }
+
     private func step(_ input: Input) {
         let now = BootClock.now()
         let offered = turn ?? context.budget.nextTurn(of: account, now: now)
         let effects = decide(input, now, dialsFrom: offered.at)
         noteTurn(offered, now)
         for effect in effects { run(effect) }
+        switch input {
+        case .line(.dialSucceeded), .restored: watchCertificate()
+        default: break
+        }
         guard case .line(.flowPathChanged(let epoch, _)) = input, policy.heartbeat?.adapts == true else { return }
         keepaliveSender.found(network(of: connection.status), of: epoch)
     }

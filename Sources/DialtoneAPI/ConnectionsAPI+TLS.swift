@@ -68,11 +68,18 @@ extension ConnectionsAPI {
         public var isResumed: Bool
         /// What the server chose by ALPN.
         public var applicationProtocol: String?
+        /// When the certificate ends that ends first: the server's, or this client's own.
+        public var certificateEndsAt: Timestamp?
+        /// Whether that is this client's own.
+        public var isOwnCertificate: Bool?
 
         /// What was agreed on.
         public init(
-            version: String, cipher: String, assurance: Assurance, isResumed: Bool, applicationProtocol: String? = nil
+            version: String, cipher: String, assurance: Assurance, isResumed: Bool, applicationProtocol: String? = nil,
+            certificateEndsAt: Timestamp? = nil, isOwnCertificate: Bool? = nil
         ) {
+            self.certificateEndsAt = certificateEndsAt
+            self.isOwnCertificate = isOwnCertificate
             self.version = version
             self.cipher = cipher
             self.assurance = assurance

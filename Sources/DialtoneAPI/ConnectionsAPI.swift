@@ -216,6 +216,8 @@ public enum ConnectionsAPI {
             public static let sessionOpened = Kind(rawValue: "sessionOpened")
             /// The opening exchange was refused, or had no answer time and again.
             public static let openingFailed = Kind(rawValue: "openingFailed")
+            /// The certificate by which the two ends of its socket know each other ends soon.
+            public static let certificateEnds = Kind(rawValue: "certificateEnds")
             /// It is no longer supervised.
             public static let closed = Kind(rawValue: "closed")
         }

@@ -256,6 +256,8 @@ extension SavedFlows.Standing {
         static let isBound = 12
         static let isInDoubt = 13
         static let place = 14
+        /// As `dialtone-tls` said it.
+        static let security = 15
     }
 
     fileprivate func write(_ fields: inout FieldWriter) {
@@ -273,6 +275,7 @@ extension SavedFlows.Standing {
         }
         if let number { fields.put(Field.number, number) }
         if let place { fields.put(Field.place, place.code) }
+        if let security = adoption.security { fields.put(Field.security, RelayWord.secured(security).encoded) }
         if adoption.isBound { fields.put(Field.isBound, 1) }
     }
 
@@ -283,6 +286,7 @@ extension SavedFlows.Standing {
         var (proof, interface) = (Duration?.none, String?.none)
         var (connectedAt, since) = (Duration.zero, Duration.zero)
         var (isBound, isInDoubt) = (false, false)
+        var security: TLSSummary?
         while let (field, value) = try fields.next() {
             switch field {
             case Field.epoch: epoch = try value.count()
@@ -297,6 +301,8 @@ extension SavedFlows.Standing {
             case Field.number: number = try value.count()
             case Field.place: place = StreamCounts.Place(code: try value.unsigned())
             case Field.isBound: isBound = try value.unsigned() != 0
+            case Field.security:
+                if case .secured(let summary) = try RelayWord(value.bytes()) { security = summary }
             case Field.isInDoubt: isInDoubt = try value.unsigned() != 0
             default: break
             }
@@ -305,7 +311,7 @@ extension SavedFlows.Standing {
         self.init(
             adoption: Adoption(
                 epoch: epoch, local: local, remote: remote, ownership: FlowOwnership(holder: holder, session: session),
-                lastProof: proof, interface: interface, isBound: isBound,
+                lastProof: proof, interface: interface, isBound: isBound, security: security,
                 past: .init(connectedAt: connectedAt, since: since, isInDoubt: isInDoubt)),
             number: number, place: place)
     }

@@ -21,6 +21,9 @@ enum ConnectionText {
         }
     }
 
+    /// From when on the end of a certificate is shown, in milliseconds before it: a week, as its event is told.
+    private static let noticeTime = 7 * 86_400_000
+
     /// What stands behind the columns: why it is not ready, and when it is tried again; or what to know of one that is.
     static func remark(_ connection: ConnectionsAPI.Connection, now: Timestamp) -> String {
         var parts: [String] = []
@@ -33,6 +36,11 @@ enum ConnectionText {
             // It is connected, and the login was refused.
             if let failure = connection.lastFailure { parts.append(failure) }
             if connection.security?.assurance == .unverified { parts.append("TLS unverified") }
+            if let end = connection.security?.certificateEndsAt, end.milliseconds - now.milliseconds < noticeTime {
+                let whose = connection.security?.isOwnCertificate == true ? "its" : "the server's"
+                let rest = DurationText.short(milliseconds: max(end.milliseconds - now.milliseconds, 0))
+                parts.append("\(whose) certificate ends in \(rest)")
+            }
             if connection.endsWithAgent == true { parts.append("no place in the store, ends with the agent") }
             return parts.joined(separator: ", ")
         }

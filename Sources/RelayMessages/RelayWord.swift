@@ -25,6 +25,8 @@ package enum RelayWord: Hashable, Sendable {
         static let applicationProtocol = 6
         static let code = 7
         static let failure = 8
+        static let certificateEnd = 9
+        static let isOwnCertificate = 10
     }
 
     /// As it goes over the socket.
@@ -38,6 +40,10 @@ package enum RelayWord: Hashable, Sendable {
             fields.put(Field.assurance, summary.assurance.rawValue)
             fields.put(Field.isResumed, summary.isResumed ? 1 : 0)
             fields.put(Field.applicationProtocol, summary.applicationProtocol)
+            if let end = summary.certificateEnd {
+                fields.put(Field.certificateEnd, signed: end.seconds)
+                if end.isOwn { fields.put(Field.isOwnCertificate, 1) }
+            }
         case .failed(let failure):
             fields.put(Field.kind, Kind.failed.rawValue)
             Self.put(failure, &fields)
@@ -46,6 +52,15 @@ package enum RelayWord: Hashable, Sendable {
             if let failure { Self.put(failure, &fields) }
         }
         return fields.bytes
+    }
+
+    /// The years that a certificate may end in (RFC 5280, section 4.1.2.5: until 9999), and a little around them.
+    private static let instants: ClosedRange<Int64> = -(1 << 38)...(1 << 38)
+
+    private static func instant(_ value: FieldReader.Value) throws(DamagedState) -> Int64 {
+        let seconds = try value.signed()
+        guard instants.contains(seconds) else { throw DamagedState() }
+        return seconds
     }
 
     private static func put(_ failure: RelayFailure, _ fields: inout FieldWriter) {
@@ -60,6 +75,7 @@ package enum RelayWord: Hashable, Sendable {
         var kind: Kind?
         var (version, assurance) = (TLSPolicy.Version?.none, TLSSummary.Assurance?.none)
         var (cipher, isResumed, applicationProtocol) = ("", false, String?.none)
+        var (end, isOwn) = (Int64?.none, false)
         var failure: RelayFailure?
         var fields = FieldReader(bytes)
         while let (field, value) = try fields.next() {
@@ -70,6 +86,8 @@ package enum RelayWord: Hashable, Sendable {
             case Field.assurance: assurance = try value.choice()
             case Field.isResumed: isResumed = try value.unsigned() != 0
             case Field.applicationProtocol: applicationProtocol = try value.text()
+            case Field.certificateEnd: end = try Self.instant(value)
+            case Field.isOwnCertificate: isOwn = try value.unsigned() != 0
             case Field.code: failure = .socket(Int32(bitPattern: try value.unsigned(as: UInt32.self)))
             case Field.failure: failure = .tls(try TLSFailure(value.fields()))
             default: break
@@ -81,7 +99,8 @@ package enum RelayWord: Hashable, Sendable {
             self = .secured(
                 TLSSummary(
                     version: version, cipher: cipher, assurance: assurance, isResumed: isResumed,
-                    applicationProtocol: applicationProtocol))
+                    applicationProtocol: applicationProtocol,
+                    certificateEnd: end.map { .init(seconds: $0, isOwn: isOwn) }))
         case (.failed, let failure?): self = .failed(failure)
         case (.ended, let failure): self = .ended(failure)
         case (.failed, nil), (nil, _): throw DamagedState()

@@ -51,6 +51,13 @@ struct Certificate {
     /// Until when it is valid (RFC 3339, UTC).
     var notAfter: String { Self.text(ofTime: X509_get0_notAfter(handle)) }
 
+    /// Until when it is valid, in seconds since 1970, UTC; `nil` where it does not say so.
+    var end: Int64? {
+        var parts = tm()
+        guard ASN1_TIME_to_tm(X509_get0_notAfter(handle), &parts) == 1 else { return nil }
+        return Int64(timegm(&parts))
+    }
+
     /// Whether its time is over, by this machine's clock.
     var isExpired: Bool { X509_cmp_current_time(X509_get0_notAfter(handle)) < 0 }
 

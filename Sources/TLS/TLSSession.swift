@@ -229,7 +229,19 @@ extension TLSSession {
         guard isAgreed, let version = TLSPolicy.Version(number: SSL_version(handle)) else { return nil }
         return TLSSummary(
             version: version, cipher: copenssl_cipher_name(handle).map { String(cString: $0) } ?? "unknown",
-            assurance: assurance, isResumed: SSL_session_reused(handle) == 1, applicationProtocol: selectedProtocol)
+            assurance: assurance, isResumed: SSL_session_reused(handle) == 1, applicationProtocol: selectedProtocol,
+            certificateEnd: certificateEnd)
+    }
+
+    /// The end that comes first. A client's certificate counts where the server asked for it.
+    private var certificateEnd: TLSSummary.CertificateEnd? {
+        let server = Certificate(SSL_get0_peer_certificate(handle))?.end
+        let own = certificateWasRequested ? Certificate(SSL_get_certificate(handle))?.end : nil
+        let ends = [
+            server.map { TLSSummary.CertificateEnd(seconds: $0, isOwn: false) },
+            own.map { TLSSummary.CertificateEnd(seconds: $0, isOwn: true) },
+        ]
+        return ends.compactMap(\.self).min { $0.seconds < $1.seconds }
     }
 
     private var selectedProtocol: String? {

@@ -143,6 +143,9 @@ struct AgentStateTests {
         kept.flows.standing?.adoption.ownership = FlowOwnership(holder: .client, session: .unknown)
         kept.flows.standing?.adoption.lastProof = .milliseconds(1234)
         kept.flows.standing?.adoption.interface = "wlan0"
+        kept.flows.standing?.adoption.security = TLSSummary(
+            version: .v13, cipher: "any", assurance: .pinned, isResumed: true, applicationProtocol: "sip/2",
+            certificateEnd: .init(seconds: 2_000_000_000, isOwn: true))
         kept.flows.standing?.place = StreamCounts.Place(number: 3, mark: 9)
         kept.flows.ended = [
             .init(epoch: 2, remote: .of("2001:db8::7", 5060), number: 6, place: StreamCounts.Place(number: 4, mark: 1))

@@ -141,6 +141,27 @@ import Testing
         #expect(harness.status.epoch == 8)
     }
 
+    /// Over a restart of the agent, since its keys are elsewhere.
+    @Test func whatTheAgentSecuredIsKeptAliveInItsProtocolAndKeepsItsSummary() {
+        var harness = Harness(ConnectionPolicy(remote: .of("mqtts://192.0.2.7")))
+        let end = TLSSummary.CertificateEnd(seconds: 2_000_000_000, isOwn: false)
+        let security = TLSSummary(
+            version: .v13, cipher: "any", assurance: .verified, isResumed: false, certificateEnd: end)
+        let adoption = Adoption(
+            local: .local, remote: .office, ownership: FlowOwnership(holder: .daemon, session: .open),
+            security: security, past: .init(connectedAt: harness.now, since: harness.now))
+        let adopted = harness.tell(.adopted(adoption))
+        let heartbeats = adopted.compactMap { if case .keepAlive(1, let heartbeat) = $0 { heartbeat } else { nil } }
+        #expect(heartbeats.map(\.kind) == [.mqtt], "\(adopted)")
+        #expect(harness.status.security == security)
+        #expect(harness.machine.adoption?.security == security)
+        let told = harness.tell(.certificateEnds(epoch: 1)).compactMap {
+            if case .emit(let event) = $0 { event.reason } else { nil }
+        }
+        #expect(told == [.certificateEnds(end)])
+        #expect(harness.tell(.certificateEnds(epoch: 2)) == [])
+    }
+
     @Test func whatItsClientSecuredItselfIsKeptAliveByTheKernelAlone() {
         var policy = ConnectionPolicy(remote: .of("mqtts://192.0.2.7"))
         var harness = Harness(policy)

@@ -150,6 +150,23 @@ import Testing
         connection.close()
     }
 
+    /// The server's is valid for a day.
+    @Test func aCertificateThatEndsWithinAWeekIsToldOnce() async throws {
+        let server = try SecureServer(.init())
+        let connection = try connection(to: server)
+        _ = await surroundings.entered(.ready)
+        let told = await surroundings.events.next { $0.kind == .certificateEnds }
+        #expect(told?.reason.description == "the server's certificate ends soon")
+        expect(told?.status.security?.certificateEnd?.isOwn, is: false)
+        connection.redial()
+        _ = await surroundings.events.next {
+            $0.kind == .stateChanged && $0.status.epoch == 2 && $0.status.state == .ready
+        }
+        connection.close()
+        let last = await surroundings.events.next { $0.kind == .certificateEnds || $0.status.state == .closed }
+        #expect(last?.status.state == .closed)
+    }
+
     @Test func theNextFlowTakesTheSessionUp() async throws {
         // The first client is cut off, as by a server that crashed, when it has its tickets.
         let server = try SecureServer(.init(hangsUp: true), .init())

@@ -49,6 +49,7 @@ extension Checker {
         case .acknowledged(let epoch, let begun) where epoch == known.standing:
             known.life.acknowledged(begun, now)
             noteProof()
+        case .certificateEnds: break
         case .arrived(let epoch), .taken(let epoch), .parked(let epoch), .returned(let epoch),
             .abandoned(let epoch, _, _):
             if epoch == known.standing, known.ownership.session != .opening { noteHands(input, now) }
@@ -71,7 +72,7 @@ extension Checker {
         let since = adoption.past?.connectedAt ?? now
         known.sockets[adoption.epoch] = Socket(
             request: request, options: options, local: adoption.local, connectedAt: since, settledAt: since,
-            isDetour: adoption.isBound, isSealed: known.policy.remote.scheme.needsTLS)
+            isDetour: adoption.isBound, isSealed: known.policy.remote.scheme.needsTLS && adoption.security == nil)
         known.life.begin(known.policy, now)
         known.life.lastProof = adoption.lastProof ?? now
         if adoption.past?.isInDoubt == true { known.life.doubt(now) }

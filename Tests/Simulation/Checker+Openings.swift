@@ -164,7 +164,8 @@ extension Checker {
                 reason == .abandoned && !(isUntouched && isAlone) && !before.policy.keepsAbandonedFlow
             case .closeRequested: reason == .closeRequested
             case .opened, .adopted, .reopened, .resolved, .resolutionFailed, .detourFound, .handshakeBegan,
-                .dialSucceeded, .dialFailed, .timerFired, .probeSent, .answered, .answerHidden, .acknowledged, .arrived,
+                .dialSucceeded, .dialFailed, .certificateEnds, .timerFired, .probeSent, .answered, .answerHidden,
+                .acknowledged, .arrived,
                 .taken,
                 .parked, .returned, .resumed, .serverAsked, .openingAnswered, .sessionOpened:
                 false

@@ -135,6 +135,7 @@ extension Checker {
             if epoch != before.standing { try require(actions.isEmpty, .silentWithoutNews, "\(actions)") }
         case .serverAsked:
             try require(actions.isEmpty, .silentWithoutNews, "\(actions)")
+        case .certificateEnds: break
         case .arrived(let epoch), .taken(let epoch), .parked(let epoch), .returned(let epoch),
             .abandoned(let epoch, _, _):
             try checkHands(epoch, before, actions, status, now)

@@ -463,7 +463,8 @@ final class Checker {
             ended == epoch && reason == .abandoned && before.ownership.holder == .client
                 && !(isUntouched && isAlone) && !before.policy.keepsAbandonedFlow
         case .opened, .adopted, .reopened, .resolved, .resolutionFailed, .detourFound, .handshakeBegan, .dialFailed,
-            .timerFired, .probeSent, .answered, .answerHidden, .acknowledged, .arrived, .taken, .parked, .returned,
+            .certificateEnds, .timerFired, .probeSent, .answered, .answerHidden, .acknowledged, .arrived, .taken,
+            .parked, .returned,
             .resumed, .serverAsked, .openingAnswered, .openingFailed:
             false
         }

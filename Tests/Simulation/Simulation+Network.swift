@@ -68,7 +68,12 @@ extension Simulation {
         }
         switch world.hosts[host] {
         case .accepts, .kicks, .hangs, .isStranger, .stallsHandshake:
-            later(latency, .input(.dialSucceeded(epoch: epoch, local: local, remote: request.remote)))
+            let security = request.tls.map { _ in
+                TLSSummary(version: .v13, cipher: "", assurance: .verified, isResumed: false)
+            }
+            later(
+                latency,
+                .input(.dialSucceeded(epoch: epoch, local: local, remote: request.remote, security: security)))
             guard world.hosts[host] == .kicks else { return }
             later(latency + .milliseconds(random.below(90_000)), .kick(epoch: epoch))
         case .refuses:

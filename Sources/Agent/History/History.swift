@@ -179,7 +179,8 @@ extension ConnectionEvent {
     /// Whether the morning after wants to know: not each step on the way to a flow.
     fileprivate var isWorthTelling: Bool {
         switch kind {
-        case .opened, .continued, .moveFailed, .pathChanged, .policyChanged, .abandoned, .sessionOpened, .openingFailed:
+        case .opened, .continued, .moveFailed, .pathChanged, .policyChanged, .abandoned, .sessionOpened, .openingFailed,
+            .certificateEnds:
             return true
         // A client that is woken often takes and parks as often; the ledger of wakes tells of it.
         case .taken, .parked, .arrived, .wake: return false

@@ -62,6 +62,8 @@ extension ConnectionsAPI.Security {
             }
         self.init(
             version: summary.version.rawValue, cipher: summary.cipher, assurance: assurance,
-            isResumed: summary.isResumed, applicationProtocol: summary.applicationProtocol)
+            isResumed: summary.isResumed, applicationProtocol: summary.applicationProtocol,
+            certificateEndsAt: summary.certificateEnd.map { Timestamp(milliseconds: $0.seconds * 1000) },
+            isOwnCertificate: summary.certificateEnd?.isOwn == true ? true : nil)
     }
 }

@@ -140,6 +140,7 @@ extension ConnectionEvent {
         case .parked: .parked
         case .abandoned: .abandoned
         case .arrived: .arrived
+        case .certificateEnds: .certificateEnds
         case .sessionOpened: .sessionOpened
         case .openingFailed: .openingFailed
         case .wake: .wake

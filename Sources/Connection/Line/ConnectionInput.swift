@@ -25,6 +25,8 @@ public enum ConnectionInput: Hashable, Sendable {
     case handshakeBegan(epoch: UInt64, local: Endpoint)
     /// The socket is connected and, where the remote has TLS, secured.
     case dialSucceeded(epoch: UInt64, local: Endpoint, remote: Endpoint, security: TLSSummary? = nil)
+    /// The certificate by which a flow's ends know each other ends soon.
+    case certificateEnds(epoch: UInt64)
     /// The socket could not be made, bound, connected or secured.
     case dialFailed(epoch: UInt64, FlowFailure)
     /// The remote ended the stream of a connected socket in order.

@@ -197,6 +197,7 @@ public struct ConnectionStateMachine: ~Copyable {
         case .answerHidden(let epoch): answerHidden(epoch, &turn)
         case .acknowledged(let epoch, let begun): acknowledged(epoch, begun, &turn)
         case .arrived(let epoch): arrived(epoch, &turn)
+        case .certificateEnds(let epoch): certificateEnds(epoch, &turn)
         case .taken(let epoch): taken(epoch, &turn)
         case .parked(let epoch): parked(epoch, &turn)
         case .returned(let epoch): returned(epoch, &turn)

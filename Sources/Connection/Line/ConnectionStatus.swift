@@ -133,6 +133,8 @@ public struct ConnectionEvent: Hashable, Sendable {
         case abandoned
         /// Bytes for the client wait on the flow.
         case arrived
+        /// The certificate by which the flow's ends know each other ends soon.
+        case certificateEnds
         /// The agent logged in on the flow that stands, by the opening exchange.
         case sessionOpened
         /// The opening exchange was refused, or did not come about time and again: the client is wanted.

@@ -56,6 +56,8 @@ public enum StatusReason: Hashable, Sendable {
     case parked
     /// Bytes for the client wait.
     case arrived
+    /// The certificate by which the flow's ends know each other ends soon.
+    indirect case certificateEnds(TLSSummary.CertificateEnd)
     /// The client that had the flow is gone without having parked it.
     case clientGone
     /// The agent logged in on the flow: every step of the opening exchange was answered as expected.
@@ -79,7 +81,7 @@ extension StatusReason {
         case .resolutionFailed, .dialFailed, .unanswered, .unverified, .remoteClosed, .flowFailed, .openingFailed: true
         case .opened, .noPath, .pathAvailable, .pathMoved, .retryDue, .dialledTooOften, .awaitsTurn, .serverAsked,
             .connected, .replaced, .detoured, .resumed, .verified, .localAddressRemoved, .adopted, .restarted,
-            .taken, .parked, .arrived, .clientGone, .sessionOpened, .redialRequested, .policyChanged, .closeRequested,
+            .taken, .parked, .arrived, .certificateEnds, .clientGone, .sessionOpened, .redialRequested, .policyChanged, .closeRequested,
             .nameConfigured:
             false
         }
@@ -129,6 +131,7 @@ extension StatusReason: CustomStringConvertible {
         case .taken: "taken by a client"
         case .parked: "parked by its client"
         case .arrived: "something came for the client"
+        case .certificateEnds(let end): end.description
         case .clientGone: "its client is gone without having parked it"
         case .sessionOpened: "logged in for its client"
         case .openingFailed(let failure): failure.description
@@ -174,8 +177,7 @@ extension StatusReason: CustomStringConvertible {
         case .opened, .noPath, .pathAvailable, .pathMoved, .retryDue, .dialledTooOften, .awaitsTurn, .serverAsked,
             .resolutionFailed, .dialFailed, .connected, .replaced, .detoured, .resumed, .unanswered, .unverified,
             .verified, .remoteClosed, .flowFailed, .localAddressRemoved, .adopted, .restarted, .taken, .parked,
-            .arrived, .clientGone,
-            .sessionOpened, .openingFailed, .redialRequested, .policyChanged, .closeRequested,
+            .arrived, .certificateEnds, .clientGone, .sessionOpened, .openingFailed, .redialRequested, .policyChanged, .closeRequested,
             .nameConfigured:
             nil
         }

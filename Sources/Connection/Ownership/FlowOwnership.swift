@@ -112,6 +112,8 @@ public struct Adoption: Hashable, Sendable {
     public var interface: String?
     /// Whether its socket is bound to that interface.
     public var isBound: Bool
+    /// How it is secured by the agent; `nil` for a flow without TLS, and for one that a client brought.
+    public var security: TLSSummary?
     /// What an earlier run of the agent knew of its age; `nil` for a flow that a client brought.
     public var past: Past?
 
@@ -138,7 +140,7 @@ public struct Adoption: Hashable, Sendable {
     public init(
         epoch: UInt64 = 1, local: Endpoint, remote: Endpoint, ownership: FlowOwnership = .parked,
         lastProof: Duration? = nil,
-        interface: String? = nil, isBound: Bool = false, past: Past? = nil
+        interface: String? = nil, isBound: Bool = false, security: TLSSummary? = nil, past: Past? = nil
     ) {
         self.epoch = epoch
         self.local = local
@@ -147,6 +149,7 @@ public struct Adoption: Hashable, Sendable {
         self.lastProof = lastProof
         self.interface = interface
         self.isBound = isBound
+        self.security = security
         self.past = past
     }
 }

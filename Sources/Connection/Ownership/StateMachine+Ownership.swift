@@ -13,13 +13,13 @@ extension ConnectionStateMachine {
         }
         var ready = Ready(
             epoch: adoption.epoch, local: adoption.local, remote: adoption.remote, interface: adoption.interface,
-            security: nil, settledAt: adoption.past?.connectedAt ?? turn.now,
+            security: adoption.security.map { .value($0) }, settledAt: adoption.past?.connectedAt ?? turn.now,
             liveness: Liveness(
                 policy.livenessFigures, connectedAt: adoption.lastProof ?? turn.now,
                 hasAnsweredKeepalives: hasAnsweredKeepalives),
             ownership: adoption.ownership)
-        // The agent's own TLS is on no flow that it has not dialled: the keys would be with whoever did.
-        ready.isSealed = policy.remote.scheme.needsTLS
+        // The keys of a flow that a client dialled are with the client.
+        ready.isSealed = policy.remote.scheme.needsTLS && adoption.security == nil
         // Until the path says otherwise.
         (ready.isBound, ready.isDetour) = (adoption.isBound, adoption.isBound)
         noteReached(ready)
@@ -65,11 +65,20 @@ extension ConnectionStateMachine {
             epoch: ready.epoch, local: ready.local, remote: ready.remote,
             ownership: FlowOwnership(holder: ready.ownership.holder, session: ready.ownership.session),
             lastProof: ready.liveness.lastProof, interface: ready.interface, isBound: ready.isBound,
+            security: ready.security?.value,
             past: .init(connectedAt: ready.settledAt ?? since, since: since, isInDoubt: ready.isInDoubt))
     }
 
     /// The highest number that a flow had; the next one's is above it.
     public var newestEpoch: UInt64 { numbers.epoch }
+
+    /// The certificate by which the flow's ends know each other ends soon: told, and nothing else.
+    mutating func certificateEnds(_ epoch: UInt64, _ turn: inout Turn<some RandomNumberGenerator>) {
+        guard case .ready(let ready) = state, ready.epoch == epoch, let end = ready.security?.value.certificateEnd else {
+            return
+        }
+        emit(.certificateEnds, because: .certificateEnds(end), &turn)
+    }
 
     /// A client has the flow from now on, and the agent only watches for its end.
     mutating func taken(_ epoch: UInt64, _ turn: inout Turn<some RandomNumberGenerator>) {

@@ -135,16 +135,35 @@ public struct TLSSummary: Hashable, Sendable {
     public var isResumed: Bool
     /// What the server chose by ALPN.
     public var applicationProtocol: String?
+    /// Until when the certificates are valid by which the two know each other; `nil` where none was seen.
+    public var certificateEnd: CertificateEnd?
+
+    /// The end of a certificate's time.
+    public struct CertificateEnd: Hashable, Sendable, CustomStringConvertible {
+        /// In seconds since 1970, UTC.
+        public var seconds: Int64
+        /// Whether it is this client's own certificate, and not the server's.
+        public var isOwn: Bool
+
+        /// An end.
+        public init(seconds: Int64, isOwn: Bool) { (self.seconds, self.isOwn) = (seconds, isOwn) }
+
+        /// Whose certificate it is, in the words of an event.
+        public var description: String {
+            isOwn ? "this connection's certificate ends soon" : "the server's certificate ends soon"
+        }
+    }
 
     /// A summary.
     public init(
         version: TLSPolicy.Version, cipher: String, assurance: Assurance, isResumed: Bool,
-        applicationProtocol: String? = nil
+        applicationProtocol: String? = nil, certificateEnd: CertificateEnd? = nil
     ) {
         self.version = version
         self.cipher = cipher
         self.assurance = assurance
         self.isResumed = isResumed
         self.applicationProtocol = applicationProtocol
+        self.certificateEnd = certificateEnd
     }
 }
