@@ -31,3 +31,13 @@ final class CertificateWatch {
         AgentQueue.async { handler() }
     }
 }
+
+extension ConnectionDriver {
+    /// Watches for the end of the certificate of the flow that stands.
+    func watchCertificate() {
+        guard policy.remote.needsTLS, let adoption = connection.adoption else { return }
+        certificates.watch(adoption.security?.certificateEnd) { [weak self] in
+            self?.process(.certificateEnds(epoch: adoption.epoch))
+        }
+    }
+}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Connection
+internal import Platform
 
 // What a connection is told, and what is looked at before.
 
@@ -39,4 +40,21 @@ extension ConnectionDriver {
         guard let epoch = connection.standingEpoch, let flow = flows[epoch] else { return }
         if flow.isParked { keepaliveSender.takeAnswer(on: epoch) }
     }
+}
+
+/// What the connection asks while it decides.
+@AgentQueue
+struct Facts: @AgentQueue ConnectionFacts {
+    let flows: [UInt64: Flow]
+    let observer: (any ConnectionObserver)?
+
+    func unreadBytes(on epoch: UInt64) -> Int { flows[epoch]?.unreadBytes ?? 0 }
+
+    func mayHaveUnread(_ epoch: UInt64) -> Bool { flows[epoch]?.mayHaveUnread ?? false }
+
+    func touch(of epoch: UInt64) -> Touch { flows[epoch]?.touch ?? .touched }
+
+    func presence(of process: KnownProcess) -> ClientPresence { observer?.presence(of: process) ?? [] }
+
+    func isWatched(by process: KnownProcess?) -> Bool { observer?.isWatched(by: process) ?? false }
 }

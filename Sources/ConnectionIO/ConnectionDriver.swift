@@ -40,7 +40,7 @@ public final class ConnectionDriver {
     private var timer: (timer: Timers.Timer, deadline: Duration)?
     private var postponed = 0
     /// Of a connection with TLS alone.
-    private lazy var certificates = CertificateWatch()
+    private(set) lazy var certificates = CertificateWatch()
     private var observation: (any Ongoing)?
     private var flowObservation: (any Ongoing)?
     private var queries: [UInt64: any Ongoing] = [:]
@@ -211,14 +211,6 @@ public final class ConnectionDriver {
         defer { backlog = later }
         takeWhatCame()
         return backlog
-    }
-
-    /// Watches for the end of the certificate of the flow that stands.
-    private func watchCertificate() {
-        guard policy.remote.needsTLS, let adoption = connection.adoption else { return }
-        certificates.watch(adoption.security?.certificateEnd) { [weak self] in
-            self?.process(.certificateEnds(epoch: adoption.epoch))
-        }
     }
 
     private func step(_ input: Input) {
@@ -492,21 +484,4 @@ extension ConnectionDriver: FlowOwner {
 
 extension ConnectionDriver: KeepaliveSenderOwner {
     func keepaliveSender(heard word: ConnectionInput) { process(word) }
-}
-
-/// What the connection asks while it decides.
-@AgentQueue
-private struct Facts: @AgentQueue ConnectionFacts {
-    let flows: [UInt64: Flow]
-    let observer: (any ConnectionObserver)?
-
-    func unreadBytes(on epoch: UInt64) -> Int { flows[epoch]?.unreadBytes ?? 0 }
-
-    func mayHaveUnread(_ epoch: UInt64) -> Bool { flows[epoch]?.mayHaveUnread ?? false }
-
-    func touch(of epoch: UInt64) -> Touch { flows[epoch]?.touch ?? .touched }
-
-    func presence(of process: KnownProcess) -> ClientPresence { observer?.presence(of: process) ?? [] }
-
-    func isWatched(by process: KnownProcess?) -> Bool { observer?.isWatched(by: process) ?? false }
 }

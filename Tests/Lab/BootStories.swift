@@ -15,6 +15,9 @@ struct BootStories {
     static let kills =
         ProcessInfo.processInfo.environment["BOOT_KILLS"].flatMap(Int.init) ?? 20
 
+    /// In the middle of the start, right after it, under way, and long enough to count as settled.
+    static let lives: [Duration] = [.milliseconds(20), .milliseconds(150), .milliseconds(600), .milliseconds(1500)]
+
     @Test func `the socket starts the agent, which is ready, watched, confined and reloaded`() async throws {
         let machine = try await BootedMachine.boot("[Service]\nWatchdogSec=5s\nRestartSec=100ms\n")
         expect(try await machine.property("ActiveState"), is: "inactive")
@@ -44,13 +47,11 @@ struct BootStories {
         // What ends the hundredth time is no loop.
         let machine = try await BootedMachine.boot("[Unit]\nStartLimitIntervalSec=0\n[Service]\nRestartSec=50ms\n")
         let traffic = try await SleepingClients.start(8, secured: secured, on: machine)
-        // In the middle of the start, right after it, under way, and long enough to count as settled.
-        let lives: [Duration] = [.milliseconds(20), .milliseconds(150), .milliseconds(600), .milliseconds(1500)]
         for count in 0..<Self.kills {
             let before = try await machine.property("NRestarts")
             try await machine.run("systemctl", "kill", "--signal=KILL", "--kill-who=main", "dialtoned.service")
             try await machine.restarted(since: before)
-            try await Task.sleep(for: lives[count % lives.count])
+            try await Task.sleep(for: Self.lives[count % Self.lives.count])
         }
         try await traffic.finish()
         await traffic.check(machine)

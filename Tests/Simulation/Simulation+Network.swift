@@ -69,8 +69,11 @@ extension Simulation {
         switch world.hosts[host] {
         case .accepts, .kicks, .hangs, .isStranger, .stallsHandshake:
             let security = request.tls.map { _ in
-                TLSSummary(version: .v13, cipher: "", assurance: .verified, isResumed: false)
+                TLSSummary(
+                    version: .v13, cipher: "", assurance: .verified, isResumed: false,
+                    certificateEnd: .init(seconds: 0, isOwn: false))
             }
+            if security != nil, random.chance(10) { later(latency * 2, .input(.certificateEnds(epoch: epoch))) }
             later(
                 latency,
                 .input(.dialSucceeded(epoch: epoch, local: local, remote: request.remote, security: security)))

@@ -157,7 +157,8 @@ extension StatusReason {
             failure.isPermanent ? .permanent : .transient
         case .dialFailed(let failure, _), .flowFailed(let failure): failure.isLocal ? .local : .transient
         case .opened, .noPath, .pathAvailable, .pathMoved, .retryDue, .dialledTooOften, .awaitsTurn, .serverAsked,
-            .certificateEnds, .connected, .replaced, .detoured, .resumed, .unanswered, .unverified, .verified, .remoteClosed,
+            .certificateEnds,
+            .connected, .replaced, .detoured, .resumed, .unanswered, .unverified, .verified, .remoteClosed,
             .localAddressRemoved, .adopted, .restarted, .taken, .parked, .arrived, .clientGone, .sessionOpened,
             .openingFailed, .redialRequested, .policyChanged, .closeRequested, .nameConfigured:
             .transient

@@ -74,9 +74,9 @@ extension ConnectionStateMachine {
 
     /// The certificate by which the flow's ends know each other ends soon: told, and nothing else.
     mutating func certificateEnds(_ epoch: UInt64, _ turn: inout Turn<some RandomNumberGenerator>) {
-        guard case .ready(let ready) = state, ready.epoch == epoch, let end = ready.security?.value.certificateEnd else {
-            return
-        }
+        guard case .ready(let ready) = state, ready.epoch == epoch,
+            let end = ready.security?.value.certificateEnd
+        else { return }
         emit(.certificateEnds, because: .certificateEnds(end), &turn)
     }
 
