@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import CPlatform
 internal import Glibc
 internal import Platform
 internal import RelayMessages
@@ -111,6 +112,8 @@ public enum RelayProcess {
     /// a thread.
     private static func serve(isGuarded: Bool) -> Never {
         prepare()
+        // Its file was started as /proc/self/exe, and ps(1) would show that.
+        pthread_setname_np(pthread_self(), "dialtone-tls")
         raiseDescriptorLimit()
         do throws(SystemError) {
             let server = try RelayServer(workers: sysconf(CInt(_SC_NPROCESSORS_ONLN)))
