@@ -129,8 +129,7 @@ let package = Package(
             name: "Persistence",
             dependencies: [
                 "Connection", "ConnectionIO", "DialtoneAPI", "NetworkPath", "Platform", "RelayMessages", "Systemd",
-                "Varlink",
-                deque, logging, ordered,
+                "Varlink", deque, logging, ordered,
             ],
             swiftSettings: strict),
         .target(
@@ -145,8 +144,7 @@ let package = Package(
             dependencies: [
                 "Configuration", "Connection", "ConnectionIO", "DialtoneAPI", "NetworkPath", "Persistence", "Platform",
                 "PrivilegedLauncher", "Processes", "Reachability", "RelayMessages", "Systemd", "Varlink", deque,
-                logging,
-                ordered,
+                logging, ordered,
             ],
             swiftSettings: strict),
         .executableTarget(name: "dialtoned", dependencies: ["Agent", arguments, logging], swiftSettings: strict),
@@ -184,8 +182,7 @@ let package = Package(
         // Worlds in virtual time that both tests and benchmarks look at.
         .target(
             name: "Models", dependencies: ["Coalescing", "Connection", "NetworkPath", "TestSupport"],
-            path: "Tests/Models",
-            swiftSettings: optimized),
+            path: "Tests/Models", swiftSettings: optimized),
         // Certificates and a server's end of TLS, in memory.
         .target(
             name: "TLSTestSupport",
@@ -208,8 +205,7 @@ let package = Package(
             "ConnectionIO",
             [
                 "Coalescing", "Connection", "ConnectionIO", "NetworkPath", "Platform", "RelayMessages",
-                "TLSTestSupport",
-                "TestSupport",
+                "TLSTestSupport", "TestSupport",
             ]),
         tests("Varlink", ["Platform", "TestSupport", "Varlink"]),
         tests("DialtoneAPI", ["DialtoneAPI", "Platform", "TestSupport", "Varlink"], resources: [.copy("strict.py")]),

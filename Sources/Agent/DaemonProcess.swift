@@ -66,7 +66,8 @@ public enum DaemonProcess {
         ProcessMemory.forbidDumps()
         signal(SIGPIPE, SIG_IGN)
         SignalWatch.block(signals)
-        raiseDescriptorLimit()
+        // Each connection and each client is one.
+        DescriptorLimit.raise()
         let logger = Logger(label: "dialtoned") { label in
             LogOutput.detect().handler(identifier: "dialtoned", label: label, level: options.logLevel)
         }
@@ -100,16 +101,6 @@ public enum DaemonProcess {
         // Not dispatchMain(): it makes this thread take signals that are blocked everywhere else, with their default
         // action (libdispatch's _dispatch_sig_thread).
         while true { pause() }
-    }
-
-    /// Takes as many descriptors as this process may have: each connection and each client is one, and the soft limit
-    /// of 1,024 is there for programs that use select(2) (https://0pointer.net/blog/file-descriptor-limits.html).
-    private static func raiseDescriptorLimit() {
-        var limit = rlimit()
-        guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return }
-        limit.rlim_cur = limit.rlim_max
-        // A refusal leaves the old limit, and connections beyond it are refused one by one, with the reason.
-        _ = setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
     }
 
     static func load(_ options: DaemonOptions) throws(ConfigurationError) -> LoadedConfiguration {

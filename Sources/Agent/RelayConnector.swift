@@ -50,7 +50,7 @@ final class RelayConnector {
     private static func connect(to path: String) throws(SystemError) -> OwnedDescriptor? {
         do throws(SystemError) {
             let socket = try UnixSocket.connect(to: path, keepingMessagesApart: true)
-            // It gets keys: whoever listens there must be who may have them.
+            // It is sent keys, so it must run as a user who may have them.
             guard let user = UnixSocket.peer(of: socket.number), user == 0 || user == geteuid() else {
                 throw SystemError(
                     "reaching dialtone-tls at \(path), which is neither root's nor this user's", code: EACCES)
@@ -62,15 +62,10 @@ final class RelayConnector {
         }
     }
 
-    private static let kind = CInt(
-        SOCK_SEQPACKET.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
-
     // MARK: - The child
 
     private static func pair() throws(SystemError) -> (CInt, CInt) {
-        var ends: [CInt] = [0, 0]
-        guard socketpair(AF_UNIX, kind, 0, &ends) == 0 else { throw .last("making a channel to dialtone-tls") }
-        return (ends[0], ends[1])
+        try OwnedDescriptor.socketPair(keepingMessagesApart: true, isBlocking: false)
     }
 
     private func hand(_ channel: consuming OwnedDescriptor) throws(SystemError) {
@@ -93,7 +88,11 @@ final class RelayConnector {
         let (ours, theirs) = try Self.pair()
         control = MessageSocket(OwnedDescriptor(ours))
         let passed = OwnedDescriptor(theirs)
-        let process = try ProcessHandle(try Self.spawn(path, passed.number))
+        // It needs nothing of the environment but OpenSSL's configuration, which is a file.
+        let number = try Spawn.start(
+            "starting \(path)", path, [Self.program, RelayStart.serving], environment: [],
+            descriptors: [(STDIN_FILENO, .file("/dev/null")), (RelayStart.listener, .descriptor(passed.number))])
+        let process = try ProcessHandle(number)
         passed.close()
         try process.onEnd { [self] in
             logger.warning("dialtone-tls has ended", metadata: ["process": "\(process.number)"])
@@ -109,34 +108,8 @@ final class RelayConnector {
 
     /// Beside this program, or where programs are that nobody calls.
     private static var programPath: String {
-        var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
-        let count = readlink("/proc/self/exe", &buffer, buffer.count)
-        let own = String(decoding: buffer.prefix(max(count, 0)).map { UInt8(bitPattern: $0) }, as: UTF8.self)
-        let directory = own.lastIndex(of: "/").map { String(own[..<$0]) } ?? "."
+        let directory = OwnProgram.directory
         let places = ["\(directory)/\(program)", "\(directory)/../libexec/\(program)"]
         return places.first { access($0, X_OK) == 0 } ?? places[0]
-    }
-
-    private static func spawn(_ path: String, _ control: CInt) throws(SystemError) -> pid_t {
-        var actions = posix_spawn_file_actions_t()
-        posix_spawn_file_actions_init(&actions)
-        defer { posix_spawn_file_actions_destroy(&actions) }
-        posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0)
-        posix_spawn_file_actions_adddup2(&actions, control, RelayStart.listener)
-        var attributes = posix_spawnattr_t()
-        posix_spawnattr_init(&attributes)
-        defer { posix_spawnattr_destroy(&attributes) }
-        var none = sigset_t()
-        sigemptyset(&none)
-        posix_spawnattr_setsigmask(&attributes, &none)
-        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
-        var arguments = [strdup(program), strdup(RelayStart.serving), nil]
-        // It needs nothing of the environment but OpenSSL's configuration, which is a file.
-        var environment: [UnsafeMutablePointer<CChar>?] = [nil]
-        defer { for argument in arguments { free(argument) } }
-        var child: pid_t = 0
-        let code = posix_spawn(&child, path, &actions, &attributes, &arguments, &environment)
-        if code != 0 { throw SystemError("starting \(path)", code: code) }
-        return child
     }
 }

@@ -72,6 +72,23 @@ static inline int platform_received_descriptors(struct msghdr *message, int *des
     return count;
 }
 
+// Reads what is there, with the descriptors that ride on it: how many there are goes to `count`, the rest is as above.
+// `flags` are those of the message (MSG_TRUNC, MSG_CTRUNC).
+static inline ssize_t platform_receive(
+    int socket, void *bytes, size_t length, int *descriptors, int *count, int *flags) {
+    struct iovec vector = {.iov_base = bytes, .iov_len = length};
+    union {
+        char bytes[platform_descriptors_space];
+        struct cmsghdr header;
+    } control;
+    struct msghdr message = {
+        .msg_iov = &vector, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
+    ssize_t received = recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    *count = received < 0 ? 0 : platform_received_descriptors(&message, descriptors);
+    *flags = message.msg_flags;
+    return received;
+}
+
 // Sends what the socket takes now, with `count` descriptors (up to platform_descriptors_max) riding on the first byte.
 static inline ssize_t platform_send(
     int socket, const void *bytes, size_t length, const int *descriptors, int count) {

@@ -33,7 +33,7 @@ extension Flow {
     /// The same; `nil` where the socket says nothing.
     var knownUnread: Int? {
         guard number != nil else { return 0 }
-        return ask(nil) { Self.queued($0) }
+        return ask(nil) { $0.unreadBytes ?? 0 }
     }
 
     /// When the remote last acknowledged something, a keepalive's probe included, on ``BootClock``; `nil` where that
@@ -74,7 +74,7 @@ extension Flow {
     private func progress(of secured: SecuredStream) -> Progress? {
         guard var counts = secured.counts else { return nil }
         for _ in 0..<Progress.mostTries {
-            guard let lying = ask(nil, { number in (Self.queued(number), Self.isUndelivered(number)) }) as (Int, Bool)?,
+            guard let lying = ask(nil, { number in (number.unreadBytes ?? 0, Self.isUndelivered(number)) }) as (Int, Bool)?,
                 let present = secured.counts
             else { return nil }
             if present == counts {
@@ -103,12 +103,6 @@ extension Flow {
         try askSocket(busy) { number in
             Result { () throws(SystemError) in try options.apply(to: number, of: family) }
         }.get()
-    }
-
-    /// How many bytes have come and were not read.
-    nonisolated static func queued(_ number: CInt) -> Int {
-        var count: CInt = 0
-        return ioctl(number, UInt(FIONREAD), &count) == 0 ? Int(count) : 0
     }
 
     /// Whether a close resets (with zero seconds to linger, socket(7)); otherwise it says the end and does not wait.

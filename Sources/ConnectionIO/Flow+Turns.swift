@@ -35,6 +35,6 @@ extension Flow: TurnTaker {
     /// Whether something has come that `dialtone-tls` has not decrypted yet.
     var isBehind: Bool {
         guard let secured, !secured.hasTakenAll, let socketNumber else { return false }
-        return Self.queued(socketNumber) > 0
+        return socketNumber.unreadBytes ?? 0 > 0
     }
 }

@@ -22,7 +22,7 @@ protocol FlowOwner: AnyObject {
 /// It is watched for its end and never read: the bytes are the client's, so neither their arrival nor the room for more
 /// wakes the process. One with TLS is secured before it counts as connected, by `dialtone-tls`: what is read and
 /// written then is one end of a pair of Unix sockets (``SecuredStream``). A flow lives until ``close(aborting:)``,
-/// whoever holds it.
+/// even if its owner lets go of it before.
 @AgentQueue
 final class Flow {
     /// What becomes of a flow. `securing` is told before `connected` and only of one with TLS; otherwise at most two
@@ -46,8 +46,9 @@ final class Flow {
     private var registration: Poller.Registration?
     /// Whether there is nothing to be told any more.
     private(set) var hasEnded = false
-    /// What came of input that waits for its turn, and whether it does.
+    /// What the poller has reported since the last turn.
     var heard: Poller.Readiness = []
+    /// Whether it waits for a turn.
     var isInLine = false
     private(set) var isConnected = false
     /// The socket's own end, once it is connected.
@@ -287,7 +288,7 @@ final class Flow {
         } else if local != nil {
             // Closing over bytes that nobody read sends a reset (RFC 1122, 4.2.2.13). Discarded without a copy
             // (tcp(7)), as far as they have come by now.
-            recv(number, nil, Self.queued(number), CInt(MSG_TRUNC | MSG_DONTWAIT))
+            recv(number, nil, number.unreadBytes ?? 0, CInt(MSG_TRUNC | MSG_DONTWAIT))
             // The remote is to hear of the end now, not when the store has closed its copy.
             if stored != nil { shutdown(number, CInt(SHUT_RDWR)) }
         }
@@ -451,10 +452,6 @@ final class Flow {
 
     /// The error that the kernel holds for the socket, if any; asking for it clears it.
     private func pendingFailure() -> FlowFailure? {
-        guard let socketNumber else { return nil }
-        var code: CInt = 0
-        var length = socklen_t(MemoryLayout<CInt>.size)
-        getsockopt(socketNumber, SOL_SOCKET, SO_ERROR, &code, &length)
-        return code == 0 ? nil : FlowFailure(SystemError("the flow to \(remote)", code: code))
+        socketNumber?.pendingError.map { FlowFailure(SystemError("the flow to \(remote)", code: $0)) }
     }
 }

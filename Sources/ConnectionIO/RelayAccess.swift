@@ -45,7 +45,7 @@ public final class RelayAccess {
         RelayAccess { () throws(SystemError) in throw SystemError("reaching dialtone-tls", code: ENOENT) }
     }
 
-    /// Called when the file of the counts is made, for whoever keeps it for a later process.
+    /// Called when the file of the counts is made, so that it can be kept for a later process.
     public var madeFile: (@AgentQueue (borrowing OwnedDescriptor) -> Void)?
 
     func connect() throws(SystemError) -> Channel { try connecting() }
@@ -72,9 +72,8 @@ public final class RelayAccess {
             madeFile?(new)
             file = consume new
         }
-        var free = self.free ?? Deque((0..<next).filter { !places.contains($0) })
-        let number = free.popFirst() ?? next
-        self.free = free
+        if free == nil { free = Deque((0..<next).filter { !places.contains($0) }) }
+        let number = free?.popFirst() ?? next
         guard number < StreamCounts.Place.most else { throw SystemError("counting how far a flow is", code: EMFILE) }
         next = max(next, number + 1)
         places.insert(number)

@@ -104,16 +104,15 @@ extension ConnectionDriver {
         clientele.ended = []
         for ended in kept.ended {
             guard let store else { continue }
-            var left = StoredFlow(takeDescriptors(ended.number))
-            let secured = left.takeSecured(at: ended.place, for: user, by: context.relay)
-            guard let socket = left.socket.take(), (secured != nil) == (ended.place != nil) else {
+            var left = StoredFlow(takeDescriptors(ended.number), at: ended.place, for: user, by: context.relay)
+            guard let socket = left.takeSocket() else {
                 store.discard(ended.number)
                 continue
             }
+            let secured = left.secured
             let flow = Flow(
                 ended: secured == nil ? socket.shared(with: user) : socket, secured: secured, epoch: ended.epoch,
-                to: ended.remote,
-                policy.socketOptions, owner: self)
+                to: ended.remote, policy.socketOptions, owner: self)
             flow.isKept(in: store, as: ended.number)
             flows[ended.epoch] = flow
             clientele.ended.append(.init(epoch: ended.epoch, reader: readers[ended.epoch] ?? nil))
@@ -138,10 +137,9 @@ extension ConnectionDriver {
         var adoption = standing.adoption
         adoption.past?.newestEpoch = epoch
         guard let store, let number = standing.number else { return .reopened(epoch: epoch, .flowLost) }
-        var left = StoredFlow(takeDescriptors(number))
-        let secured = left.takeSecured(at: standing.place, for: user, by: context.relay)
-        guard (secured != nil) == (standing.place != nil), let socket = left.socket.take(),
-            let flow = try? Flow(adopting: socket, adoption, policy.socketOptions, secured: secured, owner: self)
+        var left = StoredFlow(takeDescriptors(number), at: standing.place, for: user, by: context.relay)
+        guard let socket = left.takeSocket(),
+            let flow = try? Flow(adopting: socket, adoption, policy.socketOptions, secured: left.secured, owner: self)
         else {
             store.discard(number)
             return .reopened(epoch: epoch, .flowLost)
@@ -166,35 +164,34 @@ extension ConnectionDriver {
 }
 
 /// What the store has of a flow, told apart by what it is.
+@AgentQueue
 private struct StoredFlow: ~Copyable {
-    var socket: OwnedDescriptor?
-    private var stream: OwnedDescriptor?
-    private var channel: OwnedDescriptor?
+    private var socket: OwnedDescriptor?
+    /// What belongs to a flow with TLS; `nil` of one without.
+    let secured: SecuredStream?
+    private let isWhole: Bool
 
-    init(_ descriptors: [CInt]) {
+    /// - Parameter place: where a flow with TLS is counted; `nil` of one without.
+    init(_ descriptors: [CInt], at place: StreamCounts.Place?, for user: UInt32, by relay: RelayAccess) {
+        var stream: OwnedDescriptor?
+        var channel: OwnedDescriptor?
         for number in descriptors {
             let descriptor = OwnedDescriptor(number, sharedWith: OwnedDescriptor.somebody)
-            switch (Self.option(SO_DOMAIN, of: number), Self.option(SO_TYPE, of: number)) {
+            switch (number.socketOption(SO_DOMAIN), number.socketOption(SO_TYPE)) {
             case (AF_UNIX, CInt(SOCK_SEQPACKET.rawValue)): channel = consume descriptor
             case (AF_UNIX, _) where descriptors.count > 1: stream = consume descriptor
             case (_, CInt(SOCK_STREAM.rawValue)): socket = consume descriptor
             default: break
             }
         }
+        if let place, let stream = stream.take(), let channel = channel.take() {
+            secured = SecuredStream(stream, channel.unshared(), at: place, for: user, by: relay)
+        } else {
+            secured = nil
+        }
+        isWhole = (secured != nil) == (place != nil)
     }
 
-    /// What belongs to a flow with TLS; `nil` of one without.
-    @AgentQueue
-    mutating func takeSecured(at place: StreamCounts.Place?, for user: UInt32, by relay: RelayAccess) -> SecuredStream?
-    {
-        guard let place, let stream = stream.take(), let channel = channel.take() else { return nil }
-        return SecuredStream(stream, channel.unshared(), at: place, for: user, by: relay)
-    }
-
-    private static func option(_ option: CInt, of number: CInt) -> CInt {
-        var value: CInt = -1
-        var length = socklen_t(MemoryLayout<CInt>.size)
-        getsockopt(number, SOL_SOCKET, option, &value, &length)
-        return value
-    }
+    /// Its TCP socket, unless something else of it is missing.
+    mutating func takeSocket() -> OwnedDescriptor? { isWhole ? socket.take() : nil }
 }

@@ -16,6 +16,8 @@ final class SecuredStream {
     private let relay: RelayAccess
     /// Saved, so that what a client left unread is there for the next one.
     private let stream: OwnedDescriptor
+    /// Who has or gets it.
+    private let user: UInt32
     /// A copy of the other end, until it is known how the stream ends: that of a `dialtone-tls` which is killed would
     /// be a clean one for the client.
     private var theirs: OwnedDescriptor?
@@ -25,6 +27,8 @@ final class SecuredStream {
     /// Where its ``StreamCounts`` are.
     let place: StreamCounts.Place
     private var registration: Poller.Registration?
+    /// Whether `dialtone-tls` has not told anything yet.
+    private var isNew = true
     /// Whether `dialtone-tls` has said that the server's part is over, or is no more.
     private(set) var hasTakenAll = false
     private var inputRegistration: Poller.Registration?
@@ -32,7 +36,7 @@ final class SecuredStream {
     /// Has a TCP socket that is connected secured.
     ///
     /// - Parameters:
-    ///   - files: what ``SecuringRequest/parts`` says, without the first three.
+    ///   - files: what ``SecuringRequest`` lists behind the first three.
     ///   - user: who gets the client's end.
     /// - Throws: what kept it from being asked for; `EAGAIN` where `dialtone-tls` has no room for one more just now.
     init(
@@ -42,16 +46,14 @@ final class SecuredStream {
         let way = try relay.connect()
         outlivesAgent = way.outlivesAgent
         let channel = MessageSocket(way.descriptor)
-        var ends: [CInt] = [0, 0]
-        guard socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0 else {
-            throw .last("making a pair of sockets")
-        }
-        for end in ends {
+        let ends = try OwnedDescriptor.socketPair()
+        for end in [ends.0, ends.1] {
             var size = Self.capacity
             setsockopt(end, SOL_SOCKET, SO_SNDBUF, &size, socklen_t(MemoryLayout<CInt>.size))
         }
-        let theirs = OwnedDescriptor(ends[1])
-        stream = OwnedDescriptor(ends[0], sharedWith: user)
+        let theirs = OwnedDescriptor(ends.1)
+        stream = OwnedDescriptor(ends.0, sharedWith: user)
+        self.user = user
         let place = try relay.takePlace()
         do throws(SystemError) {
             try channel.send(
@@ -70,10 +72,10 @@ final class SecuredStream {
     /// One that an earlier process left.
     init(
         _ stream: consuming OwnedDescriptor, _ channel: consuming OwnedDescriptor, at place: StreamCounts.Place,
-        for user: UInt32,
-        by relay: RelayAccess
+        for user: UInt32, by relay: RelayAccess
     ) {
         self.stream = stream.shared(with: user)
+        self.user = user
         self.channel = MessageSocket(channel)
         outlivesAgent = true
         self.place = place
@@ -97,9 +99,6 @@ final class SecuredStream {
 
     /// How far the stream is; `nil` where nobody counts.
     var counts: StreamCounts? { relay.counts(at: place) }
-
-    /// Whether `dialtone-tls` has not told anything yet.
-    private var isNew = true
 
     // MARK: - What is heard
 
@@ -155,11 +154,11 @@ final class SecuredStream {
     /// Where it finds no room, there is something already.
     func markEnd() {
         let number = number
-        UserThreads.begin(for: stream.user ?? OwnedDescriptor.somebody) {
+        UserThreads.begin(for: user) {
             _ = send(number, [0], 1, CInt(MSG_DONTWAIT) | CInt(MSG_NOSIGNAL))
         }
         // Behind it.
-        if let theirs = theirs.take() { theirs.shared(with: stream.user ?? OwnedDescriptor.somebody).close() }
+        if let theirs = theirs.take() { theirs.shared(with: user).close() }
     }
 
     /// Says the end to the server; what it has sent is delivered, however late it is read.
@@ -168,7 +167,7 @@ final class SecuredStream {
         try? channel.send([1])
     }
 
-    /// Lets go of it: whoever has the client's end reads what has come, and then the end.
+    /// Ends this process's part in it. A client that has its end still reads what has come, and then the end.
     func close() {
         finish()
         registration?.cancel()

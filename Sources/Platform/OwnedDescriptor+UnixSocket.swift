@@ -7,6 +7,17 @@ internal import Glibc
 // there and then, on the thread that reads; and so it does with what waits unread when the socket is closed.
 
 extension OwnedDescriptor {
+    /// Two Unix sockets that are connected with each other, close-on-exec, for the caller to own.
+    package static func socketPair(
+        keepingMessagesApart: Bool = false, isBlocking: Bool = true
+    ) throws(SystemError) -> (CInt, CInt) {
+        var ends: [CInt] = [-1, -1]
+        let kind = keepingMessagesApart ? SOCK_SEQPACKET : SOCK_STREAM
+        let type = kind.rawValue | SOCK_CLOEXEC.rawValue | (isBlocking ? 0 : SOCK_NONBLOCK.rawValue)
+        guard socketpair(AF_UNIX, CInt(type), 0, &ends) == 0 else { throw .last("making a pair of sockets") }
+        return (ends[0], ends[1])
+    }
+
     /// Whether the peer may send descriptors from now on. Where not, it is refused (`EPERM`); before Linux 6.16 the
     /// kernel knows no such option (`SO_PASSRIGHTS`), and they come all the same.
     public borrowing func acceptDescriptors(_ isOn: Bool) { set(CInt(platform_SO_PASSRIGHTS), isOn ? 1 : 0) }
@@ -23,27 +34,12 @@ extension OwnedDescriptor {
 
     /// Reads what is there (recv(2)); descriptors that ride on it are closed as this one will be.
     public borrowing func receiveBytes(into buffer: UnsafeMutableRawBufferPointer) -> Int {
-        var vector = iovec(iov_base: buffer.baseAddress, iov_len: buffer.count)
-        return withUnsafeMutablePointer(to: &vector) { vector in
-            withUnsafeTemporaryAllocation(
-                byteCount: Int(platform_descriptors_space), alignment: MemoryLayout<cmsghdr>.alignment
-            ) { control in
-                var header = msghdr()
-                header.msg_iov = vector
-                header.msg_iovlen = 1
-                header.msg_control = control.baseAddress
-                header.msg_controllen = control.count
-                let count = recvmsg(number, &header, CInt(MSG_CMSG_CLOEXEC) | CInt(MSG_DONTWAIT))
-                if count >= 0, header.msg_controllen > 0 { closeAll(in: &header) }
-                return count
-            }
-        }
-    }
-
-    private borrowing func closeAll(in header: inout msghdr) {
         withUnsafeTemporaryAllocation(of: CInt.self, capacity: Int(platform_descriptors_max)) { numbers in
-            let count = Int(platform_received_descriptors(&header, numbers.baseAddress))
-            for number in numbers.prefix(count) { OwnedDescriptor(number, sharedWith: user).close() }
+            var (riding, flags): (CInt, CInt) = (0, 0)
+            let count = platform_receive(
+                number, buffer.baseAddress, buffer.count, numbers.baseAddress, &riding, &flags)
+            for number in numbers.prefix(Int(riding)) { OwnedDescriptor(number, sharedWith: user).close() }
+            return count
         }
     }
 
@@ -52,8 +48,6 @@ extension OwnedDescriptor {
     public consuming func endConnection() {
         // From here on nothing is added.
         shutdown(number, CInt(SHUT_RDWR))
-        var unread: CInt = 0
-        let isEmpty = ioctl(number, UInt(FIONREAD), &unread) == 0 && unread == 0
-        if isEmpty { unshared().close() } else { close() }
+        if number.unreadBytes == 0 { unshared().close() } else { close() }
     }
 }

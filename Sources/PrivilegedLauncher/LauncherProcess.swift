@@ -70,11 +70,7 @@ private final class Serving {
     /// programs are children of this process.
     private static var passer: String? {
         guard access("/run/systemd/system", F_OK) == 0 else { return nil }
-        var path = [CChar](repeating: 0, count: Int(PATH_MAX))
-        let count = readlink("/proc/self/exe", &path, path.count)
-        let text = String(decoding: path.prefix(max(count, 0)).map { UInt8(bitPattern: $0) }, as: UTF8.self)
-        // Of one that was replaced while it runs, the new one passes them as well.
-        return text.hasSuffix(" (deleted)") ? String(text.dropLast(10)) : text
+        return OwnProgram.path
     }
 
     private let launcher: Launcher

@@ -59,31 +59,16 @@ package struct MessageSocket: ~Copyable {
 
     /// Takes the next message. One that is too long, or whose descriptors found no room, is the end.
     package borrowing func receive() -> Arrival {
-        var bytes: [UInt8] = []
-        var numbers: [CInt] = []
         let number = descriptor.number
-        var flags: CInt = 0
-        var code: CInt = 0
-        bytes = [UInt8](unsafeUninitializedCapacity: Self.longest) { buffer, count in
-            withUnsafeTemporaryAllocation(
-                byteCount: Int(platform_descriptors_space), alignment: MemoryLayout<cmsghdr>.alignment
-            ) { control in
-                var vector = iovec(iov_base: buffer.baseAddress, iov_len: buffer.count)
-                withUnsafeMutablePointer(to: &vector) { vector in
-                    var header = msghdr()
-                    header.msg_iov = vector
-                    header.msg_iovlen = 1
-                    header.msg_control = control.baseAddress
-                    header.msg_controllen = control.count
-                    let received = recvmsg(number, &header, CInt(MSG_CMSG_CLOEXEC) | CInt(MSG_DONTWAIT))
-                    code = received < 0 ? errno : 0
-                    flags = header.msg_flags
-                    count = max(received, 0)
-                    guard received >= 0, header.msg_controllen > 0 else { return }
-                    numbers = [CInt](unsafeUninitializedCapacity: Int(platform_descriptors_max)) { numbers, count in
-                        count = Int(platform_received_descriptors(&header, numbers.baseAddress))
-                    }
-                }
+        var numbers: [CInt] = []
+        var (flags, code): (CInt, CInt) = (0, 0)
+        let bytes = [UInt8](unsafeUninitializedCapacity: Self.longest) { buffer, length in
+            numbers = [CInt](unsafeUninitializedCapacity: Int(platform_descriptors_max)) { numbers, count in
+                var riding: CInt = 0
+                let received = platform_receive(
+                    number, buffer.baseAddress, buffer.count, numbers.baseAddress, &riding, &flags)
+                code = received < 0 ? errno : 0
+                (length, count) = (max(received, 0), Int(riding))
             }
         }
         let descriptors = Descriptors(numbers, sharedWith: descriptor.user)

@@ -4,26 +4,14 @@ package import Connection
 internal import NetworkPath
 package import Platform
 
-/// What the agent asks of `dialtone-tls` for one flow. Its descriptors ride on the same message, in the order of
-/// ``Part``.
+/// What the agent asks of `dialtone-tls` for one flow. Descriptors ride on the same message, in this order:
+///
+/// 1. The TCP socket, connected.
+/// 2. One end of a pair of Unix sockets: plaintext comes out of it and goes into it.
+/// 3. The file in which the flow's ``StreamCounts`` are written.
+/// 4. The file of the authorities that are trusted: the connection's own, or the system's.
+/// 5. Where the client has a certificate, the files of it, of its key, and of the password of the key, if there is one.
 package struct SecuringRequest: Hashable, Sendable {
-    /// A descriptor of the message.
-    package enum Part: Int, CaseIterable, Hashable, Sendable {
-        /// The TCP socket, connected.
-        case socket
-        /// One end of a pair of Unix sockets: plaintext comes out of it and goes into it.
-        case stream
-        /// Where the flow's ``StreamCounts`` are written.
-        case counts
-        /// The file of the authorities that are trusted: the connection's own, or the system's.
-        case authorities
-        /// The files of the client's certificate, its key, and the password of the key.
-        case certificate, key, password
-
-        /// Those that every flow has.
-        package static let needed: [Part] = [.socket, .stream, .counts]
-    }
-
     /// Whom the session is with, and how. The policy's paths are for messages: its files are opened by the agent.
     package var session: TLSRequest
     /// On whose account the arithmetic is.
@@ -116,13 +104,9 @@ package struct SecuringRequest: Hashable, Sendable {
         self.init(TLSRequest(to: host, under: policy), user: user, connection: connection, place: place)
     }
 
-    /// Which descriptors ride on it, in their order.
-    package var parts: [Part] {
-        var parts = Part.needed + [.authorities]
-        if let identity = session.policy.identity {
-            parts += [.certificate, .key]
-            if identity.passwordFile != nil { parts.append(.password) }
-        }
-        return parts
+    /// How many descriptors ride on it.
+    package var descriptorCount: Int {
+        guard let identity = session.policy.identity else { return 4 }
+        return identity.passwordFile == nil ? 6 : 7
     }
 }

@@ -6,7 +6,7 @@ internal import Platform
 
 /// The files of a policy, opened for `dialtone-tls` to read: this process does not read them.
 package final class SettingsFiles {
-    /// The descriptors, in the order of the request's ``SecuringRequest/Part``.
+    /// The descriptors, in the order of ``SecuringRequest``.
     package private(set) var numbers: [CInt] = []
 
     /// Opens regular files. Blocks on the file system, for as long as local files take.

@@ -61,10 +61,8 @@ public enum RelayProcess {
             guard number == SIGCHLD else { exit(EXIT_SUCCESS) }
             var status: CInt = 0
             guard waitpid(child, &status, WNOHANG) == child else { continue }
-            // As sh(1) says it: an exit status, or 128 and the signal.
-            let signal = status & 0x7f
             if status != 0 { pause() }
-            exit(signal == 0 ? status >> 8 & 0xff : 128 + signal)
+            exit(Spawn.exitStatus(status))
         }
     }
 
@@ -75,35 +73,16 @@ public enum RelayProcess {
     private static func prepare() {
         ProcessMemory.forbidDumps()
         signal(SIGPIPE, SIG_IGN)
-        var kind: CInt = 0
-        var length = socklen_t(MemoryLayout<CInt>.size)
-        guard getsockopt(RelayStart.listener, SOL_SOCKET, SO_TYPE, &kind, &length) == 0,
-            kind == CInt(SOCK_SEQPACKET.rawValue)
-        else {
+        guard RelayStart.listener.socketOption(SO_TYPE) == CInt(SOCK_SEQPACKET.rawValue) else {
             end("it is started by dialtone-tls.socket, or by dialtoned, with a socket", EX_USAGE)
         }
     }
 
+    /// Of a program that was replaced while it runs, this file still.
     private static func startServing(_ pipe: CInt) throws(SystemError) -> pid_t {
-        var actions = posix_spawn_file_actions_t()
-        posix_spawn_file_actions_init(&actions)
-        defer { posix_spawn_file_actions_destroy(&actions) }
-        posix_spawn_file_actions_adddup2(&actions, pipe, guarding)
-        var attributes = posix_spawnattr_t()
-        posix_spawnattr_init(&attributes)
-        defer { posix_spawnattr_destroy(&attributes) }
-        // It ends by a signal, unlike this one, which waits for them.
-        var none = sigset_t()
-        sigemptyset(&none)
-        posix_spawnattr_setsigmask(&attributes, &none)
-        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
-        var arguments = [strdup("dialtone-tls"), strdup(RelayStart.serving), strdup(guarded), nil]
-        defer { for argument in arguments { free(argument) } }
-        var child: pid_t = 0
-        // Of a program that was replaced while it runs, this file still.
-        let code = posix_spawn(&child, "/proc/self/exe", &actions, &attributes, &arguments, environ)
-        if code != 0 { throw SystemError("starting the process that serves", code: code) }
-        return child
+        try Spawn.start(
+            "starting the process that serves", "/proc/self/exe", ["dialtone-tls", RelayStart.serving, guarded],
+            descriptors: [(guarding, .descriptor(pipe))])
     }
 
     // MARK: - The process that serves
@@ -114,7 +93,7 @@ public enum RelayProcess {
         prepare()
         // Its file was started as /proc/self/exe, and ps(1) would show that.
         pthread_setname_np(pthread_self(), "dialtone-tls")
-        raiseDescriptorLimit()
+        DescriptorLimit.raise()
         do throws(SystemError) {
             let server = try RelayServer(workers: sysconf(CInt(_SC_NPROCESSORS_ONLN)))
             // Reads OpenSSL's configuration, which is a file.
@@ -135,13 +114,6 @@ public enum RelayProcess {
             writeLine(
                 "dialtone-tls: it can ask all of the kernel that its surroundings let it: \(error)", to: STDERR_FILENO)
         }
-    }
-
-    private static func raiseDescriptorLimit() {
-        var limit = rlimit()
-        guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return }
-        limit.rlim_cur = limit.rlim_max
-        _ = setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
     }
 
     private static func end(_ text: String, _ status: CInt) -> Never {

@@ -21,7 +21,7 @@ package final class RelayServer: Sendable {
         var sets: [CInt] = []
         for _ in 0..<max(workers, 1) {
             let set = try retryingInterrupts("creating an epoll set") { epoll_create1(CInt(EPOLL_CLOEXEC)) }
-            try Self.startThread { RelayWorker(set, shared).run() }
+            try Self.start(RelayWorker(set, shared))
             sets.append(set)
         }
         self.sets = sets
@@ -81,22 +81,17 @@ package final class RelayServer: Sendable {
     /// How long it waits where there are no descriptors, in microseconds.
     private static let shortage: UInt32 = 100_000
 
-    private static func startThread(_ body: @escaping @Sendable () -> Never) throws(SystemError) {
+    /// Starts a thread that is the worker's alone.
+    private static func start(_ worker: sending RelayWorker) throws(SystemError) {
         var thread = pthread_t()
-        let box = Unmanaged.passRetained(Box(body))
         let code = pthread_create(
             &thread, nil,
             { argument in
                 guard let argument else { return nil }
-                Unmanaged<Box>.fromOpaque(argument).takeRetainedValue().body()
-            }, box.toOpaque())
+                Unmanaged<RelayWorker>.fromOpaque(argument).takeRetainedValue().run()
+            }, Unmanaged.passRetained(worker).toOpaque())
         if code != 0 { throw SystemError("starting a thread", code: code) }
         pthread_detach(thread)
-    }
-
-    private final class Box: Sendable {
-        let body: @Sendable () -> Never
-        init(_ body: @escaping @Sendable () -> Never) { self.body = body }
     }
 }
 
@@ -144,10 +139,7 @@ private struct ChannelSource: ~Copyable {
     private let isListening: Bool
 
     init(_ descriptor: consuming OwnedDescriptor) {
-        var value: CInt = 0
-        var length = socklen_t(MemoryLayout<CInt>.size)
-        isListening =
-            getsockopt(descriptor.number, SOL_SOCKET, SO_ACCEPTCONN, &value, &length) == 0 && value != 0
+        isListening = descriptor.number.socketOption(SO_ACCEPTCONN) == 1
         socket = MessageSocket(descriptor)
     }
 

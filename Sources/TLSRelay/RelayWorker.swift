@@ -22,7 +22,7 @@ final class RelayWorker {
     /// How long the client of a flow that the agent has let go of may leave unread what it is still to be given.
     private static let patience = Duration.seconds(600)
     /// How often that is looked at, while there are such flows.
-    private static let lookMilliseconds: CInt = 60_000
+    private static let lookInterval = Duration.seconds(60)
     /// So many handshakes leave memory behind that is given back to the kernel: each takes some 80 KB for a moment, and
     /// what is freed lies between what stays.
     private static let burst = 50
@@ -43,6 +43,8 @@ final class RelayWorker {
     private var nextNumber: UInt64 = 1
     private var order = TurnOrder<Work>()
     private var letGo: Set<UInt64> = []
+    /// When they are looked at next.
+    private var nextLook = Duration.zero
     /// How many handshakes began since memory was last given back.
     private var begun = 0
     private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: RelayedFlow.bufferSize, alignment: 16)
@@ -90,7 +92,9 @@ final class RelayWorker {
     private var timeout: CInt {
         if !order.isEmpty { return 0 }
         if begun >= Self.burst { return Self.trimMilliseconds }
-        return letGo.isEmpty ? -1 : Self.lookMilliseconds
+        if letGo.isEmpty { return -1 }
+        // A millisecond more, since what is left of one is cut off.
+        return CInt(max(nextLook - BootClock.now(), .zero).milliseconds + 1)
     }
 
     private func hear(_ token: UInt64, _ events: Poller.Readiness) {
@@ -145,6 +149,7 @@ final class RelayWorker {
     // MARK: - Flows that nobody hears of
 
     private func wait(for flow: RelayedFlow, _ number: UInt64) {
+        if letGo.isEmpty { nextLook = BootClock.now() + Self.lookInterval }
         guard letGo.insert(number).inserted else { return }
         let others = letGo.filter { flows[$0]?.user == flow.user }
         guard others.count > Self.mostLetGo else { return }
@@ -154,6 +159,8 @@ final class RelayWorker {
 
     private func endWaiting() {
         let now = BootClock.now()
+        guard now >= nextLook else { return }
+        nextLook = now + Self.lookInterval
         for number in letGo {
             guard let flow = flows[number], let since = flow.waitsSince, since + Self.patience < now else { continue }
             close(flow, number)
@@ -167,7 +174,7 @@ final class RelayWorker {
         epoll_ctl(set, EPOLL_CTL_DEL, number, nil)
         let channel = MessageSocket(OwnedDescriptor(number))
         guard case .message(let bytes, let descriptors) = channel.receive(),
-            let request = try? SecuringRequest(bytes[...]), descriptors.count == request.parts.count
+            let request = try? SecuringRequest(bytes[...]), descriptors.count == request.descriptorCount
         else { return shared.census.ended() }
         order.add(.begin(FlowRequest(request, descriptors, channel)), for: request.user)
     }

@@ -101,9 +101,7 @@ final class RelayedFlow {
         tellOfHandshake()
         deliver(buffer)
         if heard[.stream] != nil || isEndedHere { takeFromClient(buffer) }
-        if let events = heard[.stream] {
-            if events.contains(.hangUp) { isDeserted = true }
-        }
+        if heard[.stream, default: []].contains(.hangUp) { isDeserted = true }
         send()
         publish()
         judge(isBroken: isBroken)
@@ -201,15 +199,10 @@ final class RelayedFlow {
             _ = session.send(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
         } else if count == 0 {
             // The client has nothing more to say, and may still read.
-            endClientsPart()
+            isClientDone = true
+            counts.taken += 1
+            session.close()
         }
-    }
-
-    private func endClientsPart() {
-        guard !isClientDone else { return }
-        isClientDone = true
-        counts.taken += 1
-        session.close()
     }
 
     /// Writes down how far it is. Not once the agent has let go of it: its place may be another flow's then.
@@ -232,12 +225,14 @@ final class RelayedFlow {
             sayEnd()
         } else if isBroken, session.unreadPlaintext > 0 {
             // Of what stands behind plaintext that nobody reads, the kernel's word is all there is for now.
-            tellOfEnd(pendingError.map { .socket($0) })
+            tellOfEnd(socket.number.pendingError.map { .socket($0) })
         }
         if isEndedHere, isOpen { endHere() }
         if isDeserted { leave() }
-        if hasToldEnd { refuseClient() }
-        if hasToldEnd { deliverEnd() }
+        if hasToldEnd {
+            refuseClient()
+            deliverEnd()
+        }
         if isLetGo, hasToldEnd || isEndedHere, waitsSince == nil { waitsSince = BootClock.now() }
     }
 
@@ -254,13 +249,6 @@ final class RelayedFlow {
             guard case .failed(let failure) = session.state else { return .none }
             return .some(.tls(failure))
         }
-    }
-
-    private var pendingError: CInt? {
-        var code: CInt = 0
-        var length = socklen_t(MemoryLayout<CInt>.size)
-        getsockopt(socket.number, SOL_SOCKET, SO_ERROR, &code, &length)
-        return code == 0 ? nil : code
     }
 
     private func tellOfEnd(_ failure: RelayFailure?) {
@@ -305,7 +293,7 @@ final class RelayedFlow {
         guard !refusesClient else { return }
         if endsInOrder {
             refuseAndDrop()
-        } else if Self.queued(stream.number) > 0 {
+        } else if stream.number.unreadBytes ?? 0 > 0 {
             // What is there, or else the byte that the agent puts there when it hears of the end, stays: a Unix socket
             // that is closed over bytes that nobody read resets the other end (`unix_release_sock` in the kernel's
             // net/unix/af_unix.c).
@@ -334,11 +322,6 @@ final class RelayedFlow {
             shutdown(stream.number, CInt(SHUT_RDWR))
         }
         if refusesClient || isDeserted { isOver = true }
-    }
-
-    private static func queued(_ number: CInt) -> Int {
-        var count: CInt = 0
-        return ioctl(number, UInt(FIONREAD), &count) == 0 ? Int(count) : 0
     }
 
     /// Tells the agent. What one does not hear that ends, its successor finds in the channel.

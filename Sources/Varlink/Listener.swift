@@ -54,12 +54,3 @@ final class Listener {
         file.take()?.remove()
     }
 }
-
-extension CInt {
-    /// An integer option of the socket with this number (`SOL_SOCKET`); `nil` if it is no socket.
-    func socketOption(_ name: CInt) -> CInt? {
-        var value: CInt = 0
-        var length = socklen_t(MemoryLayout.size(ofValue: value))
-        return getsockopt(self, SOL_SOCKET, name, &value, &length) == 0 ? value : nil
-    }
-}

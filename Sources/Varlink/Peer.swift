@@ -30,9 +30,7 @@ public struct VarlinkPeer: Hashable, Sendable {
 
     /// Asks the kernel who is connected to a Unix socket.
     init(of socket: borrowing OwnedDescriptor) throws(SystemError) {
-        var credentials = platform_credentials()
-        var length = socklen_t(MemoryLayout.size(ofValue: credentials))
-        guard getsockopt(socket.number, SOL_SOCKET, SO_PEERCRED, &credentials, &length) == 0 else {
+        guard let credentials = UnixSocket.credentials(of: socket.number) else {
             throw .last("asking who is connected")
         }
         self.init(uid: credentials.uid, gid: credentials.gid, pid: credentials.pid)

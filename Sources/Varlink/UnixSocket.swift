@@ -54,10 +54,14 @@ package enum UnixSocket {
 
     /// The user who listens at the other end, or listened when it was connected to (`SO_PEERCRED`).
     package static func peer(of number: CInt) -> UInt32? {
+        credentials(of: number)?.uid
+    }
+
+    /// The user, group and process at the other end (`SO_PEERCRED`); `nil` where the kernel does not say.
+    static func credentials(of number: CInt) -> platform_credentials? {
         var credentials = platform_credentials()
         var length = socklen_t(MemoryLayout.size(ofValue: credentials))
-        guard getsockopt(number, SOL_SOCKET, SO_PEERCRED, &credentials, &length) == 0 else { return nil }
-        return credentials.uid
+        return getsockopt(number, SOL_SOCKET, SO_PEERCRED, &credentials, &length) == 0 ? credentials : nil
     }
 
     private static func withAddress(

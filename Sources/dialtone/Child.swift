@@ -77,8 +77,7 @@ struct Child: Sendable {
         registration.cancel()
         var status: CInt = 0
         try retryingInterrupts("asking how process \(process) ended") { waitpid(process, &status, 0) }
-        let signal = status & 0x7F
-        return signal == 0 ? (status >> 8) & 0xFF : 128 + signal
+        return Spawn.exitStatus(status)
     }
 
     private func start(_ socket: CInt) throws(SystemError) -> pid_t {
@@ -86,28 +85,10 @@ struct Child: Sendable {
         let number = fcntl(socket, F_DUPFD_CLOEXEC, 10)
         if number < 0 { throw .last("duplicating a descriptor") }
         let copy = OwnedDescriptor(number)
-        var actions = posix_spawn_file_actions_t()
-        posix_spawn_file_actions_init(&actions)
-        defer { posix_spawn_file_actions_destroy(&actions) }
-        for place in streams.places { posix_spawn_file_actions_adddup2(&actions, copy.number, place) }
-        var attributes = posix_spawnattr_t()
-        posix_spawnattr_init(&attributes)
-        defer { posix_spawnattr_destroy(&attributes) }
-        // A thread of Dispatch blocks signals, and this program ignores one.
-        var (none, ignored) = (sigset_t(), sigset_t())
-        sigemptyset(&none)
-        sigemptyset(&ignored)
-        sigaddset(&ignored, SIGPIPE)
-        posix_spawnattr_setsigmask(&attributes, &none)
-        posix_spawnattr_setsigdefault(&attributes, &ignored)
-        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
         let command = streams.command(program, arguments)
-        var process: pid_t = 0
-        let code = Self.withStrings(command) { arguments in
-            Self.withStrings(environment) { posix_spawn(&process, command[0], &actions, &attributes, arguments, $0) }
-        }
-        guard code == 0 else { throw SystemError("starting \(program)", code: code) }
-        return process
+        return try Spawn.start(
+            "starting \(program)", command[0], command, environment: environment,
+            descriptors: streams.places.map { ($0, .descriptor(copy.number)) })
     }
 
     /// This process's environment, and what the command is to know.
@@ -125,15 +106,6 @@ struct Child: Sendable {
             all["LISTEN_FDNAMES"] = String(connection.name.map { $0 == ":" ? "_" : $0 })
         }
         return all.map { "\($0.key)=\($0.value)" }
-    }
-
-    /// Calls `body` with `strings` as C has them: an array of pointers with a null at its end.
-    private static func withStrings<Value>(
-        _ strings: [String], _ body: ([UnsafeMutablePointer<CChar>?]) -> Value
-    ) -> Value {
-        let copies = strings.map { strdup($0) }
-        defer { for copy in copies { free(copy) } }
-        return body(copies + [nil])
     }
 }
 

@@ -16,12 +16,9 @@ final class PassedSignals {
 
     /// Keeps the signals from now on. Those that are ignored, as under nohup(1), stay so, here and for the command.
     init() throws(SystemError) {
-        var ends: [CInt] = [-1, -1]
-        if socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) != 0 {
-            throw .last("making a socket pair")
-        }
-        reading = OwnedDescriptor(ends[0])
-        caughtSignals = ends[1]
+        let ends = try OwnedDescriptor.socketPair()
+        reading = OwnedDescriptor(ends.0)
+        caughtSignals = ends.1
         for number in Self.all {
             var action = sigaction()
             action.__sigaction_handler.sa_sigaction = noteSignal

@@ -19,19 +19,6 @@ struct DescriptorPair: ~Copyable {
     }
 }
 
-/// Calls `body` with `strings` as the NULL-terminated array that execve(2) takes.
-func withCStrings<T>(
-    _ strings: [String], _ body: (UnsafePointer<UnsafeMutablePointer<CChar>?>) -> T
-) -> T {
-    var pointers = strings.map { strdup($0) }
-    pointers.append(nil)
-    defer { for pointer in pointers { free(pointer) } }
-    return pointers.withUnsafeBufferPointer { buffer in
-        guard let base = buffer.baseAddress else { preconditionFailure("an array with a terminator is not empty") }
-        return body(base)
-    }
-}
-
 /// Cuts what comes out of a pipe into lines.
 @AgentQueue
 final class LineReader {

@@ -53,10 +53,7 @@ public final class LabAgent: Sendable {
     /// Where a program of this package is: where `DIALTONE_BIN` says, else beside the program that runs.
     public static func program(_ name: String) -> String {
         if let directory = ProcessInfo.processInfo.environment["DIALTONE_BIN"] { return "\(directory)/\(name)" }
-        var buffer = [UInt8](repeating: 0, count: Int(PATH_MAX))
-        let count = readlink("/proc/self/exe", &buffer, buffer.count)
-        let own = String(decoding: buffer.prefix(max(0, count)), as: UTF8.self)
-        return own.prefix(through: own.lastIndex(of: "/") ?? own.startIndex) + name
+        return "\(OwnProgram.directory)/\(name)"
     }
 
     /// An example program, which is built from a package of its own.

@@ -93,34 +93,30 @@ struct UnitFileTests {
 
     /// A figure of the unit file, not of this machine: 0 is no exposure at all, 10 a service with no sandbox.
     @Test func theServiceIsHardlyExposed() throws {
+        let (exposure, output) = try exposure(of: "dialtoned.service")
+        #expect(exposure <= 1.5, "\(output)")
+    }
+
+    private func exposure(of unit: String) throws -> (level: Double, output: String) {
         let installed = try Installation()
         let result = try installed.run(
-            "systemd-analyze", "security", "--offline=yes", "--no-pager", "\(installed.directory)/dialtoned.service")
-        let overall = try #require(result.output.firstMatch(of: /exposure level for dialtoned\.service: (\d+\.\d+)/))
-        let exposure = try #require(Double(overall.1))
-        #expect(exposure <= 1.5, "\(result.output)")
+            "systemd-analyze", "security", "--offline=yes", "--no-pager", "\(installed.directory)/\(unit)")
+        let overall = try #require(
+            result.output.firstMatch(of: /exposure level for (\S+): (\d+\.\d+)/), "\(result.output)")
+        try #require(overall.1 == unit)
+        return (try #require(Double(overall.2)), result.output)
     }
 
     /// The launcher is root's; what confines it is inherited by no program, since those are units of their own.
     @Test func theLauncherIsConfined() throws {
-        let installed = try Installation()
-        let result = try installed.run(
-            "systemd-analyze", "security", "--offline=yes", "--no-pager",
-            "\(installed.directory)/dialtone-launcher.service")
-        let overall = try #require(
-            result.output.firstMatch(of: /exposure level for dialtone-launcher\.service: (\d+\.\d+)/))
-        #expect(try #require(Double(overall.1)) <= 3, "\(result.output)")
+        let (exposure, output) = try exposure(of: "dialtone-launcher.service")
+        #expect(exposure <= 3, "\(output)")
     }
 
     /// It has the keys, and needs nothing of the machine.
     @Test func theProcessThatDoesTLSIsNotExposed() throws {
-        let installed = try Installation()
-        let result = try installed.run(
-            "systemd-analyze", "security", "--offline=yes", "--no-pager",
-            "\(installed.directory)/dialtone-tls.service")
-        let overall = try #require(
-            result.output.firstMatch(of: /exposure level for dialtone-tls\.service: (\d+\.\d+)/))
-        #expect(try #require(Double(overall.1)) < 1, "\(result.output)")
+        let (exposure, output) = try exposure(of: "dialtone-tls.service")
+        #expect(exposure < 1, "\(output)")
     }
 
     @Test(arguments: ["dialtoned", "dialtone-tls", "user/dialtone-tls"])

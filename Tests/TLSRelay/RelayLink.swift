@@ -6,6 +6,7 @@ import NetworkPath
 import Platform
 import RelayMessages
 import TLSTestSupport
+import TestSupport
 
 /// `dialtone-tls`, and a server whose certificate is trusted.
 final class RelayFixture {
@@ -48,8 +49,8 @@ final class RelayLink {
     ///
     /// - Parameter socket: what is passed as its socket; `nil` for one end of a line.
     init(_ fixture: RelayFixture, user: UInt32 = 1000, socket: CInt? = nil) throws {
-        let (ours, theirs) = pair()
-        let (client, stream) = pair()
+        let (ours, theirs) = socketPair()
+        let (client, stream) = socketPair()
         (line, self.client) = (ours, client)
         defer { for number in [theirs, stream] { close(number) } }
         let opened = try SettingsFiles(of: fixture.policy)
@@ -165,10 +166,4 @@ final class RelayLink {
         receiveAtServer()
         hear()
     }
-}
-
-private func pair() -> (CInt, CInt) {
-    var ends: [CInt] = [0, 0]
-    socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends)
-    return (ends[0], ends[1])
 }

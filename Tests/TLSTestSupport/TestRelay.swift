@@ -15,7 +15,12 @@ public final class TestRelay: Sendable {
 
     /// Starts it.
     public init(workers: Int = 2) {
-        let (ours, theirs) = Self.pair()
+        let (ours, theirs): (CInt, CInt)
+        do {
+            (ours, theirs) = try Self.pair()
+        } catch {
+            preconditionFailure("\(error)")
+        }
         control = ours
         let thread = Thread {
             // A test machine has memory for two threads.
@@ -26,15 +31,13 @@ public final class TestRelay: Sendable {
 
     deinit { close(control) }
 
-    private static func pair() -> (CInt, CInt) {
-        var ends: [CInt] = [0, 0]
-        socketpair(AF_UNIX, CInt(SOCK_SEQPACKET.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends)
-        return (ends[0], ends[1])
+    private static func pair() throws(SystemError) -> (CInt, CInt) {
+        try OwnedDescriptor.socketPair(keepingMessagesApart: true)
     }
 
     /// A new channel to it.
     public func connect() throws(SystemError) -> OwnedDescriptor {
-        let (ours, theirs) = Self.pair()
+        let (ours, theirs) = try Self.pair()
         defer { close(theirs) }
         let byte: [UInt8] = [0]
         let socket = MessageSocket(OwnedDescriptor(dup(control)))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Glibc
+internal import Glibc
+internal import Platform
 
 /// Runs a program to its end. Foundation's `Process` is not used: it copies 256 bytes of each entry of /proc/self/fd,
 /// however short, and reads past the end of the heap when the directory's buffer is full (seen with Swift 6.3).
@@ -32,20 +33,18 @@ public enum Program {
         posix_spawn_file_actions_adddup2(&actions, fileno(output), 1)
         posix_spawn_file_actions_adddup2(&actions, fileno(error), 2)
         var process: pid_t = 0
-        let code = withStrings([path] + arguments) { arguments in
+        let code = withCStrings([path] + arguments) { arguments in
             guard let environment else {
                 return posix_spawn(&process, path, &actions, nil, arguments, environ)
             }
-            return withStrings(environment.map { "\($0)=\($1)" }) {
+            return withCStrings(environment.map { "\($0)=\($1)" }) {
                 posix_spawn(&process, path, &actions, nil, arguments, $0)
             }
         }
         guard code == 0 else { return failure(path, code) }
         var status: CInt = 0
         while waitpid(process, &status, 0) < 0, errno == EINTR {}
-        let signal = status & 0x7F
-        return Result(
-            status: signal == 0 ? (status >> 8) & 0xFF : 128 + signal, output: contents(output), error: contents(error))
+        return Result(status: Spawn.exitStatus(status), output: contents(output), error: contents(error))
     }
 
     private static func failure(_ path: String, _ code: CInt) -> Result {
@@ -59,14 +58,5 @@ public enum Program {
         var chunk = [UInt8](repeating: 0, count: 4096)
         while case let count = fread(&chunk, 1, chunk.count, file), count > 0 { bytes += chunk[..<count] }
         return String(decoding: bytes, as: UTF8.self)
-    }
-
-    /// Calls `body` with `strings` as C has them: an array of pointers with a null at its end.
-    private static func withStrings<Value>(
-        _ strings: [String], _ body: ([UnsafeMutablePointer<CChar>?]) -> Value
-    ) -> Value {
-        let copies = strings.map { strdup($0) }
-        defer { for copy in copies { free(copy) } }
-        return body(copies + [nil])
     }
 }

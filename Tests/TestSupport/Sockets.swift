@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Glibc
+internal import Platform
 
 /// Two connected Unix sockets, for the caller to own.
 package func socketPair(isBlocking: Bool = true) -> (CInt, CInt) {
-    var ends: [CInt] = [-1, -1]
-    let kind = SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | (isBlocking ? 0 : SOCK_NONBLOCK.rawValue)
-    precondition(socketpair(AF_UNIX, CInt(kind), 0, &ends) == 0)
-    return (ends[0], ends[1])
+    do {
+        return try OwnedDescriptor.socketPair(isBlocking: isBlocking)
+    } catch {
+        preconditionFailure("\(error)")
+    }
 }
 
 /// The number that the kernel has for a socket option.

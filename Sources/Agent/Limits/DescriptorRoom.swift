@@ -24,10 +24,7 @@ struct DescriptorRoom {
 
     /// The room of this process.
     init() {
-        var limit = rlimit()
-        getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
-        let isUnlimited = limit.rlim_cur > rlim_t(CInt.max)
-        self.init(limit: isUnlimited ? Int(CInt.max) : Int(limit.rlim_cur)) {
+        self.init(limit: DescriptorLimit.current) {
             // Of the standard input, which every process has; without a number all are taken.
             let number = fcntl(0, F_DUPFD_CLOEXEC, 0)
             if number >= 0 { close(number) }

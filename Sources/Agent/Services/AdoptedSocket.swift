@@ -25,11 +25,11 @@ struct AdoptedSocket: Sendable {
     }
 
     init(_ number: CInt) throws(Unfit) {
-        guard let kind = Self.option(number, SO_TYPE) else { throw Unfit("it is not a socket") }
-        guard kind == CInt(SOCK_STREAM.rawValue), Self.option(number, SO_PROTOCOL) == CInt(IPPROTO_TCP) else {
+        guard let kind = number.socketOption(SO_TYPE) else { throw Unfit("it is not a socket") }
+        guard kind == CInt(SOCK_STREAM.rawValue), number.socketOption(SO_PROTOCOL) == CInt(IPPROTO_TCP) else {
             throw Unfit("it is not a TCP socket")
         }
-        guard Self.option(number, SO_ACCEPTCONN) == 0 else { throw Unfit("it listens, and is connected to nobody") }
+        guard number.socketOption(SO_ACCEPTCONN) == 0 else { throw Unfit("it listens, and is connected to nobody") }
         guard let local = SocketAddress(localOf: number), let remote = SocketAddress(peerOf: number),
             let localAddress = local.address, let remoteAddress = remote.address
         else { throw Unfit("it is not connected") }
@@ -41,11 +41,5 @@ struct AdoptedSocket: Sendable {
         let reason: String
 
         init(_ reason: String) { self.reason = reason }
-    }
-
-    private static func option(_ number: CInt, _ name: CInt) -> CInt? {
-        var value: CInt = 0
-        var length = socklen_t(MemoryLayout<CInt>.size)
-        return getsockopt(number, SOL_SOCKET, name, &value, &length) == 0 ? value : nil
     }
 }

@@ -73,7 +73,7 @@ struct Retry: Hashable, Sendable {
         if let refusedSince, now - refusedSince >= Self.persistentRefusal { return .mending }
         switch cause.failureKind {
         case .permanent, .absent: return .mending
-        case .local, .refused, .transient: return .backOff
+        case .local, .securing, .refused, .transient: return .backOff
         }
     }
 
@@ -95,16 +95,13 @@ struct Retry: Hashable, Sendable {
 
     // MARK: - What follows
 
-    /// Whether a failure is of a network that is still settling, or of `dialtone-tls`, which is started anew.
+    /// Whether a failure passes in a second or two.
     func isSettling(_ cause: StatusReason, at now: Duration) -> Bool {
-        switch cause {
-        case .dialFailed(.securingEnded, _), .flowFailed(.securingEnded): return true
-        default: break
-        }
         let since: Duration? =
             switch cause.failureKind {
             case .local: pathMovedAt
             case .absent: networkChangedAt
+            case .securing: now
             case .refused, .permanent, .transient: nil
             }
         return since.map { now - $0 < Self.settlingTime } ?? false
@@ -135,6 +132,8 @@ struct Retry: Hashable, Sendable {
 private enum FailureKind {
     /// This machine's network failed; in the first while after a change that passes in seconds.
     case local
+    /// `dialtone-tls` ended. It is started again at once.
+    case securing
     /// A name is not there, by the word of the name server that is asked now. In the first while after a change that
     /// may be a portal's, or one that does not know of the VPN that is coming up; then time does not mend it.
     case absent
@@ -155,12 +154,12 @@ extension StatusReason {
         case .dialFailed(.refused, _): .refused
         case .dialFailed(.tls(let failure), _), .flowFailed(.tls(let failure)):
             failure.isPermanent ? .permanent : .transient
+        case .dialFailed(.securingEnded, _), .flowFailed(.securingEnded): .securing
         case .dialFailed(let failure, _), .flowFailed(let failure): failure.isLocal ? .local : .transient
         case .opened, .noPath, .pathAvailable, .pathMoved, .retryDue, .dialledTooOften, .awaitsTurn, .serverAsked,
-            .certificateEnds,
             .connected, .replaced, .detoured, .resumed, .unanswered, .unverified, .verified, .remoteClosed,
-            .localAddressRemoved, .adopted, .restarted, .taken, .parked, .arrived, .clientGone, .sessionOpened,
-            .openingFailed, .redialRequested, .policyChanged, .closeRequested, .nameConfigured:
+            .localAddressRemoved, .adopted, .restarted, .taken, .parked, .arrived, .certificateEnds, .clientGone,
+            .sessionOpened, .openingFailed, .redialRequested, .policyChanged, .closeRequested, .nameConfigured:
             .transient
         }
     }

@@ -81,9 +81,8 @@ extension StatusReason {
         case .resolutionFailed, .dialFailed, .unanswered, .unverified, .remoteClosed, .flowFailed, .openingFailed: true
         case .opened, .noPath, .pathAvailable, .pathMoved, .retryDue, .dialledTooOften, .awaitsTurn, .serverAsked,
             .connected, .replaced, .detoured, .resumed, .verified, .localAddressRemoved, .adopted, .restarted,
-            .taken, .parked, .arrived, .certificateEnds, .clientGone, .sessionOpened,
-            .redialRequested, .policyChanged, .closeRequested,
-            .nameConfigured:
+            .taken, .parked, .arrived, .certificateEnds, .clientGone, .sessionOpened, .redialRequested, .policyChanged,
+            .closeRequested, .nameConfigured:
             false
         }
     }
@@ -178,9 +177,8 @@ extension StatusReason: CustomStringConvertible {
         case .opened, .noPath, .pathAvailable, .pathMoved, .retryDue, .dialledTooOften, .awaitsTurn, .serverAsked,
             .resolutionFailed, .dialFailed, .connected, .replaced, .detoured, .resumed, .unanswered, .unverified,
             .verified, .remoteClosed, .flowFailed, .localAddressRemoved, .adopted, .restarted, .taken, .parked,
-            .arrived, .certificateEnds, .clientGone, .sessionOpened,
-            .openingFailed, .redialRequested, .policyChanged, .closeRequested,
-            .nameConfigured:
+            .arrived, .certificateEnds, .clientGone, .sessionOpened, .openingFailed, .redialRequested, .policyChanged,
+            .closeRequested, .nameConfigured:
             nil
         }
     }
