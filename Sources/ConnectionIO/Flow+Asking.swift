@@ -70,21 +70,27 @@ extension Flow {
         return ask(nil) { Progress(ofTCP: $0) }
     }
 
-    /// The counts and what lies in the pair are asked for one after the other, until none has changed in between.
+    /// The counts and what lies in the pair are asked for one after the other, until none has changed in between and
+    /// none is ahead of what is done, as a reader of a sequence lock does: bytes wake this process before they are
+    /// counted as delivered. What keeps that from being done is a processor that others have, so each wait is longer.
     private func progress(of secured: SecuredStream) -> Progress? {
-        guard var counts = secured.counts else { return nil }
-        for _ in 0..<Progress.mostTries {
-            guard let lying = ask(nil, { number in (number.unreadBytes ?? 0, Self.isUndelivered(number)) }) as (Int, Bool)?,
+        var progress: Progress?
+        for attempt in 0..<Progress.mostTries {
+            guard let counts = secured.counts,
+                let lying = ask(nil, { number in (number.unreadBytes ?? 0, Self.isUndelivered(number)) })
+                    as (Int, Bool)?,
                 let present = secured.counts
             else { return nil }
-            if present == counts {
-                // Once it has ended, nothing is written that counts.
-                let written = hasEnded ? 0 : counts.taken &+ (lying.1 ? 1 : 0)
-                return Progress(read: counts.delivered &- UInt64(lying.0), written: written)
-            }
-            counts = present
+            guard present == counts else { continue }
+            // Once it has ended, nothing is written that counts.
+            let written = hasEnded ? 0 : counts.taken &+ (lying.1 ? 1 : 0)
+            progress = Progress(
+                read: counts.delivered &- UInt64(lying.0), written: written, isAhead: counts.isAhead)
+            // One that is no more puts nothing right.
+            guard counts.isAhead, !secured.hasTakenAll else { break }
+            usleep(Progress.shortestWait << attempt)
         }
-        return nil
+        return progress
     }
 
     /// Whether something that was written has not been acknowledged or, in a pair of Unix sockets, taken (`SIOCOUTQ`).

@@ -394,9 +394,8 @@ final class Flow {
     private func noteHandover() {
         isParked = false
         guard case .toNobody = handed else { return }
-        // What is counted before it is done is no beginning to count from.
-        if let secured, secured.counts?.isAhead ?? true { return handed = .unknown }
-        if let progress { handed = .at(progress) }
+        guard let progress, !progress.isAhead else { return handed = .unknown }
+        handed = .at(progress)
     }
 
     /// What the client that has the flow, or had it last, has done on it.

@@ -12,6 +12,8 @@ struct Progress {
     /// Whether the stream is over for the kernel, by a reset or in order: what was not sent is gone, and whether the
     /// peer's end was counted before is not known.
     private var isReset = false
+    /// Whether less may have been done than is counted: it is no beginning to count from.
+    private(set) var isAhead = false
 
     /// Those in which the peer has ended its stream, and this end has not been reset (RFC 9293, section 3.3.2).
     private static let statesAfterTheEnd = [TCP_CLOSE_WAIT, TCP_LAST_ACK, TCP_CLOSING, TCP_TIME_WAIT].map {
@@ -20,11 +22,15 @@ struct Progress {
     /// The counts are asked for one after the other, until none has changed in between: on a line that is never quiet
     /// that is soon as well.
     static let mostTries = 8
+    /// How long the first wait for a count that is ahead takes, in microseconds. All of them together take 25 ms, a few
+    /// of the turns that the scheduler gives to others (`base_slice_ns`, 3 ms on most machines).
+    static let shortestWait: UInt32 = 100
 
     /// Counted by somebody.
-    init(read: UInt64, written: UInt64) {
+    init(read: UInt64, written: UInt64, isAhead: Bool = false) {
         self.read = read
         self.written = written
+        self.isAhead = isAhead
     }
 
     /// As the kernel counts for a TCP socket; `nil` where it does not say.
