@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import Glibc
+// Which of the two has sigset_t and pid_t depends on which the compiler read first.
+internal import CPlatform
+internal import Glibc
 
 /// Starting programs as children of this process (posix_spawn(3)).
 package enum Spawn {
@@ -26,7 +28,7 @@ package enum Spawn {
     package static func start(
         _ operation: @autoclosure () -> String, _ path: String, _ arguments: [String], environment: [String]? = nil,
         descriptors: [(place: CInt, source: Source)]
-    ) throws(SystemError) -> pid_t {
+    ) throws(SystemError) -> Int32 {
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
