@@ -33,7 +33,7 @@ BUILD = swift build --disable-build-manifest-caching
 # folder of another one's build, that the library has changed, and links what was compiled for the one before.
 EXAMPLES = reachability_watch.build sleeping_client.build
 RELEASE = --configuration release --static-swift-stdlib
-SWIFT_SOURCES = $(wildcard Sources Tests Demo Examples Benchmarks/Sources Benchmarks/Package.swift Fuzz/Sources Fuzz/Package.swift) Package.swift
+SWIFT_SOURCES = $(wildcard Sources Plugins Tests Demo Examples Benchmarks/Sources Benchmarks/Package.swift Fuzz/Sources Fuzz/Package.swift) Package.swift
 
 # What `make sanitize` has the compiler watch for: address or thread.
 SANITIZER = address

@@ -105,12 +105,13 @@ let package = Package(
 
         // The socket: protocol, typed interface, client; and what its values look like to a person.
         .target(name: "Varlink", dependencies: ["CPlatform", "Platform", deque, heap], swiftSettings: strict),
+        .target(name: "VarlinkDefinition", swiftSettings: strict),
+        .executableTarget(name: "varlink-swift", dependencies: ["VarlinkDefinition"], swiftSettings: strict),
+        .plugin(name: "VarlinkSwift", capability: .buildTool(), dependencies: ["varlink-swift"]),
         .target(
             name: "DialtoneAPI", dependencies: ["NetworkPath", "Varlink"],
-            resources: [
-                .embedInCode("org.dialtone.Network.varlink"), .embedInCode("org.dialtone.Connections.varlink"),
-            ],
-            swiftSettings: strict),
+            exclude: ["org.dialtone.Network.varlink", "org.dialtone.Connections.varlink"],
+            swiftSettings: strict, plugins: ["VarlinkSwift"]),
         .target(name: "DialtoneClient", dependencies: ["DialtoneAPI", "Platform", "Varlink"], swiftSettings: strict),
         .target(name: "Presentation", dependencies: ["DialtoneAPI", "NetworkPath"], swiftSettings: strict),
 
@@ -208,7 +209,10 @@ let package = Package(
                 "TLSTestSupport", "TestSupport",
             ]),
         tests("Varlink", ["Platform", "TestSupport", "Varlink"]),
-        tests("DialtoneAPI", ["DialtoneAPI", "Platform", "TestSupport", "Varlink"], resources: [.copy("strict.py")]),
+        tests("VarlinkDefinition", ["VarlinkDefinition", "varlink-swift"]),
+        tests(
+            "DialtoneAPI", ["DialtoneAPI", "Platform", "TestSupport", "Varlink", "VarlinkDefinition"],
+            resources: [.copy("Interfaces"), .copy("strict.py")]),
         tests("DialtoneClient", ["DialtoneAPI", "DialtoneClient", "Platform", "TestSupport", "Varlink"]),
         tests("Presentation", ["DialtoneAPI", "Presentation"]),
         tests("Systemd", ["Platform", "Systemd", "TestSupport", logging]),
@@ -241,7 +245,8 @@ let package = Package(
         .executableTarget(name: "lab-launch", path: "Tests/LabLaunch"),
         .executableTarget(name: "lab-neighbour", path: "Tests/LabNeighbour"),
         .executableTarget(
-            name: "lab-fuzzer", dependencies: ["CPlatform", "DialtoneAPI", "LabSupport", "Platform", "TestSupport"],
+            name: "lab-fuzzer",
+            dependencies: ["CPlatform", "DialtoneAPI", "LabSupport", "Platform", "TestSupport", "VarlinkDefinition"],
             path: "Tests/LabFuzzer", swiftSettings: strict),
         .executableTarget(name: "lab-logind", dependencies: ["CSystemd"], path: "Tests/LabLogind"),
         .executableTarget(name: "lab-systemd", dependencies: ["CSystemd"], path: "Tests/LabSystemd"),

@@ -61,7 +61,7 @@ final class Stage: Sendable {
                     .init(
                         remote: "mqtt://\(LabNetwork.serverAddress(.v4))", name: Self.connection,
                         // A tenth of the usual waits, so that the scene with the dead broker is over soon.
-                        backoff: .init(baseMilliseconds: 100, maximumMilliseconds: 1000)))
+                        settings: .init(backoff: .init(initialMilliseconds: 100, maximumMilliseconds: 1000))))
             } ending: {
                 $0.connection.state == .ready
             })

@@ -21,7 +21,7 @@ let package = Package(
         .executableTarget(
             name: "fuzz", dependencies: ["CFuzzer", .product(name: "Readers", package: "dialtone")],
             swiftSettings: strict,
-            // GNU gold, which Swift has for Linux, stumbles over what the sanitizers add.
-            linkerSettings: [.linkedLibrary("stdc++"), .unsafeFlags(["-use-ld=lld"])]),
+            // Here alone, since it brings a main of its own.
+            linkerSettings: [.linkedLibrary("stdc++"), .unsafeFlags(["-sanitize=fuzzer"])]),
     ]
 )

@@ -11,7 +11,8 @@ extension NetworkAPI.Interface {
         let deprecated = texts(interface.addresses.filter(\.isDeprecated))
         let unusable = texts(interface.addresses.filter { !$0.isUsable })
         self.init(
-            index: interface.index, name: interface.name, kind: Kind(interface.kind), up: interface.isUp,
+            index: interface.index, name: interface.name, kind: NetworkAPI.InterfaceKind(interface.kind),
+            up: interface.isUp,
             carrier: interface.hasCarrier, addresses: texts(interface.addresses),
             deprecated: deprecated.isEmpty ? nil : deprecated, unusable: unusable.isEmpty ? nil : unusable,
             expensive: interface.isExpensive, costSource: interface.costSource.map { CostSource($0) },
@@ -32,7 +33,7 @@ extension NetworkAPI.Interface.CostSource {
     }
 }
 
-extension NetworkAPI.Interface.Kind {
+extension NetworkAPI.InterfaceKind {
     /// The kind as the socket carries it.
     public init(_ kind: InterfaceKind) {
         self =
@@ -53,8 +54,8 @@ extension NetworkAPI.Path {
     /// The path as the socket carries it.
     public init(_ path: NetworkPath.Path) {
         self.init(
-            generation: Int(clamping: path.generation), status: Status(path.status),
-            reason: path.reason.map { Reason($0) }, coherent: path.isCoherent,
+            generation: Int(clamping: path.generation), status: NetworkAPI.Status(path.status),
+            reason: path.reason.map { NetworkAPI.Reason($0) }, coherent: path.isCoherent,
             interface: path.interface.map { NetworkAPI.Interface($0) }, gateway: path.gateway?.description,
             source: path.source?.description, destination: path.destination?.description, isDirect: path.isDirect,
             isLocalAddress: path.isLocalAddress, supportsIPv4: path.supportsIPv4, supportsIPv6: path.supportsIPv6,
@@ -62,7 +63,7 @@ extension NetworkAPI.Path {
     }
 }
 
-extension NetworkAPI.Path.Status {
+extension NetworkAPI.Status {
     /// The status as the socket carries it.
     public init(_ status: NetworkPath.Path.Status) {
         self =
@@ -75,7 +76,7 @@ extension NetworkAPI.Path.Status {
     }
 }
 
-extension NetworkAPI.Path.Reason {
+extension NetworkAPI.Reason {
     /// The reason as the socket carries it.
     public init(_ reason: NetworkPath.Path.Reason) {
         self =

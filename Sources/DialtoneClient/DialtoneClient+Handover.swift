@@ -28,7 +28,7 @@ extension DialtoneClient {
     ///   - awaited: what is waited for; `nil` for nothing: where there is no flow, or another process has it, the call
     ///     fails.
     public func take(
-        _ name: String, owner: Int? = nil, until awaited: ConnectionsAPI.Take.Awaited? = nil
+        _ name: String, owner: Int? = nil, until awaited: ConnectionsAPI.Take.Parameters.Until? = nil
     ) async throws(DialtoneError) -> TakenFlow {
         let answer = try await callWithDescriptors(
             ConnectionsAPI.Take.self, .init(name: name, owner: owner, until: awaited), nil,
@@ -55,16 +55,24 @@ extension DialtoneClient {
     }
 
     /// Supervises a socket that the caller opened, and returns the connection's name. The caller's own descriptor stays
-    /// the caller's, to be closed once the daemon has the socket. The place in `parameters` is filled in.
+    /// the caller's, to be closed once the daemon has the socket.
+    ///
+    /// - Parameters:
+    ///   - name: its name.
+    ///   - remote: where to dial when the flow is lost; `nil` for nowhere, and the connection ends with the flow.
+    ///   - settings: how it is kept.
     public func adopt(
-        _ socket: borrowing OwnedDescriptor, _ parameters: ConnectionsAPI.Adopt.Parameters
+        _ socket: borrowing OwnedDescriptor, as name: String, remote: String? = nil,
+        settings: ConnectionsAPI.Settings? = nil
     ) async throws(DialtoneError) -> String {
         let copy: OwnedDescriptor
         do { copy = try socket.duplicate() } catch { throw .unreachable(error) }
         let descriptors = await VarlinkDescriptors()
-        var parameters = parameters
-        parameters.fileDescriptor = await descriptors.append(copy)
-        return try await callWithDescriptors(ConnectionsAPI.Adopt.self, parameters, descriptors).reply.name
+        let place = await descriptors.append(copy)
+        return try await callWithDescriptors(
+            ConnectionsAPI.Adopt.self,
+            .init(name: name, fileDescriptor: place, remote: remote, settings: settings), descriptors
+        ).reply.name
     }
 
     /// Says that the caller sees to what it was woken for, so that it is not woken again.

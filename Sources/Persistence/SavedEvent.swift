@@ -212,8 +212,8 @@ extension ConnectionsAPI.Wake {
     fileprivate func write(_ fields: inout FieldWriter) {
         fields.put(Field.number, UInt64(number))
         fields.put(Field.stage, stage.rawValue)
-        for reason in reasons { fields.put(Field.reason, reason) }
-        fields.put(Field.means, means)
+        for reason in reasons { fields.put(Field.reason, reason.rawValue) }
+        fields.put(Field.means, means?.rawValue)
         fields.put(Field.attempts, UInt64(attempts))
         fields.put(Field.detail, detail)
         if let afterMilliseconds { fields.put(Field.after, signed: Int64(afterMilliseconds)) }
@@ -226,8 +226,8 @@ extension ConnectionsAPI.Wake {
             switch field {
             case Field.number: number = Int(clamping: try value.unsigned())
             case Field.stage: stage = try value.choice()
-            case Field.reason: reasons.append(try value.text())
-            case Field.means: means = try value.text()
+            case Field.reason: reasons.append(.init(rawValue: try value.text()))
+            case Field.means: means = .init(rawValue: try value.text())
             case Field.attempts: attempts = Int(clamping: try value.unsigned())
             case Field.detail: detail = try value.text()
             case Field.after: afterMilliseconds = Int(try value.signed())

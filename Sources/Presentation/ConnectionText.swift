@@ -5,7 +5,7 @@ internal import DialtoneAPI
 /// Connections in words.
 enum ConnectionText {
     /// A state as people write it.
-    static func state(_ state: ConnectionsAPI.Connection.State) -> String {
+    static func state(_ state: ConnectionsAPI.State) -> String {
         switch state {
         case .backingOff: "backing off"
         case .waiting, .resolving, .connecting, .securing, .ready, .verifying, .failed, .closed: state.rawValue

@@ -51,7 +51,7 @@ public enum PathText {
     }
 
     /// Why a path is not satisfied, for the middle of a sentence.
-    public static func reason(_ reason: NetworkAPI.Path.Reason, _ path: NetworkAPI.Path) -> String {
+    public static func reason(_ reason: NetworkAPI.Reason, _ path: NetworkAPI.Path) -> String {
         let destination = path.destination.map { " to \($0)" } ?? ""
         let interface = path.interface?.name
         return switch reason {

@@ -6,8 +6,8 @@ internal import DialtoneAPI
 enum WakeText {
     /// What happened to a wake, with its tone.
     static func line(_ wake: ConnectionsAPI.Wake) -> (text: String, tone: Style.Tone) {
-        let reasons = "for \(wake.reasons.joined(separator: ", "))"
-        let by = wake.means.map { "by \($0)" } ?? "by nothing"
+        let reasons = "for \(wake.reasons.map(\.rawValue).joined(separator: ", "))"
+        let by = wake.means.map { "by \($0.rawValue)" } ?? "by nothing"
         let after = wake.afterMilliseconds.map { DurationText.short(milliseconds: Int64($0)) } ?? "no time"
         switch wake.stage {
         case .began, .joined: return ("waking \(reasons)", .faint)

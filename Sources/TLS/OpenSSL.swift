@@ -6,7 +6,7 @@ internal import COpenSSL
 ///
 /// OpenSSL keeps errors in a queue of the calling thread, and a call that fails may find what an earlier one left
 /// there. So each call whose failure matters begins with ``clearErrors()``, and what failed is taken right after it.
-enum OpenSSL {
+package enum OpenSSL {
     /// One entry of the queue.
     struct Failure {
         let library: CInt
@@ -18,7 +18,7 @@ enum OpenSSL {
     /// Sets the library up, once for the process; without its exit handler, which would take its tables down while the
     /// threads may still be inside. Reads the system's openssl.cnf, where an administrator sets the weakest
     /// ciphers and keys that are accepted. Starts no thread.
-    static let isReady: Bool = OPENSSL_init_ssl(UInt64(OPENSSL_INIT_NO_ATEXIT), nil) == 1
+    package static let isReady: Bool = OPENSSL_init_ssl(UInt64(OPENSSL_INIT_NO_ATEXIT), nil) == 1
 
     /// Forgets what earlier calls on this thread failed of.
     static func clearErrors() {

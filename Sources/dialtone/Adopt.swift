@@ -34,14 +34,7 @@ struct Adopt: AsyncParsableCommand {
 
     func run() async throws {
         let name = try await DialtoneClient().adopt(
-            OwnedDescriptor(fd),
-            .init(
-                name: name, remote: remote, keepalive: policy.keepalive.wire,
-                opening: try policy.opening.wire(), tls: policy.tls.wire,
-                userTimeoutMilliseconds: policy.userTimeoutMilliseconds,
-                graceMilliseconds: policy.graceMilliseconds, keepAbandoned: policy.keepAbandoned,
-                makeBeforeBreak: policy.makeBeforeBreak, otherUplinks: policy.otherUplinks,
-                trafficClass: policy.trafficClass, priority: policy.priority, mark: policy.mark))
+            OwnedDescriptor(fd), as: name, remote: remote, settings: try policy.settings())
         Output.write([name])
     }
 }

@@ -24,13 +24,7 @@ struct Open: AsyncParsableCommand {
     func run() async throws {
         let reply = try await DialtoneClient().call(
             ConnectionsAPI.Open.self,
-            .init(
-                remote: remote, name: name, keepalive: policy.keepalive.wire,
-                opening: try policy.opening.wire(), tls: policy.tls.wire,
-                userTimeoutMilliseconds: policy.userTimeoutMilliseconds,
-                graceMilliseconds: policy.graceMilliseconds, keepAbandoned: policy.keepAbandoned,
-                makeBeforeBreak: policy.makeBeforeBreak, otherUplinks: policy.otherUplinks,
-                trafficClass: policy.trafficClass, priority: policy.priority, mark: policy.mark))
+            .init(remote: remote, name: name, settings: try policy.settings()))
         Output.write([reply.name])
     }
 }

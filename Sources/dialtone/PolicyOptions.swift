@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import ArgumentParser
+internal import DialtoneAPI
 
 /// How a connection is supervised.
 struct PolicyOptions: ParsableArguments {
@@ -24,8 +25,6 @@ struct PolicyOptions: ParsableArguments {
             anew, for nobody knows where in the stream that client was.
             """)
     var keepsAbandonedFlow = false
-
-    var keepAbandoned: Bool? { keepsAbandonedFlow ? true : nil }
 
     @Flag(
         inversion: .prefixedNo,
@@ -68,9 +67,15 @@ struct PolicyOptions: ParsableArguments {
     }
 
     /// For the daemon.
-    var userTimeoutMilliseconds: Int? { userTimeout.map { Int($0 * 1000) } }
-    /// For the daemon.
-    var graceMilliseconds: Int? { grace.map { Int($0 * 1000) } }
+    func settings() throws -> ConnectionsAPI.Settings {
+        .init(
+            keepalive: keepalive.wire, opening: try opening.wire(), tls: tls.wire,
+            userTimeoutMilliseconds: userTimeout.map { Int($0 * 1000) },
+            graceMilliseconds: grace.map { Int($0 * 1000) },
+            keepAbandoned: keepsAbandonedFlow ? true : nil, makeBeforeBreak: makeBeforeBreak,
+            otherUplinks: otherUplinks,
+            trafficClass: trafficClass, priority: priority, mark: mark)
+    }
 }
 
 /// Numbers as people write marks.

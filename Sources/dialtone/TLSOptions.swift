@@ -34,8 +34,8 @@ struct TLSOptions: ParsableArguments {
     var wire: ConnectionsAPI.TLS? {
         let wire = ConnectionsAPI.TLS(
             pins: pin.isEmpty ? nil : pin, verify: noVerify ? false : nil, serverName: serverName,
-            authoritiesFile: Self.absolute(ca), certificateFile: Self.absolute(certificate),
-            keyFile: Self.absolute(key),
+            ca: Self.absolute(ca), certificate: Self.absolute(certificate),
+            key: Self.absolute(key),
             passwordFile: Self.absolute(passwordFile))
         return wire == ConnectionsAPI.TLS() ? nil : wire
     }

@@ -183,12 +183,12 @@ struct AdoptionTests {
             }
         }
         server.write("INVITE")
-        expect(try await wake().reasons, is: ["data"])
+        expect(try await wake().reasons, is: [.data])
         expect(try await client.take("brought").socket.read(6), is: "INVITE")
         _ = try await client.ask(ConnectionsAPI.Park.self, .init(name: "brought", epoch: 1))
         server.hangUp()
         let next = try await wake()
-        #expect(next.reasons == ["reconnected"])
+        #expect(next.reasons == [.reconnected])
         _ = try await client.ask(ConnectionsAPI.Acknowledge.self, .init(name: "brought", wake: next.number))
         expect(try await client.ask(ConnectionsAPI.List.self, .init()).connections.first?.wake, is: nil)
     }

@@ -106,7 +106,7 @@ struct AgentStateTests {
             sequence: 99, time: .init(milliseconds: 1_700_000_000_123), kind: .taken, connection: connection,
             reason: "taken by a client", previousState: .ready, previousDurationMilliseconds: 8,
             wake: .init(
-                number: 13, stage: .failed, reasons: ["data", "lost"], means: "thaw", attempts: 4, detail: "why",
+                number: 13, stage: .failed, reasons: [.data, .lost], means: .thaw, attempts: 4, detail: "why",
                 afterMilliseconds: 5))
         // Every field that there is says something, or the comparison below says nothing of it.
         for value in Mirror(reflecting: connection).children.map(\.value)

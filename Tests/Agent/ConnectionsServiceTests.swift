@@ -45,7 +45,7 @@ struct ConnectionsServiceTests {
         _ = try await events.one()
         _ = try await client.ask(
             ConnectionsAPI.Open.self, .init(remote: "tcp://127.0.0.1:\(server.port)", name: "loop"))
-        var state = ConnectionsAPI.Connection.State.waiting
+        var state = ConnectionsAPI.State.waiting
         while state != .ready { state = try #require(try await events.one().connections.first).state }
         let loop = try #require(try await client.ask(ConnectionsAPI.List.self, .init()).connections.first)
         #expect(loop.state == .ready)
@@ -74,56 +74,55 @@ struct ConnectionsServiceTests {
 
     /// The parameter is named as the interface has it, since that is what the caller can look up.
     @Test(arguments: [
-        (ConnectionsAPI.Open.Parameters(remote: "tcp://h:1", name: "a b"), "name"),
-        (.init(remote: "tcp://h:1", mark: -1), "mark"),
-        (.init(remote: "tcp://h:1", mark: 4_294_967_296), "mark"),
-        (.init(remote: "tcp://h:1", userTimeoutMilliseconds: 0), "userTimeoutMilliseconds"),
-        (.init(remote: "tcp://h:1", userTimeoutMilliseconds: .max), "userTimeoutMilliseconds"),
-        (.init(remote: "tcp://h:1", graceMilliseconds: 60_001), "graceMilliseconds"),
-        (.init(remote: "tcp://h:1", keepalive: .init(protocol: "smoke")), "keepalive.protocol"),
+        ("tcp://h:1", ConnectionsAPI.Settings(mark: -1), "mark"),
+        ("tcp://h:1", .init(mark: 4_294_967_296), "mark"),
+        ("tcp://h:1", .init(userTimeoutMilliseconds: 0), "userTimeoutMilliseconds"),
+        ("tcp://h:1", .init(userTimeoutMilliseconds: .max), "userTimeoutMilliseconds"),
+        ("tcp://h:1", .init(graceMilliseconds: 60_001), "graceMilliseconds"),
+        ("tcp://h:1", .init(keepalive: .init(protocol: "smoke")), "keepalive.protocol"),
         (
-            .init(remote: "tcp://h:1", keepalive: .init(protocol: "tcp", intervalMilliseconds: 1)),
+            "tcp://h:1", .init(keepalive: .init(protocol: "tcp", intervalMilliseconds: 1)),
             "keepalive.intervalMilliseconds"
         ),
         (
-            .init(remote: "tcp://h:1", keepalive: .init(protocol: "tcp", intervalMilliseconds: -.max)),
+            "tcp://h:1", .init(keepalive: .init(protocol: "tcp", intervalMilliseconds: -.max)),
             "keepalive.intervalMilliseconds"
         ),
-        (.init(remote: "sip://h", keepalive: .init(intervalMilliseconds: 29_999)), "keepalive.intervalMilliseconds"),
+        ("sip://h", .init(keepalive: .init(intervalMilliseconds: 29_999)), "keepalive.intervalMilliseconds"),
         (
-            .init(remote: "tcp://h:1", keepalive: .init(protocol: "tcp", intervalMilliseconds: 1500)),
+            "tcp://h:1", .init(keepalive: .init(protocol: "tcp", intervalMilliseconds: 1500)),
             "keepalive.intervalMilliseconds"
         ),
         (
-            .init(remote: "tcp://h:1", keepalive: .init(protocol: "client", intervalMilliseconds: 1000)),
+            "tcp://h:1", .init(keepalive: .init(protocol: "client", intervalMilliseconds: 1000)),
             "keepalive.intervalMilliseconds"
         ),
-        (.init(remote: "tcp://h:1", keepalive: .init(protocol: "custom")), "keepalive.send"),
-        (.init(remote: "tcp://h:1", keepalive: .init(protocol: "custom", send: #"\q"#)), "keepalive.send"),
-        (.init(remote: "tcp://h:1", keepalive: .init(protocol: "crlf", expect: "x")), "keepalive.expect"),
-        (.init(remote: "tcp://h:1", trafficClass: "gold"), "trafficClass"),
-        (.init(remote: "tcp://h:1", priority: 7), "priority"),
-        (.init(remote: "tcp://h:1", backoff: .init(baseMilliseconds: 0)), "backoff.baseMilliseconds"),
+        ("tcp://h:1", .init(keepalive: .init(protocol: "custom")), "keepalive.send"),
+        ("tcp://h:1", .init(keepalive: .init(protocol: "custom", send: #"\q"#)), "keepalive.send"),
+        ("tcp://h:1", .init(keepalive: .init(protocol: "crlf", expect: "x")), "keepalive.expect"),
+        ("tcp://h:1", .init(trafficClass: "gold"), "trafficClass"),
+        ("tcp://h:1", .init(priority: 7), "priority"),
+        ("tcp://h:1", .init(backoff: .init(initialMilliseconds: 0)), "backoff.initialMilliseconds"),
         (
-            .init(remote: "tcp://h:1", backoff: .init(baseMilliseconds: 500, maximumMilliseconds: 499)),
+            "tcp://h:1", .init(backoff: .init(initialMilliseconds: 500, maximumMilliseconds: 499)),
             "backoff.maximumMilliseconds"
         ),
-        (.init(remote: "tcp://h:1", backoff: .init(multiplier: 0.5)), "backoff.multiplier"),
-        (.init(remote: "tcp://h:1", backoff: .init(stableAfterMilliseconds: 1)), "backoff.stableAfterMilliseconds"),
-        (.init(remote: "tls://h:1", tls: .init(pins: ["AAAA"])), "tls.pins"),
-        (.init(remote: "tls://h:1", tls: .init(minimumVersion: "1.1")), "tls.minimumVersion"),
-        (.init(remote: "tls://h:1", tls: .init(serverName: "a b")), "tls.serverName"),
-        (.init(remote: "tls://h:1", tls: .init(applicationProtocols: [""])), "tls.applicationProtocols"),
-        (.init(remote: "tls://h:1", tls: .init(keyFile: "/key.pem")), "tls.certificateFile"),
-        (.init(remote: "tcp://h:1", tls: .init(verify: false)), "tls"),
+        ("tcp://h:1", .init(backoff: .init(factor: 0.5)), "backoff.factor"),
+        ("tcp://h:1", .init(backoff: .init(stableAfterMilliseconds: 1)), "backoff.stableAfterMilliseconds"),
+        ("tls://h:1", .init(tls: .init(pins: ["AAAA"])), "tls.pins"),
+        ("tls://h:1", .init(tls: .init(minVersion: "1.1")), "tls.minVersion"),
+        ("tls://h:1", .init(tls: .init(serverName: "a b")), "tls.serverName"),
+        ("tls://h:1", .init(tls: .init(alpn: [""])), "tls.alpn"),
+        ("tls://h:1", .init(tls: .init(key: "/key.pem")), "tls.certificate"),
+        ("tcp://h:1", .init(tls: .init(verify: false)), "tls"),
     ])
     func `a figure that makes no sense is refused by its name`(
-        parameters: ConnectionsAPI.Open.Parameters, name: String
+        remote: String, settings: ConnectionsAPI.Settings, name: String
     ) async throws {
         let fixture = ServiceFixture()
         let error: VarlinkService.InvalidParameter = try await fixture.client().refusal(
-            of: ConnectionsAPI.Open.self, parameters)
-        #expect(error.parameter == name)
+            of: ConnectionsAPI.Open.self, .init(remote: remote, settings: settings))
+        #expect(error.parameter == "settings.\(name)")
         #expect(fixture.registry.count == 0)
     }
 

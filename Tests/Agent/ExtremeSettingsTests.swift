@@ -21,7 +21,7 @@ struct ExtremeSettingsTests {
                     let keepalive = ConnectionsAPI.Keepalive(
                         intervalMilliseconds: interval, toleranceMilliseconds: 0, adaptive: isAdaptive)
                     let parameters = ConnectionsAPI.Open.Parameters(
-                        remote: Extremes.remote(scheme), keepalive: keepalive)
+                        remote: Extremes.remote(scheme), settings: .init(keepalive: keepalive))
                     for redials in [true, false] {
                         #expect(throws: VarlinkFailure.self, "\(scheme), \(interval)") {
                             try ConnectionPolicy(parameters, user: 0, redials: redials)
@@ -97,25 +97,24 @@ struct Extremes {
         let protocols = ["tcp", "crlf", "whitespace", "xmpp-ping", "mqtt", "websocket", "custom", "client", "none"]
         return ConnectionsAPI.Open.Parameters(
             remote: Self.remote(pick(Remote.Scheme.allCases)),
-            keepalive: maybe(60) { extremes in
-                let name = extremes.maybe { $0.pick(protocols) }
-                return ConnectionsAPI.Keepalive(
-                    protocol: name, intervalMilliseconds: extremes.maybe(50) { $0.number() },
-                    toleranceMilliseconds: extremes.maybe { $0.number() },
-                    adaptive: extremes.maybe { $0.random.chance(50) },
-                    send: name == "custom" ? extremes.text() : nil, expect: name == "custom" ? extremes.text() : nil)
-            },
-            opening: maybe { extremes in (0...extremes.random.below(3)).map { _ in extremes.step() } },
-            backoff: maybe { extremes in
-                ConnectionsAPI.Backoff(
-                    baseMilliseconds: extremes.maybe { $0.number() },
-                    maximumMilliseconds: extremes.maybe { $0.number() },
-                    multiplier: extremes.maybe { $0.pick(Self.factors) },
-                    stableAfterMilliseconds: extremes.maybe { $0.number() })
-            },
-            userTimeoutMilliseconds: maybe(10) { $0.number() }, graceMilliseconds: maybe(10) { $0.number() },
-            priority: maybe(10) { $0.number() },
-            mark: maybe(10) { $0.number() })
+            settings: .init(
+                keepalive: maybe(60) { extremes in
+                    let name = extremes.maybe { $0.pick(protocols) }
+                    return ConnectionsAPI.Keepalive(
+                        protocol: name, intervalMilliseconds: extremes.maybe(50) { $0.number() },
+                        toleranceMilliseconds: extremes.maybe { $0.number() },
+                        adaptive: extremes.maybe { $0.random.chance(50) },
+                        send: name == "custom" ? extremes.text() : nil, expect: name == "custom" ? extremes.text() : nil
+                    )
+                }, opening: maybe { extremes in (0...extremes.random.below(3)).map { _ in extremes.step() } },
+                backoff: maybe { extremes in
+                    ConnectionsAPI.Backoff(
+                        initialMilliseconds: extremes.maybe { $0.number() },
+                        maximumMilliseconds: extremes.maybe { $0.number() },
+                        factor: extremes.maybe { $0.pick(Self.factors) },
+                        stableAfterMilliseconds: extremes.maybe { $0.number() })
+                }, userTimeoutMilliseconds: maybe(10) { $0.number() }, graceMilliseconds: maybe(10) { $0.number() },
+                priority: maybe(10) { $0.number() }, mark: maybe(10) { $0.number() }))
     }
 
     private mutating func step() -> ConnectionsAPI.OpeningStep {

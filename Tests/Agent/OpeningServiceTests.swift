@@ -27,7 +27,7 @@ struct OpeningServiceTests {
         events = try fixture.client().monitor()
     }
 
-    private func event(_ kind: ConnectionsAPI.Event.Kind) async throws -> ConnectionsAPI.Event {
+    private func event(_ kind: ConnectionsAPI.EventKind) async throws -> ConnectionsAPI.Event {
         while true {
             if let event = try await events.one().event, event.kind == kind { return event }
         }
@@ -36,7 +36,7 @@ struct OpeningServiceTests {
     private func open(_ opening: [ConnectionsAPI.OpeningStep]?) async throws {
         _ = try await client.ask(
             ConnectionsAPI.Open.self,
-            .init(remote: "tcp://127.0.0.1:\(server.port)", name: "loop", opening: opening))
+            .init(remote: "tcp://127.0.0.1:\(server.port)", name: "loop", settings: .init(opening: opening)))
     }
 
     @Test func `a connection that is opened with one is logged in on`() async throws {
@@ -107,7 +107,8 @@ struct OpeningServiceTests {
     func `one that cannot be played is refused with the reason`(
         opening: [ConnectionsAPI.OpeningStep], reason: String
     ) async throws {
-        let parameters = ConnectionsAPI.Open.Parameters(remote: "tcp://127.0.0.1:9", name: "x", opening: opening)
+        let parameters = ConnectionsAPI.Open.Parameters(
+            remote: "tcp://127.0.0.1:9", name: "x", settings: .init(opening: opening))
         let refusal: ConnectionsAPI.InvalidOpening = try await client.refusal(
             of: ConnectionsAPI.Open.self, parameters)
         #expect(refusal.reason.hasPrefix(reason), "\(refusal.reason)")
@@ -145,7 +146,7 @@ struct OpeningServiceTests {
     @Test func `the wire's own types show nothing of it either`() {
         let step = ConnectionsAPI.OpeningStep(
             send: "swordfish", expect: .init(bytes: "swordfish"), overtakenBy: ["swordfish"])
-        let parameters = ConnectionsAPI.Open.Parameters(remote: "tcp://h:1", opening: [step])
+        let parameters = ConnectionsAPI.Open.Parameters(remote: "tcp://h:1", settings: .init(opening: [step]))
         for text in ["\(parameters)", String(reflecting: parameters), "\(step)"] {
             #expect(!text.contains("swordfish"))
         }

@@ -28,16 +28,16 @@ struct PacketOwnerTests {
 
     @Test func `files of TLS are for root and the daemon's own user alone`() throws {
         let files = [
-            ConnectionsAPI.TLS(authoritiesFile: "/ca.pem"),
-            ConnectionsAPI.TLS(certificateFile: "/own.pem", keyFile: "/key.pem", passwordFile: "/password"),
+            ConnectionsAPI.TLS(ca: "/ca.pem"),
+            ConnectionsAPI.TLS(certificate: "/own.pem", key: "/key.pem", passwordFile: "/password"),
         ]
         for tls in files {
-            let parameters = ConnectionsAPI.Open.Parameters(remote: "tls://192.0.2.7:1", tls: tls)
+            let parameters = ConnectionsAPI.Open.Parameters(remote: "tls://192.0.2.7:1", settings: .init(tls: tls))
             for user in [0, geteuid()] {
                 let policy = try ConnectionPolicy(parameters, user: user).tls
-                #expect(policy.authorities == tls.authoritiesFile)
-                #expect(policy.identity?.certificate == tls.certificateFile)
-                #expect(policy.identity?.key == tls.keyFile)
+                #expect(policy.authorities == tls.ca)
+                #expect(policy.identity?.certificate == tls.certificate)
+                #expect(policy.identity?.key == tls.key)
                 #expect(policy.identity?.passwordFile == tls.passwordFile)
             }
             #expect {
@@ -47,9 +47,11 @@ struct PacketOwnerTests {
             }
         }
         let harmless = ConnectionsAPI.TLS(
-            pins: ["d6qzRu9zOECb90Uez27xWltNsj0e1Md7GkYYkVoZWmM="], verify: false, minimumVersion: "1.3",
-            serverName: "office.example.com", applicationProtocols: ["sip/2"])
-        let policy = try ConnectionPolicy(.init(remote: "tls://192.0.2.7:1", tls: harmless), user: geteuid() + 1).tls
+            pins: ["d6qzRu9zOECb90Uez27xWltNsj0e1Md7GkYYkVoZWmM="], verify: false, minVersion: "1.3",
+            serverName: "office.example.com", alpn: ["sip/2"])
+        let policy = try ConnectionPolicy(
+            .init(remote: "tls://192.0.2.7:1", settings: .init(tls: harmless)), user: geteuid() + 1
+        ).tls
         #expect(policy.pins.map(\.digest) == harmless.pins)
         #expect(!policy.verifiesCertificate)
         #expect(policy.minimumVersion == .v13)
@@ -58,7 +60,7 @@ struct PacketOwnerTests {
     }
 
     @Test func `a mark is for root and the daemon's own user alone`() throws {
-        let parameters = ConnectionsAPI.Open.Parameters(remote: "tcp://192.0.2.7:1", mark: 7)
+        let parameters = ConnectionsAPI.Open.Parameters(remote: "tcp://192.0.2.7:1", settings: .init(mark: 7))
         #expect(try ConnectionPolicy(parameters, user: 0).mark == 7)
         #expect(try ConnectionPolicy(parameters, user: geteuid()).mark == 7)
         #expect(throws: VarlinkFailure(VarlinkService.PermissionDenied())) {

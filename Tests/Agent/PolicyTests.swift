@@ -146,14 +146,14 @@ struct PolicyTests {
         let keepalive = ConnectionsAPI.Keepalive(
             protocol: "custom", intervalMilliseconds: 60_000, toleranceMilliseconds: 1000, send: #"\x01"#, expect: "ok",
             wakeMachine: true)
-        let policy = try ConnectionPolicy(.init(remote: "tcp://h:1", keepalive: keepalive), user: 0)
+        let policy = try ConnectionPolicy(.init(remote: "tcp://h:1", settings: .init(keepalive: keepalive)), user: 0)
         #expect(
             policy.heartbeat
                 == Heartbeat(
                     .custom(send: [1], expect: Array("ok".utf8)), interval: .seconds(60), tolerance: .seconds(1),
                     wakesMachine: true))
         #expect(throws: (any Error).self) {
-            try ConnectionPolicy(.init(remote: "tcp://h:1", keepalive: keepalive), user: 4711)
+            try ConnectionPolicy(.init(remote: "tcp://h:1", settings: .init(keepalive: keepalive)), user: 4711)
         }
     }
 
@@ -171,7 +171,8 @@ struct PolicyTests {
         let policy = try ConnectionPolicy(settings, to: Remote(settings.remote), owner: 0)
         #expect(policy.trafficClass == trafficClass && policy.priority == priority)
         let wire = try ConnectionPolicy(
-            .init(remote: "sip://h", trafficClass: trafficClass?.description, priority: priority), user: 0)
+            .init(remote: "sip://h", settings: .init(trafficClass: trafficClass?.description, priority: priority)),
+            user: 0)
         #expect(wire.trafficClass == trafficClass && wire.priority == priority)
     }
 
@@ -190,7 +191,8 @@ struct PolicyTests {
         expect(choices(try ConnectionPolicy(settings, to: Remote(settings.remote), owner: 0)), is: [false, false])
         (settings.makesBeforeBreak, settings.triesOtherUplinks) = (nil, nil)
         expect(choices(try ConnectionPolicy(settings, to: Remote(settings.remote), owner: 0)), is: [true, true])
-        let wire = ConnectionsAPI.Open.Parameters(remote: "sip://h", makeBeforeBreak: false, otherUplinks: false)
+        let wire = ConnectionsAPI.Open.Parameters(
+            remote: "sip://h", settings: .init(makeBeforeBreak: false, otherUplinks: false))
         expect(choices(try ConnectionPolicy(wire, user: 0)), is: [false, false])
         expect(choices(try ConnectionPolicy(.init(remote: "sip://h"), user: 0)), is: [true, true])
     }
@@ -208,7 +210,7 @@ struct PolicyTests {
         ])
         let settings = try #require(try fixture.load().configuration.connections.first)
         #expect(try ConnectionPolicy(settings, to: Remote(settings.remote), owner: 0).keepsAbandonedFlow == isKept)
-        let wire = try ConnectionPolicy(.init(remote: "tcp://h:1", keepAbandoned: isKept), user: 0)
+        let wire = try ConnectionPolicy(.init(remote: "tcp://h:1", settings: .init(keepAbandoned: isKept)), user: 0)
         #expect(wire.keepsAbandonedFlow == isKept)
     }
 }

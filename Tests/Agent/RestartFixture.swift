@@ -130,7 +130,7 @@ final class RestartFixture {
         graceMilliseconds: Int? = nil
     ) throws {
         let parameters = ConnectionsAPI.Open.Parameters(
-            remote: remote, name: name, backoff: backoff, graceMilliseconds: graceMilliseconds)
+            remote: remote, name: name, settings: .init(backoff: backoff, graceMilliseconds: graceMilliseconds))
         _ = try registry.open(
             name, try ConnectionPolicy(parameters, user: owner), owner: owner, origin: .client,
             given: parameters.encoded)
@@ -195,7 +195,7 @@ final class RestartFixture {
 
 extension ConnectionsAPI.Backoff {
     /// Waits that no test outlasts.
-    static let lasting = ConnectionsAPI.Backoff(baseMilliseconds: 600_000, maximumMilliseconds: 600_000)
+    static let lasting = ConnectionsAPI.Backoff(initialMilliseconds: 600_000, maximumMilliseconds: 600_000)
 }
 
 extension SavedConnection {

@@ -31,7 +31,7 @@ struct WaitingTakeTests {
         private(set) var result: Result<VarlinkAnswer<ConnectionsAPI.Take>, VarlinkCallError>?
         private var awaiting: (@AgentQueue (Result<VarlinkAnswer<ConnectionsAPI.Take>, VarlinkCallError>) -> Void)?
 
-        init(_ client: VarlinkConnection, until awaited: ConnectionsAPI.Take.Awaited) {
+        init(_ client: VarlinkConnection, until awaited: ConnectionsAPI.Take.Parameters.Until) {
             client.callWithDescriptors(ConnectionsAPI.Take.self, .init(name: "loop", until: awaited), nil) {
                 self.result = $0
                 self.awaiting?($0)

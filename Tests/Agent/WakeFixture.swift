@@ -45,8 +45,8 @@ final class WakeFixture {
             guard let wake = event.wake?.report.map(ConnectionsAPI.Wake.init) else { return nil }
             switch wake.stage {
             case .began, .joined, .acknowledged, .failed:
-                return "\(wake.stage.rawValue) \(wake.reasons.joined(separator: ","))"
-            case .attempted: return "attempted \(wake.means ?? "")"
+                return "\(wake.stage.rawValue) \(wake.reasons.map(\.rawValue).joined(separator: ","))"
+            case .attempted: return "attempted \(wake.means?.rawValue ?? "")"
             case .attemptFailed, .programEnded, .overran: return "\(wake.stage.rawValue) \(wake.detail ?? "")"
             }
         }

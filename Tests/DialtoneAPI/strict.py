@@ -87,10 +87,19 @@ class Keepalive:
 
 @dataclasses.dataclass
 class Backoff:
-    baseMilliseconds: Optional[int] = None
+    initialMilliseconds: Optional[int] = None
     maximumMilliseconds: Optional[int] = None
-    multiplier: Optional[float] = None
+    factor: Optional[float] = None
     stableAfterMilliseconds: Optional[int] = None
+
+
+@dataclasses.dataclass
+class Settings:
+    keepalive: Optional[Keepalive] = None
+    backoff: Optional[Backoff] = None
+    userTimeoutMilliseconds: Optional[int] = None
+    graceMilliseconds: Optional[int] = None
+    mark: Optional[int] = None
 
 
 @dataclasses.dataclass
@@ -155,11 +164,7 @@ class Connections(VarlinkInterface, name="org.dialtone.Connections"):
         *,
         remote: str,
         name: Optional[str] = None,
-        keepalive: Optional[Keepalive] = None,
-        backoff: Optional[Backoff] = None,
-        userTimeoutMilliseconds: Optional[int] = None,
-        graceMilliseconds: Optional[int] = None,
-        mark: Optional[int] = None,
+        settings: Optional[Settings] = None,
     ) -> str: ...
 
     @varlinkmethod
@@ -198,7 +203,7 @@ async def main(path):
     assert [connection.attempt for connection in (await connections.List())["connections"]] == [4]
     assert [reply["sequence"] async for reply in connections.Monitor(after=0)] == [1, 2, 3]
     reply = await connections.Open(
-        remote="tcp://h:1", name="n", keepalive=Keepalive("crlf", 1000), backoff=Backoff(multiplier=1.6), mark=7
+        remote="tcp://h:1", name="n", settings=Settings(Keepalive("crlf", 1000), Backoff(factor=1.6), mark=7)
     )
     assert reply == {"name": "n"}, reply
     await connections.Redial(name="office")

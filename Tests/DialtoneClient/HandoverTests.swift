@@ -134,10 +134,10 @@ private func isHungUp(_ number: CInt) -> Bool {
         let (server, socket) = socketPair()
         defer { close(server) }
         let owned = OwnedDescriptor(socket)
-        let refused = await #expect(throws: DialtoneError.self) { try await client.adopt(owned, .init(name: "office")) }
+        let refused = await #expect(throws: DialtoneError.self) { try await client.adopt(owned, as: "office") }
         #expect("\(refused.map { "\($0)" } ?? "")".contains("already"))
         #expect(!isHungUp(server))
-        expect(try await client.adopt(owned, .init(name: "chat", remote: "tcp://192.0.2.1:80")), is: "chat")
+        expect(try await client.adopt(owned, as: "chat", remote: "tcp://192.0.2.1:80"), is: "chat")
         owned.close()
         // The daemon has it now.
         #expect(!isHungUp(server))

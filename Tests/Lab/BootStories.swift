@@ -219,7 +219,7 @@ struct BootStories {
         // A flow that begins now is the new process's; the old ones' end with their flows.
         let front = try await machine.tlsFront(of: 9)
         let late = ConnectionsAPI.Open.Parameters(
-            remote: "tls://127.0.0.1:\(front.port)", name: "late", tls: .init(verify: false))
+            remote: "tls://127.0.0.1:\(front.port)", name: "late", settings: .init(tls: .init(verify: false)))
         _ = try await machine.client.open(late)
         try await eventually("a flow of the new process") {
             try await machine.client.connections().first { $0.name == "late" }.map { $0.epoch > 0 } ?? false

@@ -28,9 +28,9 @@ struct DiallingStories {
         }
     }
 
-    @Test(arguments: [(alive, UInt16(5099), ConnectionsAPI.Event.Kind.addressFailed), (nobody, 5060, .attemptBegan)])
+    @Test(arguments: [(alive, UInt16(5099), ConnectionsAPI.EventKind.addressFailed), (nobody, 5060, .attemptBegan)])
     func `the first host of an SRV record is dead, and the second is taken`(
-        dead: IPAddress?, port: UInt16, turn: ConnectionsAPI.Event.Kind
+        dead: IPAddress?, port: UInt16, turn: ConnectionsAPI.EventKind
     ) async throws {
         let stub = try await DiallingFixture.run { question in
             switch (question.name, question.type) {
@@ -49,7 +49,7 @@ struct DiallingStories {
             #expect(attempts.map(\.connection.epoch) == [1, 2])
             #expect(attempts.first?.connection.remoteAddress == "\(dead.map(\.description) ?? ""):\(port)")
             // Where the refusal is faster than the second host's address, that is asked for in between.
-            let turns: [ConnectionsAPI.Event.Kind] = turn == .addressFailed ? [turn, .state] : [turn]
+            let turns: [ConnectionsAPI.EventKind] = turn == .addressFailed ? [turn, .state] : [turn]
             #expect(attempts.last.map { turns.contains($0.kind) } == true)
         }
         #expect(stub.questions.contains { $0.description == "_sip._tcp.lab.example SRV" })
@@ -165,7 +165,9 @@ private struct DiallingFixture {
 
     func open(_ remote: String) async throws {
         _ = try await agent.client.open(
-            .init(remote: remote, name: "office", backoff: .init(baseMilliseconds: 100, maximumMilliseconds: 200)))
+            .init(
+                remote: remote, name: "office",
+                settings: .init(backoff: .init(initialMilliseconds: 100, maximumMilliseconds: 200))))
     }
 
     /// Waits for the connection to stand over IPv4, and holds that the daemon's list and both sides agree.

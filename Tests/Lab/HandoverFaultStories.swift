@@ -170,7 +170,7 @@ struct HandoverFaultStories {
         let end = try await office.events.event("the wake to be given up") { $0.wake?.stage == .failed }
         #expect(end.connection.wakeFailed == true)
         // Beside the events, of which this subscriber gets one in each round.
-        let attempts = office.events.events.count { $0.wake?.stage == .attempted && $0.wake?.means != "event" }
+        let attempts = office.events.events.count { $0.wake?.stage == .attempted && $0.wake?.means != .event }
         #expect(attempts >= 3)
         let history = try await office.home.dialtone("history", "office", on: office.machine)
         #expect(history.output.contains(line), "\(history.output)")

@@ -91,7 +91,7 @@ struct LauncherStories {
             try await recorder.event("an attempt that failed", after: number) { $0.wake?.stage == .attemptFailed }
         }
         let first = try #require(try await failure(after: 0).wake)
-        #expect(first.means == "exec")
+        #expect(first.means == .exec)
         #expect(first.detail?.hasPrefix("running /bin/sh: ") == true, "\(first.detail ?? "")")
         #expect(first.detail?.contains(obstacle.text) == true, "\(first.detail ?? "")")
         _ = try await launcher.line("the refusal") {

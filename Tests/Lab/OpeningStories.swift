@@ -51,7 +51,7 @@ struct OpeningStories {
             let reader = ClientSocket(OwnedDescriptor(morning.release()))
             #expect(reader.distinctMessages(queued.count) == queued)
             let wakes = story.events.events.dropFirst(evening).compactMap(\.wake).filter { $0.stage == .began }
-            #expect(wakes.map(\.reasons) == [["data"]])
+            #expect(wakes.map(\.reasons) == [[.data]])
             // What was left is a secret.
             #expect(!story.agent.process.lines.contains { $0.text.contains("swordfish") })
         }
@@ -95,7 +95,9 @@ struct OpeningStories {
                 _ = try await story.events.event("parked", after: before) { $0.kind == .parked }
             }
             let wakes = story.events.events.dropFirst(evening).compactMap(\.wake).filter { $0.stage == .began }
-            #expect(wakes.map(\.reasons) == [[String]](repeating: ["reconnected"], count: Outage.forty.count))
+            #expect(
+                wakes.map(\.reasons)
+                    == [[ConnectionsAPI.WakeReason]](repeating: [.reconnected], count: Outage.forty.count))
         }
     }
 
@@ -112,8 +114,9 @@ struct OpeningStories {
             _ = try await agent.client.open(
                 .init(
                     remote: "mqtt://\(Self.address)", name: "office",
-                    opening: MQTT.opening(Self.client, topic: Self.topic),
-                    backoff: .init(baseMilliseconds: 100, maximumMilliseconds: 60_000)))
+                    settings: .init(
+                        opening: MQTT.opening(Self.client, topic: Self.topic),
+                        backoff: .init(initialMilliseconds: 100, maximumMilliseconds: 60_000))))
             let word = "the server refused step 1 of the opening: CONNACK 5, not authorized"
             func isRefused(after count: Int) async throws {
                 let failed = try await events.state(.failed, of: "office", after: count)

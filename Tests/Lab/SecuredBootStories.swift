@@ -47,10 +47,10 @@ struct SecuredBootStories {
         let events = try await EventRecorder.start(by: machine.client)
         _ = try await machine.client.open(
             .init(
-                remote: "mqtts://127.0.0.1", name: "broker", opening: MQTT.opening("sleeper", topic: Self.topic),
-                tls: .init(verify: false)))
+                remote: "mqtts://127.0.0.1", name: "broker",
+                settings: .init(opening: MQTT.opening("sleeper", topic: Self.topic), tls: .init(verify: false))))
         _ = try await machine.client.open(
-            .init(remote: "sips://127.0.0.1", name: "phone", tls: .init(verify: false)))
+            .init(remote: "sips://127.0.0.1", name: "phone", settings: .init(tls: .init(verify: false))))
         _ = try await events.event("the login") { $0.kind == .sessionOpened && $0.connection.name == "broker" }
         try await events.state(.ready, of: "phone")
         return Stage(machine: machine, servers: servers, events: events)

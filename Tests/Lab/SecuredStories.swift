@@ -20,7 +20,7 @@ struct SecuredStories {
     private let authority = TestCertificate(.authority("Lab Authority"))
 
     private var trust: ConnectionsAPI.TLS {
-        .init(authoritiesFile: files.write(authority.pem, to: "authority.pem"))
+        .init(ca: files.write(authority.pem, to: "authority.pem"))
     }
 
     @Test(arguments: ["1.2", "1.3"])
@@ -128,8 +128,8 @@ struct SecuredStories {
         let kiosk = TestCertificate(.init("kiosk"), issuer: authority)
         let password = "open sesame 4711"
         var own = trust
-        own.certificateFile = files.write(kiosk.chain, to: "own.pem")
-        own.keyFile = files.write(kiosk.keyText(password: password), to: "own.key")
+        own.certificate = files.write(kiosk.chain, to: "own.pem")
+        own.key = files.write(kiosk.keyText(password: password), to: "own.key")
         own.passwordFile = files.write("open barley\n", to: "password")
         try await LabNetwork.with { lab in
             let server = try await startServer(
@@ -248,8 +248,8 @@ struct SecuredStories {
     private func open(_ remote: String, on agent: LabAgent, _ tls: ConnectionsAPI.TLS) async throws {
         _ = try await agent.client.open(
             .init(
-                remote: remote, name: "office", backoff: .init(baseMilliseconds: 100, maximumMilliseconds: 200),
-                tls: tls))
+                remote: remote, name: "office",
+                settings: .init(backoff: .init(initialMilliseconds: 100, maximumMilliseconds: 200), tls: tls)))
     }
 
     /// Starts mosquitto with the certificate that was issued last. It knows no newest version; OpenSSL does.

@@ -12,7 +12,7 @@ struct ServerStories {
     private static let address = LabNetwork.serverAddress(.v4)
 
     private let certificate = LabCertificate()
-    private var trust: ConnectionsAPI.TLS { .init(authoritiesFile: certificate.authority) }
+    private var trust: ConnectionsAPI.TLS { .init(ca: certificate.authority) }
 
     @Test(.server("kamailio")) func `kamailio: SIP over TCP`() async throws {
         try await Story.tell(by: .kamailio(), to: "sip://\(Self.address)") { try await $0.day() }
@@ -57,7 +57,8 @@ struct ServerStories {
             let remote = "sip://\(Self.address)"
             _ = try await agent.client.open(
                 .init(
-                    remote: remote, name: "office", backoff: .init(baseMilliseconds: 100, maximumMilliseconds: 60_000)))
+                    remote: remote, name: "office",
+                    settings: .init(backoff: .init(initialMilliseconds: 100, maximumMilliseconds: 60_000))))
             let fourth = try await events.event("the fourth kick") {
                 $0.connection.state == .backingOff && $0.connection.attempt == 5
             }

@@ -62,7 +62,9 @@ final class SleepingClients: Sendable {
         var peers: [TCPSocket] = []
         for index in 0..<count {
             let name = try await client.open(
-                .init(remote: remote, name: "client-\(index)", tls: secured ? .init(verify: false) : nil))
+                .init(
+                    remote: remote, name: "client-\(index)", settings: .init(tls: secured ? .init(verify: false) : nil))
+            )
             #expect(name == "client-\(index)")
             peers.append(try await network.run { try listener.accept() })
         }

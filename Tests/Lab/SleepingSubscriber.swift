@@ -119,7 +119,7 @@ struct SleepingSubscriber {
     ///   - user: as whom the client runs.
     ///   - prepare: what else happens before the messages come.
     func wakes(
-        by means: String, as user: UInt32 = getuid(), _ prepare: () async throws -> Void = {}
+        by means: ConnectionsAPI.WakeMeans, as user: UInt32 = getuid(), _ prepare: () async throws -> Void = {}
     ) async throws {
         var ping: LabProcess.Line?
         for _ in 1...3 { ping = try await broker.log.line(after: ping, containing: "PINGREQ from door") }
@@ -133,7 +133,7 @@ struct SleepingSubscriber {
         let wakes = try await events().compactMap(\.wake)
         let first = try #require(wakes.first { $0.stage == .attempted })
         #expect(first.means == means)
-        #expect(first.reasons == ["data"])
+        #expect(first.reasons == [.data])
         #expect(wakes.filter { [.attemptFailed, .failed].contains($0.stage) } == [])
         // No other flow came in between.
         expect(try await home.client.connections().map(\.epoch), is: [1])

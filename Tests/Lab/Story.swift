@@ -20,22 +20,22 @@ struct Story {
     /// - Parameters:
     ///   - recipe: of the server.
     ///   - remote: what leads to it; by default its address with MQTT's scheme.
-    ///   - parameters: adjusts how the connection is opened.
+    ///   - adjust: changes how the connection is kept.
     static func tell(
         by recipe: LabServer.Recipe = .mosquitto(), to remote: String? = nil,
-        _ parameters: (inout ConnectionsAPI.Open.Parameters) -> Void = { _ in }, _ body: (Story) async throws -> Void
+        _ adjust: (inout ConnectionsAPI.Settings) -> Void = { _ in }, _ body: (Story) async throws -> Void
     ) async throws {
         try await LabNetwork.with { lab in
             let server = try await LabServer.start(recipe, on: lab.server)
             let agent = try await LabAgent.start(on: lab.host)
             let events = try await EventRecorder.start(on: agent)
-            var connection = ConnectionsAPI.Open.Parameters(
-                remote: remote ?? "mqtt://\(LabNetwork.serverAddress(.v4))", name: connection)
             // The shortest waits there are, so that a story does not take minutes.
-            connection.backoff = .init(baseMilliseconds: 100, maximumMilliseconds: 200)
-            connection.graceMilliseconds = 0
-            parameters(&connection)
-            _ = try await agent.client.open(connection)
+            var settings = ConnectionsAPI.Settings(
+                backoff: .init(initialMilliseconds: 100, maximumMilliseconds: 200), graceMilliseconds: 0)
+            adjust(&settings)
+            _ = try await agent.client.open(
+                .init(
+                    remote: remote ?? "mqtt://\(LabNetwork.serverAddress(.v4))", name: connection, settings: settings))
             let story = Story(lab: lab, server: server, agent: agent, events: events)
             try await story.isReady(from: .wan0, after: 0)
             try await body(story)
@@ -48,7 +48,7 @@ struct Story {
 
     /// Waits for the next event with the connection in `state`.
     @discardableResult
-    func becomes(_ state: ConnectionsAPI.Connection.State, after count: Int) async throws -> ConnectionsAPI.Event {
+    func becomes(_ state: ConnectionsAPI.State, after count: Int) async throws -> ConnectionsAPI.Event {
         try await events.state(state, of: Self.connection, after: count)
     }
 

@@ -16,7 +16,7 @@ struct WakingStories {
         try await SleepingSubscriber.tell(wake: "signal = true") { sleeper in
             let client = try await sleeper.client("stay")
             client.signal(SIGSTOP)
-            try await sleeper.wakes(by: "signal")
+            try await sleeper.wakes(by: .signal)
         }
     }
 
@@ -28,20 +28,20 @@ struct WakingStories {
             let group = try groups.make("client")
             try groups.put(client.processID, in: group)
             try await groups.freeze(group)
-            try await sleeper.wakes(by: "thaw")
+            try await sleeper.wakes(by: .thaw)
         }
     }
 
     @Test func `a client that has ended is launched, with the session that it left`() async throws {
         try await SleepingSubscriber.tell(wake: SleepingSubscriber.program) { sleeper in
             expect(try await sleeper.client("leave").exit(), is: .status(0))
-            try await sleeper.wakes(by: "exec")
+            try await sleeper.wakes(by: .exec)
         }
     }
 
     @Test func `a client that has never run is launched, with a session that the file began`() async throws {
         try await SleepingSubscriber.tell(wake: SleepingSubscriber.program, hasOpening: true) { sleeper in
-            try await sleeper.wakes(by: "exec")
+            try await sleeper.wakes(by: .exec)
         }
     }
 
@@ -63,7 +63,7 @@ struct WakingStories {
                 }
             }
             defer { unit.cancel() }
-            try await sleeper.wakes(by: "unit")
+            try await sleeper.wakes(by: .unit)
         }
     }
 
@@ -75,7 +75,7 @@ struct WakingStories {
         try await SleepingSubscriber.tell(
             wake: SleepingSubscriber.program, of: owner, hasOpening: true, as: launcher
         ) { sleeper in
-            try await sleeper.wakes(by: "exec", as: user) { try await launcher.start(on: sleeper.lab.host) }
+            try await sleeper.wakes(by: .exec, as: user) { try await launcher.start(on: sleeper.lab.host) }
         }
     }
 }

@@ -9,7 +9,7 @@ import sys
 
 from asyncvarlink import VarlinkClientProtocol, connect_unix_varlink
 from asyncvarlink.serviceinterface import VarlinkServiceInterface
-from strict import Backoff, Connections, Keepalive, Network, NoSuchConnection, Target, refused
+from strict import Backoff, Connections, Keepalive, Network, NoSuchConnection, Settings, Target, refused
 
 
 async def connect(path):
@@ -38,10 +38,12 @@ async def main(path):
     reply = await connections.Open(
         remote="tcp://192.0.2.1:5060",
         name="office",
-        keepalive=Keepalive("tcp", 60000),
-        backoff=Backoff(baseMilliseconds=1000, multiplier=1.6),
-        userTimeoutMilliseconds=30000,
-        mark=7,
+        settings=Settings(
+            Keepalive("tcp", 60000),
+            Backoff(initialMilliseconds=1000, factor=1.6),
+            userTimeoutMilliseconds=30000,
+            mark=7,
+        ),
     )
     assert reply == {"name": "office"}, reply
     change = await anext(events)

@@ -2,21 +2,19 @@
 
 import DialtoneAPI
 import TestSupport
+import VarlinkDefinition
 
 /// Makes calls of every method of both interfaces from their definitions: most of them such that the daemon takes them,
 /// many with values at the edges, some of the wrong type, and a few that are no calls at all.
 struct CallMaker {
-    private let methods: [(name: String, parameters: InterfaceDefinition.Kind, of: InterfaceDefinition)]
+    private let methods: [(name: String, method: InterfaceDefinition.Method, of: InterfaceDefinition)]
     var random: SplitMix64
 
     init(seed: UInt64) throws {
         random = SplitMix64(seed: seed)
         methods = try [NetworkAPI.description, ConnectionsAPI.description].flatMap { text in
             let definition = try InterfaceDefinition(text)
-            // In an order of its own, for the seed's sake.
-            return definition.methods.sorted { $0.key < $1.key }.map {
-                ("\(definition.name).\($0.key)", $0.value.parameters, definition)
-            }
+            return definition.methods.map { ("\(definition.name).\($0.name)", $0, definition) }
         }
     }
 
@@ -25,9 +23,8 @@ struct CallMaker {
         if random.chance(4) { return noise() }
         let method = pick(methods)
         var text = #"{"method":""# + method.name + #"","parameters":"#
-        text += random.chance(2) ? wrong() : value(of: method.parameters, in: method.of, depth: 0)
-        let isStream = method.name.contains("Monitor") || method.name.hasSuffix("History")
-        if random.chance(isStream ? 80 : 5) { text += #","more":true"# }
+        text += random.chance(2) ? wrong() : value(of: .object(method.method.parameters), in: method.of, depth: 0)
+        if random.chance(method.method.isStream ? 80 : 5) { text += #","more":true"# }
         if random.chance(5) { text += #","oneway":true"# }
         if random.chance(2) { text += #","upgrade":true"# }
         if random.chance(2) { text += #","unheardOf":[[[{}]]]"# }

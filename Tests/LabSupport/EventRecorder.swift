@@ -68,7 +68,7 @@ public final class EventRecorder: Sendable {
     /// first. What else is told of a connection in that state, and may be on its way still, is not waited for.
     @discardableResult
     public func state(
-        _ state: ConnectionsAPI.Connection.State, of name: String, after count: Int = 0
+        _ state: ConnectionsAPI.State, of name: String, after count: Int = 0
     ) async throws -> ConnectionsAPI.Event {
         try await event("\(name) to be \(state.rawValue)", after: count) {
             [.state, .closed, .opened, .continued].contains($0.kind) && $0.connection.name == name
@@ -79,7 +79,7 @@ public final class EventRecorder: Sendable {
     /// Waits until the newest word about a connection, an event or not, has it in `state`.
     @discardableResult
     public func connection(
-        _ name: String, in state: ConnectionsAPI.Connection.State
+        _ name: String, in state: ConnectionsAPI.State
     ) async throws -> ConnectionsAPI.Connection {
         try await changes.wait(for: "\(name) in \(state.rawValue)", describe: summary) {
             let newest = told.reversed().lazy.compactMap { $0.reply.connections.first { $0.name == name } }.first

@@ -51,8 +51,8 @@ struct ConnectionTests {
         #expect(lines.last == "No connections. `dialtone open tcp://HOST:PORT` supervises one.")
     }
 
-    @Test(arguments: ConnectionsAPI.Connection.State.allCases)
-    func `each state has its words and its colour`(state: ConnectionsAPI.Connection.State) {
+    @Test(arguments: ConnectionsAPI.State.allCases)
+    func `each state has its words and its colour`(state: ConnectionsAPI.State) {
         let connection = Sample.connection("a", state)
         #expect(ConnectionText.state(state) == (state == .backingOff ? "backing off" : state.rawValue))
         let tone = ConnectionText.tone(connection)

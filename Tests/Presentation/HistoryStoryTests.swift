@@ -7,10 +7,10 @@ import Testing
 
 @Suite("The story of a night")
 struct HistoryStoryTests {
-    private typealias State = ConnectionsAPI.Connection.State
+    private typealias State = ConnectionsAPI.State
 
     private func entry(
-        _ state: State, at seconds: Int64, from previous: State? = nil, _ kind: ConnectionsAPI.Event.Kind = .state,
+        _ state: State, at seconds: Int64, from previous: State? = nil, _ kind: ConnectionsAPI.EventKind = .state,
         because reason: String? = nil, of name: String = "office"
     ) -> ConnectionsAPI.History.Reply {
         var event = Sample.event(kind, Sample.connection(name, state) { $0.epoch = 1 }, reason: reason, from: previous)

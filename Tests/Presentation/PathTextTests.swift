@@ -29,7 +29,7 @@ struct PathTextTests {
     }
 
     @Test func `a state that is being read anew says so, unless there is none`() {
-        func incoherent(_ status: NetworkAPI.Path.Status, _ reason: NetworkAPI.Path.Reason? = nil) -> String {
+        func incoherent(_ status: NetworkAPI.Status, _ reason: NetworkAPI.Reason? = nil) -> String {
             PathText.network(Sample.path(status, reason, interface: nil, gateway: nil) { $0.coherent = false })
         }
         #expect(incoherent(.satisfied) == "satisfied, IPv4 DNS (being read anew)")
@@ -39,7 +39,7 @@ struct PathTextTests {
 
     /// Each reason, with everything that can be said and with nothing.
     @Test(arguments: [
-        (NetworkAPI.Path.Reason.noRoute, "no route to 192.0.2.7", "no route"),
+        (NetworkAPI.Reason.noRoute, "no route to 192.0.2.7", "no route"),
         (.noCarrier, "wlan0 has no carrier", "no interface has a carrier"),
         (.noAddress, "no usable source address on wlan0", "no usable source address"),
         (.gatewayUnreachable, "the gateway 192.168.1.1 does not answer", "the gateway does not answer"),
@@ -52,7 +52,7 @@ struct PathTextTests {
         ),
     ])
     func `each reason is a sentence with what is known`(
-        reason: NetworkAPI.Path.Reason, full: String, bare: String
+        reason: NetworkAPI.Reason, full: String, bare: String
     ) {
         let known = Sample.path(.unsatisfied, reason) { $0.destination = "192.0.2.7" }
         #expect(PathText.reason(reason, known) == full)
@@ -62,7 +62,7 @@ struct PathTextTests {
     }
 
     @Test func `no reason was forgotten`() {
-        for reason in NetworkAPI.Path.Reason.allCases {
+        for reason in NetworkAPI.Reason.allCases {
             let text = PathText.reason(reason, Sample.path(.unsatisfied, reason, interface: nil, gateway: nil))
             #expect(!text.isEmpty && !text.contains("  ") && !text.hasSuffix(" "), "\(reason): “\(text)”")
         }
@@ -100,10 +100,10 @@ struct PathTextTests {
     }
 
     @Test(arguments: [
-        (NetworkAPI.Path.Status.satisfied, Style.Tone.good), (.unsatisfied, .bad), (.requiresConnection, .warning),
+        (NetworkAPI.Status.satisfied, Style.Tone.good), (.unsatisfied, .bad), (.requiresConnection, .warning),
         (.unknown, .warning),
     ])
-    func `only what is known to fail is red`(status: NetworkAPI.Path.Status, tone: Style.Tone) {
+    func `only what is known to fail is red`(status: NetworkAPI.Status, tone: Style.Tone) {
         #expect(PathText.tone(Sample.path(status)) == tone)
     }
 }

@@ -13,7 +13,7 @@ enum Sample {
     static let noon = Timestamp(milliseconds: 1_800_000_000_000)
 
     static func interface(
-        _ name: String = "wlan0", _ kind: NetworkAPI.Interface.Kind = .wifi
+        _ name: String = "wlan0", _ kind: NetworkAPI.InterfaceKind = .wifi
     ) -> NetworkAPI.Interface {
         .init(
             index: 3, name: name, kind: kind, up: true, carrier: true, addresses: ["192.168.1.23/24"],
@@ -21,7 +21,7 @@ enum Sample {
     }
 
     static func path(
-        _ status: NetworkAPI.Path.Status = .satisfied, _ reason: NetworkAPI.Path.Reason? = nil,
+        _ status: NetworkAPI.Status = .satisfied, _ reason: NetworkAPI.Reason? = nil,
         interface: NetworkAPI.Interface? = interface(), gateway: String? = "192.168.1.1",
         _ change: (inout NetworkAPI.Path) -> Void = { _ in }
     ) -> NetworkAPI.Path {
@@ -34,7 +34,7 @@ enum Sample {
     }
 
     static func connection(
-        _ name: String = "office", _ state: ConnectionsAPI.Connection.State = .ready, since seconds: Int64 = 10,
+        _ name: String = "office", _ state: ConnectionsAPI.State = .ready, since seconds: Int64 = 10,
         _ change: (inout ConnectionsAPI.Connection) -> Void = { _ in }
     ) -> ConnectionsAPI.Connection {
         var connection = ConnectionsAPI.Connection(
@@ -45,8 +45,8 @@ enum Sample {
     }
 
     static func event(
-        _ kind: ConnectionsAPI.Event.Kind, _ connection: ConnectionsAPI.Connection, reason: String? = nil,
-        from previous: ConnectionsAPI.Connection.State? = nil, lasting milliseconds: Int? = nil
+        _ kind: ConnectionsAPI.EventKind, _ connection: ConnectionsAPI.Connection, reason: String? = nil,
+        from previous: ConnectionsAPI.State? = nil, lasting milliseconds: Int? = nil
     ) -> ConnectionsAPI.Event {
         .init(
             sequence: 1, time: noon, kind: kind, connection: connection, reason: reason, previousState: previous,

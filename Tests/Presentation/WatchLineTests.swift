@@ -74,7 +74,7 @@ struct WatchLineTests {
     ) {
         var event = Sample.event(.wake, Sample.connection("office", .ready))
         event.wake = .init(
-            number: 41, stage: stage, reasons: ["data", "reconnected"], means: "signal", attempts: 2, detail: detail,
+            number: 41, stage: stage, reasons: [.data, .reconnected], means: .signal, attempts: 2, detail: detail,
             afterMilliseconds: after)
         let line = WatchLine(event)
         #expect(line.text == text)
@@ -83,9 +83,9 @@ struct WatchLineTests {
 
     @Test func `a wake without a means to wake by is not told as if one had failed`() {
         var event = Sample.event(.wake, Sample.connection("office", .ready))
-        event.wake = .init(number: 41, stage: .failed, reasons: ["data"], attempts: 0, afterMilliseconds: 0)
+        event.wake = .init(number: 41, stage: .failed, reasons: [.data], attempts: 0, afterMilliseconds: 0)
         #expect(WatchLine(event).text == "nobody to wake for data")
-        event.wake = .init(number: 41, stage: .acknowledged, reasons: ["data"], attempts: 0, afterMilliseconds: 41)
+        event.wake = .init(number: 41, stage: .acknowledged, reasons: [.data], attempts: 0, afterMilliseconds: 41)
         #expect(WatchLine(event).text == "came by itself for data, after 41 ms")
     }
 

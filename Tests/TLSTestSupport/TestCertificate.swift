@@ -2,6 +2,7 @@
 
 internal import COpenSSL
 internal import Glibc
+internal import TLS
 
 /// A certificate with its key, made for one test.
 public final class TestCertificate {
@@ -56,6 +57,8 @@ public final class TestCertificate {
     public init(_ request: Request, issuer: TestCertificate? = nil) {
         self.issuer = issuer
         key = Self.makeKey(request.key)
+        // First of all: what sets the library up decides whether it is taken down while other threads are inside.
+        precondition(OpenSSL.isReady)
         guard let certificate = X509_new() else { preconditionFailure("out of memory") }
         self.certificate = certificate
         X509_set_version(certificate, 2)

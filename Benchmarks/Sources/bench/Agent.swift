@@ -67,11 +67,11 @@ final class Agent: Sendable {
         _ = try await client.open(
             .init(
                 remote: "tcp://\(LabNetwork.serverAddress(.v4)):\(port)", name: name,
-                keepalive: .init(protocol: "none"), makeBeforeBreak: makeBeforeBreak))
+                settings: .init(keepalive: .init(protocol: "none"), makeBeforeBreak: makeBeforeBreak)))
     }
 
     /// Waits until so many connections are in a state.
-    func wait(for state: ConnectionsAPI.Connection.State, of count: Int = 1) async throws {
+    func wait(for state: ConnectionsAPI.State, of count: Int = 1) async throws {
         try await wait(for: "\(count) connections to be \(state)", of: count) { $0.state == state }
     }
 

@@ -246,7 +246,7 @@ extension ConnectionLife {
         // The daemon takes any that is not negative, up to what it calls the longest.
         case 1: tell(.redialRequested(after: draw.maybe { .milliseconds(Int64($0.byte()) * 1000) }))
         case 2, 3:
-            guard let policy = try? ConnectionPolicy(draw.settings(), user: 1000) else { return }
+            guard let policy = try? ConnectionPolicy(draw.parameters(), user: 1000) else { return }
             tell(.policyChanged(policy))
         case 4: tell(.openingLeft(draw.maybe { _ in Opening([.init(send: [1], answer: nil, overtakers: [])]) }))
         default: if draw.byte() == 7 { tell(.closeRequested) }

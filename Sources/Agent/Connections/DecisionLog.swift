@@ -72,7 +72,7 @@ final class DecisionLog {
             "owner": "\(recorded.owner)",
             "wake": "\(wake.number)",
             "stage": "\(wake.stage.rawValue)",
-            "reasons": "\(wake.reasons.joined(separator: ","))",
+            "reasons": "\(wake.reasons.map(\.rawValue).joined(separator: ","))",
             "attempts": "\(wake.attempts)",
         ]
         metadata["means"] = wake.means.map { "\($0)" }

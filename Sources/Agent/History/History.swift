@@ -19,7 +19,7 @@ final class History {
     private enum Happening {
         /// `omitted` events of the same owner before it are left out.
         case event(RecordedEvent, HistoryFiles.Share, sequence: UInt64, omitted: Int)
-        case network(NetworkAPI.Path, [PathChange], before: (status: NetworkAPI.Path.Status, lasted: Duration)?)
+        case network(NetworkAPI.Path, [PathChange], before: (status: NetworkAPI.Status, lasted: Duration)?)
         case agent(ConnectionsAPI.AgentChange.Kind, slept: Duration? = nil)
     }
 
@@ -37,7 +37,7 @@ final class History {
     /// Whether damaged lines were told of.
     private var hasToldOfDamage = false
     private var observation: PathObservation?
-    private var network: (status: NetworkAPI.Path.Status, since: Duration)?
+    private var network: (status: NetworkAPI.Status, since: Duration)?
 
     /// A history that goes on where the last run's stopped.
     init(_ state: SavedState, _ logger: Logger, _ room: HistoryFiles.Room? = nil) {

@@ -141,7 +141,8 @@ enum HandoverService {
         } catch {
             throw VarlinkFailure(ConnectionsAPI.InvalidDescriptor(name: parameters.name, reason: error.reason))
         }
-        let given = parameters.opening(parameters.remote ?? "tcp://\(socket.remote)")
+        let given = ConnectionsAPI.Open.Parameters(
+            remote: parameters.remote ?? "tcp://\(socket.remote)", name: parameters.name, settings: parameters.settings)
         let policy = try ConnectionPolicy(given, user: user, redials: parameters.remote != nil)
         let adoption = Adoption(local: socket.local, remote: socket.remote)
         let descriptor = try exchange.takeDescriptor(parameters.fileDescriptor, parameter: "fileDescriptor")

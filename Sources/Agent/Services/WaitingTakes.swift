@@ -15,13 +15,13 @@ final class WaitingTakes {
     final class Call {
         /// The connection that it meant when it came.
         let key: ConnectionKey
-        let awaited: ConnectionsAPI.Take.Awaited
+        let awaited: ConnectionsAPI.Take.Parameters.Until
         let exchange: VarlinkExchange<ConnectionsAPI.Take>
         /// Whether its turn to look comes, after something has happened.
         fileprivate var isDue = false
 
         init(
-            _ key: ConnectionKey, until awaited: ConnectionsAPI.Take.Awaited,
+            _ key: ConnectionKey, until awaited: ConnectionsAPI.Take.Parameters.Until,
             _ exchange: VarlinkExchange<ConnectionsAPI.Take>
         ) {
             (self.key, self.awaited, self.exchange) = (key, awaited, exchange)

@@ -23,18 +23,22 @@ extension ConnectionPolicy {
         } catch {
             throw error.field == "remote"
                 ? VarlinkFailure(ConnectionsAPI.InvalidRemote(remote: wire.remote, reason: error.reason))
-                : VarlinkFailure(VarlinkService.InvalidParameter(parameter: Self.parameter(of: error.field)))
+                : VarlinkFailure(
+                    VarlinkService.InvalidParameter(parameter: "settings.\(Self.parameter(of: error.field))"))
         }
     }
 
     /// The parameter of `Open` for a field of a policy: what the caller can look up in the interface.
     private static func parameter(of field: String) -> String {
         switch field {
+        case "connectTimeout": "connectTimeoutMilliseconds"
         case "userTimeout": "userTimeoutMilliseconds"
         case "grace": "graceMilliseconds"
         case "stableAfter": "backoff.stableAfterMilliseconds"
-        case "backoff.base": "backoff.baseMilliseconds"
+        case "backoff.base": "backoff.initialMilliseconds"
         case "backoff.ceiling": "backoff.maximumMilliseconds"
+        case "backoff.multiplier": "backoff.factor"
+        case "tls.applicationProtocols": "tls.alpn"
         case "keepalive.idle", "keepalive.interval": "keepalive.intervalMilliseconds"
         case "keepalive.tolerance": "keepalive.toleranceMilliseconds"
         default: field
@@ -48,29 +52,31 @@ extension ConnectionSettings {
         _ wire: ConnectionsAPI.Open.Parameters, to remote: Remote, user: UInt32
     ) throws(VarlinkFailure) {
         self.init(name: "", remote: wire.remote)
+        let wire = wire.settings ?? .init()
         let isPrivileged = user == 0 || user == geteuid()
         if let wire = wire.keepalive { keepalive = try KeepaliveSettings(wire, mayWakeMachine: isPrivileged) }
         if let steps = wire.opening { opening = try Opening(steps) }
         keepsAbandonedFlow = wire.keepAbandoned
         makesBeforeBreak = wire.makeBeforeBreak
         triesOtherUplinks = wire.otherUplinks
-        backoff.initial = wire.backoff?.baseMilliseconds.map { .milliseconds($0) }
+        backoff.initial = wire.backoff?.initialMilliseconds.map { .milliseconds($0) }
         backoff.maximum = wire.backoff?.maximumMilliseconds.map { .milliseconds($0) }
-        backoff.factor = wire.backoff?.multiplier
+        backoff.factor = wire.backoff?.factor
         backoff.stableAfter = wire.backoff?.stableAfterMilliseconds.map { .milliseconds($0) }
         if let wire = wire.tls { tls = try TLSPolicy(wire, for: remote.description, user: user) }
+        connectTimeout = wire.connectTimeoutMilliseconds.map { .milliseconds($0) }
         userTimeout = wire.userTimeoutMilliseconds.map { .milliseconds($0) }
         grace = wire.graceMilliseconds.map { .milliseconds($0) }
         if let text = wire.trafficClass {
             guard let value = TrafficClass(text) else {
-                throw VarlinkFailure(VarlinkService.InvalidParameter(parameter: "trafficClass"))
+                throw VarlinkFailure(VarlinkService.InvalidParameter(parameter: "settings.trafficClass"))
             }
             trafficClass = value
         }
         priority = wire.priority
         if let number = wire.mark {
             guard let valid = UInt32(exactly: number) else {
-                throw VarlinkFailure(VarlinkService.InvalidParameter(parameter: "mark"))
+                throw VarlinkFailure(VarlinkService.InvalidParameter(parameter: "settings.mark"))
             }
             // To set one takes a capability (socket(7)), for a mark leads past rules: out of a VPN, for instance. The
             // daemon does not lend its own; for another user's connection, root names one in the configuration.

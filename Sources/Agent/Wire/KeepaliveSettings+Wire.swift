@@ -31,6 +31,6 @@ extension KeepaliveSettings {
     }
 
     private static func invalid(_ field: String) -> VarlinkFailure {
-        VarlinkFailure(VarlinkService.InvalidParameter(parameter: "keepalive.\(field)"))
+        VarlinkFailure(VarlinkService.InvalidParameter(parameter: "settings.keepalive.\(field)"))
     }
 }

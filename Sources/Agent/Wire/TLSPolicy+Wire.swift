@@ -14,17 +14,17 @@ extension TLSPolicy {
         self.init()
         pins = try Self.pins(wire.pins ?? [])
         if let verify = wire.verify { verifiesCertificate = verify }
-        if let version = wire.minimumVersion {
-            guard let version = Version(rawValue: version) else { throw Self.invalid("tls.minimumVersion") }
+        if let version = wire.minVersion {
+            guard let version = Version(rawValue: version) else { throw Self.invalid("settings.tls.minVersion") }
             minimumVersion = version
         }
         serverName = wire.serverName
-        applicationProtocols = wire.applicationProtocols
-        authorities = wire.authoritiesFile
-        if let certificate = wire.certificateFile {
-            identity = Identity(certificate: certificate, key: wire.keyFile, passwordFile: wire.passwordFile)
-        } else if wire.keyFile != nil || wire.passwordFile != nil {
-            throw Self.invalid("tls.certificateFile")
+        applicationProtocols = wire.alpn
+        authorities = wire.ca
+        if let certificate = wire.certificate {
+            identity = Identity(certificate: certificate, key: wire.key, passwordFile: wire.passwordFile)
+        } else if wire.key != nil || wire.passwordFile != nil {
+            throw Self.invalid("settings.tls.certificate")
         }
         // The daemon reads them with its own rights, which may be more than the client's: the words of the failure
         // would tell of files that the client cannot see, and a key would serve whoever names it.
@@ -41,7 +41,7 @@ extension TLSPolicy {
     private static func pins(_ texts: [String]) throws(VarlinkFailure) -> Set<CertificatePin> {
         var pins: Set<CertificatePin> = []
         for text in texts {
-            guard let pin = CertificatePin(text) else { throw invalid("tls.pins") }
+            guard let pin = CertificatePin(text) else { throw invalid("settings.tls.pins") }
             pins.insert(pin)
         }
         return pins

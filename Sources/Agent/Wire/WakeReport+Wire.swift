@@ -20,8 +20,9 @@ extension ConnectionsAPI.Wake {
         }
         let wake = report.wake
         self.init(
-            number: Int(clamping: wake.number), stage: stage, reasons: wake.reasons.map(\.rawValue),
-            means: wake.means?.rawValue, attempts: wake.attempts, detail: detail,
+            number: Int(clamping: wake.number), stage: stage,
+            reasons: wake.reasons.map { .init(rawValue: $0.rawValue) },
+            means: wake.means.map { .init(rawValue: $0.rawValue) }, attempts: wake.attempts, detail: detail,
             afterMilliseconds: after.map { Int(clamping: $0.milliseconds) })
     }
 }

@@ -55,7 +55,7 @@ extension ConnectionsAPI.Connection {
     ) {
         self.init(
             name: name, owner: Int(owner), remote: remote, epoch: Int(clamping: status.epoch),
-            state: State(status.state), reason: status.reason.description,
+            state: .init(status.state), reason: status.reason.description,
             holder: status.ownership.map { .init($0.holder) } ?? .daemon,
             session: status.ownership.map { .init($0.session) } ?? .none, since: clocks.wall(at: status.since),
             localAddress: status.localAddress?.description, remoteAddress: status.remoteAddress?.description,
@@ -107,7 +107,7 @@ extension ConnectionsAPI.Connection.Session {
     }
 }
 
-extension ConnectionsAPI.Connection.State {
+extension ConnectionsAPI.State {
     init(_ state: ConnectionStatus.State) {
         self =
             switch state {
@@ -126,7 +126,7 @@ extension ConnectionsAPI.Connection.State {
 
 extension ConnectionEvent {
     /// The event's kind in the vocabulary of `org.dialtone.Connections`.
-    var wireKind: ConnectionsAPI.Event.Kind {
+    var wireKind: ConnectionsAPI.EventKind {
         switch kind {
         case .opened: .opened
         case .continued: .continued

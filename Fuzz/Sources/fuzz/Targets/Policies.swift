@@ -10,7 +10,7 @@ extension FuzzTarget {
     /// among whatever networks and servers do, and the planner of its keepalives.
     static let machine = FuzzTarget(name: "machine") { bytes in
         var draw = Draw(bytes)
-        guard let policy = try? ConnectionPolicy(draw.settings(), user: 1000) else { return }
+        guard let policy = try? ConnectionPolicy(draw.parameters(), user: 1000) else { return }
         var life = ConnectionLife(policy, &draw)
         for _ in 0..<256 where !draw.isOver { life.step(&draw) }
     }
@@ -18,7 +18,7 @@ extension FuzzTarget {
     /// The same settings, and no life with them: many more of them in a second.
     static let policies = FuzzTarget(name: "policies") { bytes in
         var draw = Draw(bytes)
-        guard let policy = try? ConnectionPolicy(draw.settings(), user: draw.chance() ? 0 : 1000) else { return }
+        guard let policy = try? ConnectionPolicy(draw.parameters(), user: draw.chance() ? 0 : 1000) else { return }
         _ = policy.socketOptions
         guard let heartbeat = policy.heartbeat?.keeping(policy.opening) else { return }
         var planner = TimerCoalescer()
@@ -32,22 +32,27 @@ extension FuzzTarget {
 
 extension Draw {
     /// The parameters of `Open`, most of them such that the daemon takes them.
-    mutating func settings() -> ConnectionsAPI.Open.Parameters {
-        var settings = ConnectionsAPI.Open.Parameters(remote: remote(), name: "c")
+    mutating func parameters() -> ConnectionsAPI.Open.Parameters {
+        .init(remote: remote(), name: "c", settings: maybe { $0.settings() })
+    }
+
+    private mutating func settings() -> ConnectionsAPI.Settings {
+        var settings = ConnectionsAPI.Settings()
         settings.keepalive = maybe { $0.keepalive() }
         settings.backoff = maybe { draw in
             ConnectionsAPI.Backoff(
-                baseMilliseconds: draw.maybe { $0.milliseconds() },
+                initialMilliseconds: draw.maybe { $0.milliseconds() },
                 maximumMilliseconds: draw.maybe { $0.milliseconds() },
-                multiplier: draw.maybe { $0.fraction() }, stableAfterMilliseconds: draw.maybe { $0.milliseconds() })
+                factor: draw.maybe { $0.fraction() }, stableAfterMilliseconds: draw.maybe { $0.milliseconds() })
         }
         settings.opening = maybe { draw in draw.several(3) { $0.step() } }
         settings.tls = maybe { draw in
             ConnectionsAPI.TLS(
-                verify: draw.maybe { $0.chance() }, minimumVersion: draw.maybe { $0.pick(["1.2", "1.3", "1.4"]) },
+                verify: draw.maybe { $0.chance() }, minVersion: draw.maybe { $0.pick(["1.2", "1.3", "1.4"]) },
                 serverName: draw.maybe { $0.pick(["a.example", "192.0.2.1", ""]) },
-                applicationProtocols: draw.maybe { draw in draw.several(3) { $0.pick(["sip", "mqtt", ""]) } })
+                alpn: draw.maybe { draw in draw.several(3) { $0.pick(["sip", "mqtt", ""]) } })
         }
+        settings.connectTimeoutMilliseconds = maybe { $0.milliseconds() }
         settings.userTimeoutMilliseconds = maybe { $0.milliseconds() }
         settings.keepAbandoned = maybe { $0.chance() }
         settings.makeBeforeBreak = maybe { $0.chance() }

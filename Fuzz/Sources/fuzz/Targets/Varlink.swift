@@ -43,7 +43,9 @@ extension FuzzTarget {
         method(ConnectionsAPI.Redial.self), method(ConnectionsAPI.Take.self), method(ConnectionsAPI.KeepAlive.self),
         method(ConnectionsAPI.Acknowledge.self), method(ConnectionsAPI.History.self),
         method(ConnectionsAPI.Open.self) { _ = try? ConnectionPolicy($0, user: 1000) },
-        method(ConnectionsAPI.Adopt.self) { _ = try? ConnectionPolicy($0.opening($0.remote ?? ""), user: 1000) },
+        method(ConnectionsAPI.Adopt.self) {
+            _ = try? ConnectionPolicy(.init(remote: $0.remote ?? "", settings: $0.settings), user: 1000)
+        },
         method(ConnectionsAPI.Park.self) { _ = try? Opening($0.opening ?? []) },
     ]
 

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Testing
+import VarlinkDefinition
+
+@testable import varlink_swift
+
+@Suite("Varlink definitions") struct DefinitionTests {
+    private static let text = """
+        # SPDX-License-Identifier: Apache-2.0
+        #
+        # Doors of a house.
+        interface org.example.Doors
+
+        # Not of the door's.
+
+        # How a door is. open: one can go through. shut: one
+        # cannot.
+        type State (open, shut)
+
+        # Why it was opened. Others may be added.
+        type Cause (bell, key)
+
+        # A door.
+        type Door (
+          # Its name.
+          name: string,
+          state: State,
+          # Since when (RFC 3339).
+          since: ?string,
+          causes: []Cause
+        )
+
+        # Doors, and each change.
+        # [Requires 'more' flag]
+        method Watch(door: ?Door, default: ?int) -> (doors: []Door, kind: (all, change))
+
+        method Hand(fileDescriptor: int) -> ()
+
+        # There is none.
+        error NoSuchDoor (name: string)
+        """
+
+    @Test func `what is declared is found in order, with what stands before it`() throws {
+        let definition = try InterfaceDefinition(Self.text)
+        #expect(definition.name == "org.example.Doors")
+        #expect(definition.types.map(\.name) == ["State", "Cause", "Door"])
+        #expect(definition.types[0].comment == ["How a door is. open: one can go through. shut: one", "cannot."])
+        guard case .object(let fields) = definition.types[2].kind else { Issue.record("no object"); return }
+        #expect(fields.map(\.name) == ["name", "state", "since", "causes"])
+        #expect(fields[1].comment == ["Its name."], "the field before says what it is")
+        #expect(fields[2].kind == .optional(.string) && fields[3].kind == .array(.named("Cause")))
+        #expect(definition.methods.map(\.isStream) == [true, false])
+        #expect(definition.methods.map(\.takesDescriptors) == [false, true])
+        #expect(definition.methods[0].reply[1].kind == .enumeration(["all", "change"]))
+        #expect(definition.errors.map(\.name) == ["NoSuchDoor"])
+    }
+
+    @Test(arguments: [
+        ("", "line 0: the end where interface was expected"),
+        ("interface a.B\ntype T (x: Y)", "Y is not declared"),
+        ("interface a.B\ntype T (x: int)\nerror T ()", "T is declared twice"),
+        ("interface a.B\ntype T (x: int, x: int)", "a field is there twice among [\"x\", \"x\"]"),
+        ("interface a.B\ntype T (x: int, y)", "line 0: both where fields or names was expected"),
+        ("interface a.B\ntype T (x: number)", "line 2: number where a type was expected"),
+        ("interface a.B\nmethod M() (x: int)", "line 2: ( where -> was expected"),
+        ("interface a.B\nclass T ()", "line 2: class where type, method or error was expected"),
+        ("interface a.B\nerror E (a, b)", "line 0: an enumeration where fields was expected"),
+    ])
+    func `what is none is refused with its place`(text: String, problem: String) {
+        let error = #expect(throws: DefinitionError.self) { try InterfaceDefinition(text) }
+        #expect(error?.description == problem)
+    }
+
+    @Test func `it is written as Swift`() throws {
+        let definition = try InterfaceDefinition(Self.text)
+        let known = ["bell", "key"].map(\.self)
+        let swift = SwiftWriter.write(definition, source: Self.text, known: [known: "OtherAPI.Reason"])
+        for part in [
+            "/// Doors of a house.\npublic enum DoorsAPI {",
+            "    public static let name = \"org.example.Doors\"\n",
+            "    public enum State: String, Codable, Hashable, Sendable, CaseIterable {\n"
+                + "        /// one can go through.\n        case open\n        /// one\n        /// cannot.\n"
+                + "        case shut\n",
+            "    public typealias Cause = OtherAPI.Reason\n",
+            "    public struct Door: VarlinkParameters, Hashable {\n",
+            "        public var since: Timestamp?\n", "        public var causes: [Cause]\n",
+            "        public static let isStream = true\n", "        public static let takesDescriptors = true\n",
+            "            public var `default`: Int?\n",
+            "            public init(door: Door? = nil, default: Int? = nil) {\n",
+            "                case .door: Door.self\n", "            public enum Kind: String, Codable",
+            "        public typealias Reply = VarlinkEmpty\n",
+            "        public static let errorName = \"org.example.Doors.NoSuchDoor\"\n",
+            "        case noSuchDoor = \"org.example.Doors.NoSuchDoor\"\n",
+        ] {
+            #expect(swift.contains(part), "\(part)\nis not in\n\(swift)")
+        }
+        let open = SwiftWriter.write(definition, source: Self.text, known: [:])
+        #expect(open.contains("public struct Cause: RawRepresentable"), "others may be added")
+        #expect(open.contains("public static let bell = Cause(rawValue: \"bell\")"))
+    }
+}
