@@ -124,7 +124,8 @@ let package = Package(
             swiftSettings: strict),
         .target(name: "TOML", swiftSettings: strict),
         .target(
-            name: "Configuration", dependencies: ["Connection", "Platform", "Processes", "TOML"],
+            name: "Configuration",
+            dependencies: ["Coalescing", "Connection", "DialtoneAPI", "Platform", "Processes", "TOML", "Varlink"],
             swiftSettings: strict),
         .target(
             name: "Persistence",

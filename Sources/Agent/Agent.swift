@@ -174,7 +174,7 @@ final class Agent {
             let owner = settings.owner ?? defaultOwner
             // The load refused remotes that are none, and what no policy can be made of.
             guard let remote = try? Remote(settings.remote),
-                let policy = try? ConnectionPolicy(settings, to: remote, owner: owner)
+                let policy = SettingsCheck(settings.settings, to: remote, owner: owner, wake: settings.wake).policy
             else { return nil }
             return ConfiguredConnection(name: settings.name, policy: policy, owner: owner, wake: settings.wake)
         }

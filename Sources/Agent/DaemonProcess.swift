@@ -107,7 +107,7 @@ public enum DaemonProcess {
         let files =
             options.configuration.map { ConfigurationFiles(main: $0) }
             ?? .standard(user: geteuid()) { getenv($0).map { String(cString: $0) } }
-        var checks = ConfigurationChecks.daemon
+        var checks = ConfigurationChecks()
         // Also with a file of another place: the launcher serves no other daemon.
         checks.isMachineService =
             geteuid() != 0 && (files.areTheMachines || access(LauncherClient.standardPath, W_OK) == 0)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 public import Connection
+public import DialtoneAPI
 public import Processes
 
 /// What an administrator or user told the daemon. Plain values: two loads of the same text are equal, wherever in the
@@ -27,34 +28,10 @@ public struct ConnectionSettings: Hashable, Sendable {
     public var remote: String
     /// The user it belongs to, by number; without one, the user that the daemon runs as (and root, always).
     public var owner: UInt32?
-    /// How it is kept alive.
-    public var keepalive = KeepaliveSettings()
+    /// How it is kept.
+    public var settings = ConnectionsAPI.Settings()
     /// How a sleeping client is got to run, beyond the event that every subscriber gets.
     public var wake: WakeSettings?
-    /// What is said on each new flow to log in for its client.
-    public var opening: Opening?
-    /// How long to wait between attempts.
-    public var backoff = BackoffSettings()
-    /// Whether a flow is kept whose client is gone without having parked it.
-    public var keepsAbandonedFlow: Bool?
-    /// Whether a flow over a better path takes the place of one that still stands.
-    public var makesBeforeBreak: Bool?
-    /// Whether another uplink is tried where nothing gets through over the one that the kernel chooses.
-    public var triesOtherUplinks: Bool?
-    /// How it is secured.
-    public var tls = TLSPolicy()
-    /// How its packets are marked for the network.
-    public var trafficClass: TrafficClass?
-    /// In which order they leave this machine (`SO_PRIORITY`).
-    public var priority: Int?
-    /// The firewall mark of its packets (`SO_MARK`).
-    public var mark: UInt32?
-    /// How long an attempt to connect may take.
-    public var connectTimeout: Duration?
-    /// How long a flow is kept whose local address or whose way is gone.
-    public var grace: Duration?
-    /// How long sent data may stay unacknowledged before the kernel gives the flow up (`TCP_USER_TIMEOUT`).
-    public var userTimeout: Duration?
 
     /// A connection with nothing set but what it must have.
     public init(name: String, remote: String) {
@@ -76,64 +53,6 @@ public struct ConnectionSettings: Hashable, Sendable {
         }
         return nil
     }
-}
-
-/// `keepalive = { … }`
-public struct KeepaliveSettings: Hashable, Sendable {
-    /// What is sent, and what counts as the answer.
-    public enum Method: String, Hashable, Sendable, CaseIterable {
-        /// The kernel's own, `SO_KEEPALIVE`; the process does not wake for it.
-        case tcp
-        /// SIP's double CRLF, answered with one (RFC 5626, section 3.5.1).
-        case crlf
-        /// A space between XMPP stanzas, answered by TCP alone (RFC 6120, section 4.6.1).
-        case whitespace
-        /// An XMPP ping (XEP-0199).
-        case xmppPing = "xmpp-ping"
-        /// PINGREQ (MQTT 3.1.1, section 3.12).
-        case mqtt
-        /// A ping frame (RFC 6455, section 5.5.2).
-        case websocket
-        /// What the user says: ``KeepaliveSettings/send``, answered with ``KeepaliveSettings/expect``.
-        case custom
-        /// Whatever the client's handler does when it is called.
-        case client
-        /// Nothing at all.
-        case none
-    }
-
-    /// The method; without one, what fits the remote.
-    public var method: Method?
-    /// The longest time between two.
-    public var interval: Duration?
-    /// How much earlier than ``interval`` one may go out, to share a wake with others.
-    public var tolerance: Duration?
-    /// Whether the interval follows what is learned of the network; without it, where no interval is given.
-    public var isAdaptive: Bool?
-    /// What a custom one sends.
-    public var send: [UInt8] = []
-    /// What answers a custom one; empty where nothing does.
-    public var expect: [UInt8] = []
-    /// Whether a machine that sleeps is woken for it.
-    public var wakesMachine = false
-
-    /// Nothing set.
-    public init() {}
-}
-
-/// `backoff = { … }`
-public struct BackoffSettings: Hashable, Sendable {
-    /// The wait before the second attempt.
-    public var initial: Duration?
-    /// What each wait is multiplied by for the next.
-    public var factor: Double?
-    /// The longest wait.
-    public var maximum: Duration?
-    /// How long a connection must have been up for the next wait to be the first again.
-    public var stableAfter: Duration?
-
-    /// Nothing set.
-    public init() {}
 }
 
 /// `wake = { … }`: the ways to get a client to run; several are steps of an escalation.

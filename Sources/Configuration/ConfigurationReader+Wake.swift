@@ -139,11 +139,8 @@ extension ConfigurationReader {
         settings.reasons = Set(
             names.compactMap { name in
                 if let reason = WakeReason(rawValue: name.value) { return reason }
-                let choices = WakeReason.allCases.map(\.rawValue)
-                let meant = suggestion(for: name.value, among: choices).map { "; did you mean \"\($0)\"?" }
-                table.error(
-                    "reasons", name.position,
-                    "unknown value \"\(name.value)\"\(meant ?? "; one of \(choices.joined(separator: ", "))")")
+                let problem = unknownValue(name.value, among: WakeReason.allCases.map(\.rawValue))
+                table.error("reasons", name.position, problem)
                 return nil
             })
     }

@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Connection
+internal import DialtoneAPI
 internal import Glibc
 public import Processes
 internal import TOML
 
 /// What a load cannot know by itself.
 public struct ConfigurationChecks: Sendable {
-    /// What is wrong with a remote, for the end of a sentence; `nil` if nothing is.
-    public var remoteProblem: @Sendable (String) -> String?
-    /// What is wrong with a connection whose settings are fine one by one: the key, and the problem; `nil` if nothing
-    /// is.
-    public var policyProblem: @Sendable (ConnectionSettings) -> (key: String, problem: String)?
     /// A user's number by name; `nil` if there is no such user.
     public var userNumber: @Sendable (String) -> UInt32?
     /// What belongs to a user whose program is launched; `nil` if there is no such user.
@@ -26,14 +22,10 @@ public struct ConfigurationChecks: Sendable {
     /// The checks of a load. Users are looked up with getpwnam(3) unless told otherwise, which may ask the network:
     /// load off the agent's queue.
     public init(
-        remoteProblem: @escaping @Sendable (String) -> String?,
-        policyProblem: @escaping @Sendable (ConnectionSettings) -> (key: String, problem: String)? = { _ in nil },
         userNumber: @escaping @Sendable (String) -> UInt32? = systemUserNumber,
         identity: @escaping @Sendable (UInt32) -> ProgramIdentity? = { ProgramIdentity.lookUp($0) },
         daemonUser: UInt32? = nil
     ) {
-        self.remoteProblem = remoteProblem
-        self.policyProblem = policyProblem
         self.userNumber = userNumber
         self.identity = identity
         self.daemonUser = daemonUser ?? geteuid()
@@ -75,30 +67,20 @@ struct ConfigurationReader {
         var table = table
         let name = table.required("name")
         let remote = table.required("remote")
-        var settings = ConnectionSettings(name: name?.value ?? "", remote: remote?.value ?? "")
+        var connection = ConnectionSettings(name: name?.value ?? "", remote: remote?.value ?? "")
         if let name { checkName(name, in: table) }
-        if let remote { checkRemote(remote, in: table) }
-        settings.owner = readOwner(&table)
-        settings.opening = readOpening(&table)
-        if let keepalive = table.table("keepalive") {
-            let scheme = (try? Remote(settings.remote))?.scheme
-            settings.keepalive = readKeepalive(keepalive, for: scheme, under: settings.opening)
+        connection.owner = readOwner(&table)
+        if let wake = table.table("wake") { connection.wake = readWake(wake, owner: connection.owner) }
+        let before = report.errors.count
+        var settings = SettingsTable(table)
+        connection.settings = ConnectionsAPI.Settings(from: &settings)
+        table = settings.table
+        if let remote, let address = readRemote(remote, in: table), report.errors.count == before {
+            let check = SettingsCheck(connection.settings, to: address, owner: 0, wake: connection.wake)
+            for problem in check.problems { settings.report(problem) }
         }
-        if let backoff = table.table("backoff") { settings.backoff = readBackoff(backoff) }
-        if let wake = table.table("wake") { settings.wake = readWake(wake, owner: settings.owner) }
-        if let tls = table.table("tls") { settings.tls = readTLS(tls) }
-        settings.keepsAbandonedFlow = table.boolean("keep_abandoned")
-        settings.makesBeforeBreak = table.boolean("make_before_break")
-        settings.triesOtherUplinks = table.boolean("other_uplinks")
-        settings.trafficClass = readTrafficClass(&table)
-        settings.priority = table.integer("priority", ConnectionPolicy.priorities)
-        settings.mark = table.integer("mark", 1...UInt32.max)
-        settings.connectTimeout = table.duration("connect_timeout", ConnectionPolicy.connectTimeouts)?.value
-        settings.grace = table.duration("grace", ConnectionPolicy.graces)?.value
-        settings.userTimeout = table.duration("user_timeout", ConnectionPolicy.userTimeouts)?.value
-        if let (key, problem) = checks.policyProblem(settings) { table.error(key, table.position, problem) }
         table.finish()
-        configuration.connections.append(settings)
+        configuration.connections.append(connection)
     }
 
     private mutating func checkName(_ name: Located<String>, in table: TableReader) {
@@ -111,9 +93,14 @@ struct ConfigurationReader {
         }
     }
 
-    private func checkRemote(_ remote: Located<String>, in table: TableReader) {
-        guard let problem = remote.value.isEmpty ? "is empty" : checks.remoteProblem(remote.value) else { return }
-        table.error("remote", remote.position, "\"\(remote.value)\" \(problem)")
+    private func readRemote(_ remote: Located<String>, in table: TableReader) -> Remote? {
+        do throws(RemoteError) {
+            return try Remote(remote.value)
+        } catch {
+            let problem = remote.value.isEmpty ? "is empty" : "cannot be dialled: \(error)"
+            table.error("remote", remote.position, "\"\(remote.value)\" \(problem)")
+            return nil
+        }
     }
 
     private func readOwner(_ table: inout TableReader) -> UInt32? {
@@ -126,33 +113,6 @@ struct ConfigurationReader {
         if let number = checks.userNumber(name.value) { return number }
         table.error("owner", name.position, "there is no user \"\(name.value)\"")
         return nil
-    }
-
-    private func readTrafficClass(_ table: inout TableReader) -> TrafficClass? {
-        guard let node = table.any("traffic_class") else { return nil }
-        if case .integer = node.value {
-            return table.integer("traffic_class", 0...63).flatMap { TrafficClass(codePoint: $0) }
-        }
-        guard let name = table.string("traffic_class", expected: "a name or a number") else { return nil }
-        if let value = TrafficClass(name.value) { return value }
-        table.error("traffic_class", name.position, "\"\(name.value)\" is none; there are \(TrafficClass.wording)")
-        return nil
-    }
-
-    private func readBackoff(_ table: TableReader) -> BackoffSettings {
-        var table = table
-        var settings = BackoffSettings()
-        settings.initial = table.duration("initial", BackoffPolicy.waits)?.value
-        settings.factor = table.number("factor", BackoffPolicy.multipliers)
-        let maximum = table.duration("maximum", BackoffPolicy.waits)
-        settings.maximum = maximum?.value
-        settings.stableAfter = table.duration("stable_after", ConnectionPolicy.stableTimes)?.value
-        if let initial = settings.initial, let maximum, maximum.value < initial {
-            let text = "\"\(maximum.value.configurationText)\" is shorter than initial"
-            table.error("maximum", maximum.position, "\(text), \"\(initial.configurationText)\"")
-        }
-        table.finish()
-        return settings
     }
 
     private func readNetwork(_ table: TableReader) -> NetworkSettings {

@@ -32,6 +32,7 @@ extension Duration {
 
     /// This duration as it would be written in the configuration, to the millisecond.
     var configurationText: String {
+        if self < .zero { return "-" + (.zero - self).configurationText }
         var rest = milliseconds
         var text = ""
         for (suffix, length) in Self.units where rest >= length.milliseconds {

@@ -43,3 +43,13 @@ extension [UInt8] {
         }
     }
 }
+
+extension [UInt8] {
+    /// A text that stands for these bytes.
+    var escapedText: String {
+        reduce(into: "") { text, byte in
+            let isPlain = (0x20...0x7E).contains(byte) && byte != UInt8(ascii: "\\")
+            text += isPlain ? String(UnicodeScalar(byte)) : "\\x" + (byte < 16 ? "0" : "") + String(byte, radix: 16)
+        }
+    }
+}

@@ -79,33 +79,35 @@ struct TableReader {
         return value
     }
 
-    mutating func number(_ key: String, _ range: ClosedRange<Double>) -> Double? {
-        let read = read(key, "a number") { value in
+    mutating func number(_ key: String) -> Double? {
+        read(key, "a number") { value in
             switch value {
             case .float(let value): value
             case .integer(let value): Double(value)
             case .string, .boolean, .time, .array, .table: Double?.none
             }
-        }
-        guard let read else { return nil }
-        guard range.contains(read.value) else {
-            error(key, read.position, "\(read.value) is out of range; from \(range.lowerBound) to \(range.upperBound)")
-            return nil
-        }
-        return read.value
+        }?.value
     }
 
+    /// A duration of any length.
+    mutating func duration(_ key: String) -> Duration? { located(key)?.value }
+
     mutating func duration(_ key: String, _ range: ClosedRange<Duration>) -> Located<Duration>? {
+        guard let duration = located(key) else { return nil }
+        guard range.contains(duration.value) else {
+            let bounds = "from \(range.lowerBound.configurationText) to \(range.upperBound.configurationText)"
+            error(key, duration.position, "\"\(duration.value.configurationText)\" is out of range; \(bounds)")
+            return nil
+        }
+        return duration
+    }
+
+    private mutating func located(_ key: String) -> Located<Duration>? {
         guard
             let text = read(key, "a duration such as \"90s\"", { if case .string(let text) = $0 { text } else { nil } })
         else { return nil }
         guard let value = Duration(configurationText: text.value) else {
             error(key, text.position, "\"\(text.value)\" is no duration; write \"120s\", \"1m30s\" or \"500ms\"")
-            return nil
-        }
-        guard range.contains(value) else {
-            let bounds = "from \(range.lowerBound.configurationText) to \(range.upperBound.configurationText)"
-            error(key, text.position, "\"\(text.value)\" is out of range; \(bounds)")
             return nil
         }
         return Located(value: value, position: text.position)
@@ -115,11 +117,7 @@ struct TableReader {
     mutating func choice<Choice: RawRepresentable<String> & CaseIterable>(_ key: String) -> Located<Choice>? {
         guard let text = string(key) else { return nil }
         if let choice = Choice(rawValue: text.value) { return Located(value: choice, position: text.position) }
-        let choices = Choice.allCases.map(\.rawValue)
-        let meant = suggestion(for: text.value, among: choices).map { "; did you mean \"\($0)\"?" }
-        error(
-            key, text.position,
-            "unknown value \"\(text.value)\"\(meant ?? "; one of \(choices.joined(separator: ", "))")")
+        error(key, text.position, unknownValue(text.value, among: Choice.allCases.map(\.rawValue)))
         return nil
     }
 

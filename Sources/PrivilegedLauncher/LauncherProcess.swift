@@ -80,7 +80,7 @@ private final class Serving {
         launcher = Launcher(Activator(programsAsUnitsBy: Self.passer), socketPath: daemon, logger) {
             user throws(ConfigurationError) in
             if let problem = RootsPath.problem(files.main) { throw ConfigurationError(issues: [problem]) }
-            var checks = ConfigurationChecks.daemon
+            var checks = ConfigurationChecks()
             (checks.daemonUser, checks.isMachineService) = (user, user != 0)
             return try Configuration.load(files, checks).configuration
         } onIdle: {

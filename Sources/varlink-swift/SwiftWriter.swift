@@ -135,7 +135,9 @@ struct SwiftWriter {
         constant: (name: String, value: String)? = nil
     ) {
         text.comment(comment)
-        text.open("public struct \(name): \(protocols.joined(separator: ", ")) {") {
+        let isRead = sent.contains(name) && isReadable(fields)
+        let all = protocols + (isRead ? ["VarlinkReadable"] : [])
+        text.open("public struct \(name): \(all.joined(separator: ", ")) {") {
             if let constant {
                 text.comment(["Its name with the interface."])
                 text.line("public static let \(constant.name) = \(quoted(constant.value))")
@@ -151,6 +153,7 @@ struct SwiftWriter {
             text.open("public init(\(parameters.joined(separator: ", "))) {") {
                 for field in fields { text.line("self.\(field.name) = \(escaped(field.name))") }
             }
+            if isRead { reading(fields) }
         }
         text.line()
     }
@@ -169,6 +172,38 @@ struct SwiftWriter {
             for (field, type) in objects { text.line("case .\(field): \(type).self") }
             if objects.count < fields.count { text.line("default: nil") }
             text.line("}")
+        }
+    }
+
+    /// Whether an object can be read out of something other than a message.
+    private func isReadable(_ fields: [InterfaceDefinition.Field]) -> Bool {
+        !fields.isEmpty && fields.allSatisfy { field in reader(of: field.kind) != nil }
+    }
+
+    /// What reads a field of that kind; `nil` for one that must be there, and where nothing does.
+    private func reader(of kind: InterfaceDefinition.Kind) -> String? {
+        switch kind {
+        case .optional(.bool): return "flag"
+        case .optional(.int): return "integer"
+        case .optional(.float): return "number"
+        case .optional(.string): return "text"
+        case .optional(.array(.string)): return "texts"
+        case .optional(.array(let kind)):
+            guard case .object(let fields) = definition.resolve(kind), isReadable(fields) else { return nil }
+            return "objects"
+        case .optional(let kind):
+            guard case .object(let fields) = definition.resolve(kind), isReadable(fields) else { return nil }
+            return "object"
+        default: return nil
+        }
+    }
+
+    private func reading(_ fields: [InterfaceDefinition.Field]) {
+        text.comment(["Read out of something other than a message."])
+        text.open("public init(from reader: inout some VarlinkFieldReader) {") {
+            for field in fields {
+                text.line("self.\(field.name) = reader.\(reader(of: field.kind) ?? "")(\(quoted(field.name)))")
+            }
         }
     }
 

@@ -6,6 +6,9 @@ import Testing
 @testable import Configuration
 
 private let methods = "one of tcp, crlf, whitespace, xmpp-ping, mqtt, websocket, custom, client, none"
+private let noScheme =
+    "the scheme is missing: write tcp://host:port or another scheme (tcp, tls, sip, sips, xmpp, xmpps, mqtt, mqtts, "
+    + "ws, wss)"
 private let signals = "one of SIGHUP, SIGUSR1, SIGUSR2, SIGCONT, SIGURG, SIGIO"
 
 struct ConfigurationErrorTests {
@@ -34,7 +37,10 @@ struct ConfigurationErrorTests {
             "keepalive = { interval = '1m', tolerance = '60s' }",
             "4:44: connection.keepalive.tolerance: \"1m\" is not shorter than the interval, \"1m\""
         ),
-        ("keepalive.tolerance = '5s'", "4:23: connection.keepalive.tolerance: needs an interval to be earlier than"),
+        (
+            "keepalive = { protocol = 'crlf', tolerance = '120s' }",
+            "4:46: connection.keepalive.tolerance: \"2m\" is not shorter than the interval, \"2m\""
+        ),
         (
             "keepalive.protocol = 'CRLF'",
             "4:22: connection.keepalive.protocol: unknown value \"CRLF\"; did you mean \"crlf\"?"
@@ -50,7 +56,11 @@ struct ConfigurationErrorTests {
             "4:17: connection.traffic_class: \"gold\" is none; there are cs1 to cs7, af11 to af43, ef, va, le, none, "
                 + "or a number from 0 to 63"
         ),
-        ("traffic_class = 64", "4:17: connection.traffic_class: 64 is out of range; from 0 to 63"),
+        (
+            "traffic_class = 64",
+            "4:17: connection.traffic_class: \"64\" is none; there are cs1 to cs7, af11 to af43, ef, va, le, none, or "
+                + "a number from 0 to 63"
+        ),
         ("traffic_class = true", "4:17: connection.traffic_class: expected a name or a number, found a boolean"),
         ("priority = 7", "4:12: connection.priority: 7 is out of range; from 0 to 6"),
         ("owner = 'nobody-here'", "4:9: connection.owner: there is no user \"nobody-here\""),
@@ -161,7 +171,7 @@ struct ConfigurationErrorTests {
         ("[[connection]]\nname = 'b'\nremote = ''", "6:10: connection.remote: \"\" is empty"),
         (
             "[[connection]]\nname = 'b'\nremote = 'b:1'",
-            "6:10: connection.remote: \"b:1\" has no scheme, such as tcp://"
+            "6:10: connection.remote: \"b:1\" cannot be dialled: \(noScheme)"
         ),
         (
             "[[connection]]\nname = 'office'\nremote = 'tcp://b:1'",
@@ -183,6 +193,40 @@ struct ConfigurationErrorTests {
         #expect(fixture.errors(inServiceOf: 990) == [])
     }
 
+    @Test func allThatIsWrongWithTheSettingsOfAConnectionIsToldAtOnce() throws {
+        let pin = "sha256/d6qzRu9zOECb90Uez27xWltNsj0e1Md7GkYYkVoZWmM="
+        let fixture = try ConfigurationFixture([
+            "dialtone.toml": """
+            [[connection]]
+            name = 'a'
+            remote = 'mqtts://h'
+            priority = 7
+            grace = "-1s"
+            tls.pins = ['\(pin)', 'other']
+            """
+        ])
+        #expect(fixture.errors().count == 1, "what cannot be read comes first")
+        try fixture.write(
+            """
+            [[connection]]
+            name = 'a'
+            remote = 'mqtts://h'
+            priority = 7
+            grace = "61s"
+            tls.pins = ['\(pin)', 'other']
+            opening = [
+                { expect = 'x' },
+                { send = 'x', expect = 'y', overtaken_by = ['y', '\\'] },
+            ]
+            """)
+        let places = fixture.errors().map { $0.split(separator: " ").first ?? "" }
+        #expect(
+            places == [
+                "dialtone.toml:4:12:", "dialtone.toml:5:9:", "dialtone.toml:6:\(17 + pin.count):",
+                "dialtone.toml:9:54:",
+            ])
+    }
+
     @Test func theFilesOfTheMachineAreKnown() {
         let machines = ConfigurationFiles.standard(user: 990) {
             $0 == "CONFIGURATION_DIRECTORY" ? "/etc/dialtone" : nil
@@ -201,12 +245,11 @@ struct ConfigurationErrorTests {
     }
 
     @Test func whatDoesNotGoTogetherIsToldAtTheConnection() throws {
-        let fixture = try ConfigurationFixture(["dialtone.toml": "\n" + Self.connection])
-        let checks = ConfigurationChecks(
-            remoteProblem: { _ in nil }, policyProblem: { _ in ("user_timeout", "is too short") })
-        let files = ConfigurationFiles(main: "\(fixture.directory)/dialtone.toml")
-        let error = #expect(throws: ConfigurationError.self) { try Configuration.load(files, checks) }
-        #expect(error?.description == "\(fixture.directory)/dialtone.toml:2:1: connection.user_timeout: is too short")
+        let fixture = try ConfigurationFixture([
+            "dialtone.toml": Self.connection + "\ntls = { verify = true, server_name = 'h' }"
+        ])
+        let secured = "tls, sips, xmpps, mqtts, wss"
+        #expect(fixture.errors() == ["dialtone.toml:5:7: connection.tls: tcp has no TLS; \(secured) have"])
     }
 
     @Test func allErrorsOfAllFilesAreToldInTheirOrder() throws {
@@ -226,7 +269,7 @@ struct ConfigurationErrorTests {
                 "connections.d/a.toml:3:1: network: belongs in the main file; here only [[connection]] counts",
                 "connections.d/b.toml:1:8: expected a value, found the end of the file",
                 "connections.d/c.toml:2:8: connection.name: expected a string, found an integer",
-                "connections.d/c.toml:3:10: connection.remote: \"c\" has no scheme, such as tcp://",
+                "connections.d/c.toml:3:10: connection.remote: \"c\" cannot be dialled: \(noScheme)",
             ])
     }
 }

@@ -25,8 +25,8 @@ final class ConfigurationFixture {
         try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
     }
 
-    /// Loads the files as the daemon does when its unit names the directory. Remotes have a scheme; the one user there
-    /// is besides the numbers is "kiosk", 1001.
+    /// Loads the files as the daemon does when its unit names the directory. The one user there is
+    /// besides the numbers is "kiosk", 1001.
     func load() throws(ConfigurationError) -> LoadedConfiguration {
         let files = ConfigurationFiles.standard(user: 0) { $0 == "CONFIGURATION_DIRECTORY" ? directory : nil }
         return try load(files)
@@ -36,7 +36,6 @@ final class ConfigurationFixture {
         try Configuration.load(
             files,
             ConfigurationChecks(
-                remoteProblem: { $0.contains("://") ? nil : "has no scheme, such as tcp://" },
                 userNumber: { $0 == "kiosk" ? 1001 : nil },
                 identity: { (1000..<2000).contains($0) || $0 == 0 ? Self.identity($0) : nil }, daemonUser: 0))
     }
@@ -44,7 +43,7 @@ final class ConfigurationFixture {
     /// What the machine's own service of a user would say of them.
     func errors(inServiceOf user: UInt32) -> [String] {
         var checks = ConfigurationChecks(
-            remoteProblem: { _ in nil }, userNumber: { $0 == "kiosk" ? 1001 : nil }, identity: { Self.identity($0) },
+            userNumber: { $0 == "kiosk" ? 1001 : nil }, identity: { Self.identity($0) },
             daemonUser: user)
         checks.isMachineService = true
         let files = ConfigurationFiles(main: "\(directory)/dialtone.toml")

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import DialtoneAPI
 import Foundation
 import Processes
 import Testing
@@ -22,9 +23,8 @@ struct ConfigurationTests {
         ])
         let loaded = try fixture.load()
         var office = ConnectionSettings(name: "office", remote: "tcp://sip.example.com:5060")
-        office.keepalive.method = .crlf
-        office.keepalive.interval = .seconds(120)
-        office.keepalive.tolerance = .seconds(25)
+        office.settings.keepalive = .init(
+            protocol: "crlf", intervalMilliseconds: 120_000, toleranceMilliseconds: 25_000)
         office.wake = WakeSettings()
         office.wake?.unit = "baresip.service"
         office.owner = 1001
@@ -82,15 +82,15 @@ struct ConfigurationTests {
         let configuration = loaded.configuration
         let van = try #require(configuration.connections.first)
         #expect(van.owner == 1002)
-        #expect(van.mark == .max)
-        #expect(van.connectTimeout == .seconds(90))
-        #expect(van.grace == .zero)
-        #expect(van.userTimeout == .seconds(45))
-        #expect(van.keepalive.method == .tcp)
-        #expect(van.backoff.initial == .milliseconds(500))
-        #expect(van.backoff.factor == 2)
-        #expect(van.backoff.maximum == .seconds(120))
-        #expect(van.backoff.stableAfter == .seconds(3600))
+        #expect(
+            van.settings
+                == .init(
+                    keepalive: .init(protocol: "tcp"),
+                    backoff: .init(
+                        initialMilliseconds: 500, maximumMilliseconds: 120_000, factor: 2,
+                        stableAfterMilliseconds: 3_600_000),
+                    connectTimeoutMilliseconds: 90_000, userTimeoutMilliseconds: 45_000, graceMilliseconds: 0,
+                    mark: Int(UInt32.max)))
         try expectWake(van.wake)
         #expect(configuration.network.expensive == ["wwan0", "usb0"])
         #expect(configuration.network.inexpensive == ["wwan1"])
@@ -151,25 +151,26 @@ struct ConfigurationTests {
             """
         ])
         let van = try #require(try fixture.load().configuration.connections.first)
-        #expect(van.tls.authorities == "/etc/dialtone/ca.pem")
+        let tls = try #require(
+            SettingsCheck(van.settings, to: Remote(van.remote), owner: 0, wake: van.wake).policy?.tls)
+        #expect(tls.authorities == "/etc/dialtone/ca.pem")
         #expect(
-            van.tls.identity
+            tls.identity
                 == .init(
                     certificate: "/etc/dialtone/van.pem", key: "/etc/dialtone/van.key",
                     passwordFile: "/etc/dialtone/van.password"))
-        #expect(van.tls.pins.map(\.description) == ["sha256/d6qzRu9zOECb90Uez27xWltNsj0e1Md7GkYYkVoZWmM="])
-        #expect(van.tls.minimumVersion == .v13)
-        #expect(van.tls.serverName == "broker.example.net")
-        #expect(van.tls.applicationProtocols == ["mqtt"])
-        #expect(van.tls.verifiesCertificate)
-        #expect(try ConnectionPolicy(van, to: Remote(van.remote), owner: 0).tls == van.tls)
+        #expect(tls.pins.map(\.description) == ["sha256/d6qzRu9zOECb90Uez27xWltNsj0e1Md7GkYYkVoZWmM="])
+        #expect(tls.minimumVersion == .v13)
+        #expect(tls.serverName == "broker.example.net")
+        #expect(tls.applicationProtocols == ["mqtt"])
+        #expect(tls.verifiesCertificate)
     }
 
     @Test func verificationThatIsOffIsRemarkedUnlessAPinStandsForIt() throws {
         let connection = "[[connection]]\nname = 'van'\nremote = 'mqtts://h'\n"
         let fixture = try ConfigurationFixture(["dialtone.toml": connection + "tls = { verify = false }"])
         let loaded = try fixture.load()
-        #expect(loaded.configuration.connections.first?.tls.verifiesCertificate == false)
+        #expect(loaded.configuration.connections.first?.settings.tls?.verify == false)
         #expect(loaded.notices.map(\.key) == ["connection.tls.verify"])
         let pin = "d6qzRu9zOECb90Uez27xWltNsj0e1Md7GkYYkVoZWmM="
         try fixture.write(connection + "tls = { verify = false, pins = ['\(pin)'] }")

@@ -109,11 +109,11 @@ struct ConnectionsServiceTests {
         ),
         ("tcp://h:1", .init(backoff: .init(factor: 0.5)), "backoff.factor"),
         ("tcp://h:1", .init(backoff: .init(stableAfterMilliseconds: 1)), "backoff.stableAfterMilliseconds"),
-        ("tls://h:1", .init(tls: .init(pins: ["AAAA"])), "tls.pins"),
+        ("tls://h:1", .init(tls: .init(pins: ["AAAA"])), "tls.pins[0]"),
         ("tls://h:1", .init(tls: .init(minVersion: "1.1")), "tls.minVersion"),
         ("tls://h:1", .init(tls: .init(serverName: "a b")), "tls.serverName"),
         ("tls://h:1", .init(tls: .init(alpn: [""])), "tls.alpn"),
-        ("tls://h:1", .init(tls: .init(key: "/key.pem")), "tls.certificate"),
+        ("tls://h:1", .init(tls: .init(key: "/key.pem")), "tls.key"),
         ("tcp://h:1", .init(tls: .init(verify: false)), "tls"),
     ])
     func `a figure that makes no sense is refused by its name`(

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Configuration
+import DialtoneAPI
 import Foundation
 import Testing
 
@@ -17,7 +18,7 @@ import Testing
 
     private func opening(_ line: String) throws -> Opening? {
         try fixture.write(Self.connection + line)
-        return try fixture.load().configuration.connections.first?.opening
+        return try fixture.load().configuration.connections.first?.settings.opening.flatMap { OpeningCheck($0).opening }
     }
 
     /// The errors of a connection with this line, which is line 4.

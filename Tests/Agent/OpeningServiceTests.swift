@@ -101,7 +101,7 @@ struct OpeningServiceTests {
             "step 1, overtakenBy: a backslash"
         ),
         ([Step(send: "x", expect: .init(length: 3, message: "mqtt"))], "step 1, message: the answer ends by length"),
-        ([Step(send: "x", expect: .init(length: 0))], "step 1 expects what an answer has"),
+        ([Step(send: "x", expect: .init(length: 0))], "step 1, length: 0 is out of range"),
         ([Step](repeating: Step(send: "x", expect: .init(bytes: "y")), count: 17), "17 steps are more than 16"),
     ])
     func `one that cannot be played is refused with the reason`(

@@ -16,12 +16,17 @@ struct PolicyTests {
             "dialtone.toml": "[[connection]]\nname = 'a'\nremote = '\(remote)'\nkeepalive = \(keepalive)\n"
         ])
         let files = ConfigurationFiles(main: "\(fixture.directory)/dialtone.toml")
-        return try Configuration.load(files, .daemon)
+        return try Configuration.load(files, ConfigurationChecks())
     }
 
     private static func policy(_ remote: String, _ keepalive: String) throws -> ConnectionPolicy {
         let settings = try #require(try load(remote, keepalive).configuration.connections.first)
-        return try ConnectionPolicy(settings, to: Remote(settings.remote), owner: 0)
+        return try Self.policy(settings)
+    }
+
+    private static func policy(_ settings: ConnectionSettings) throws -> ConnectionPolicy {
+        try #require(
+            SettingsCheck(settings.settings, to: Remote(settings.remote), owner: 0, wake: settings.wake).policy)
     }
 
     @Test(arguments: [
@@ -168,7 +173,7 @@ struct PolicyTests {
             "dialtone.toml": "[[connection]]\nname = 'a'\nremote = 'sip://h'\n\(text)"
         ])
         let settings = try #require(try fixture.load().configuration.connections.first)
-        let policy = try ConnectionPolicy(settings, to: Remote(settings.remote), owner: 0)
+        let policy = try Self.policy(settings)
         #expect(policy.trafficClass == trafficClass && policy.priority == priority)
         let wire = try ConnectionPolicy(
             .init(remote: "sip://h", settings: .init(trafficClass: trafficClass?.description, priority: priority)),
@@ -188,9 +193,9 @@ struct PolicyTests {
             """
         ])
         var settings = try #require(try fixture.load().configuration.connections.first)
-        expect(choices(try ConnectionPolicy(settings, to: Remote(settings.remote), owner: 0)), is: [false, false])
-        (settings.makesBeforeBreak, settings.triesOtherUplinks) = (nil, nil)
-        expect(choices(try ConnectionPolicy(settings, to: Remote(settings.remote), owner: 0)), is: [true, true])
+        expect(choices(try Self.policy(settings)), is: [false, false])
+        (settings.settings.makeBeforeBreak, settings.settings.otherUplinks) = (nil, nil)
+        expect(choices(try Self.policy(settings)), is: [true, true])
         let wire = ConnectionsAPI.Open.Parameters(
             remote: "sip://h", settings: .init(makeBeforeBreak: false, otherUplinks: false))
         expect(choices(try ConnectionPolicy(wire, user: 0)), is: [false, false])
@@ -209,7 +214,7 @@ struct PolicyTests {
             "dialtone.toml": "[[connection]]\nname = 'a'\nremote = 'tcp://h:1'\nowner = 'kiosk'\n\(text)"
         ])
         let settings = try #require(try fixture.load().configuration.connections.first)
-        #expect(try ConnectionPolicy(settings, to: Remote(settings.remote), owner: 0).keepsAbandonedFlow == isKept)
+        #expect(try Self.policy(settings).keepsAbandonedFlow == isKept)
         let wire = try ConnectionPolicy(.init(remote: "tcp://h:1", settings: .init(keepAbandoned: isKept)), user: 0)
         #expect(wire.keepsAbandonedFlow == isKept)
     }

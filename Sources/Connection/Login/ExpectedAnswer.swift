@@ -15,11 +15,11 @@ public struct ExpectedAnswer: Hashable, Sendable {
         /// With the first of these. Not empty.
         case delimiter([UInt8])
         /// With the message, as the protocol tells its messages apart.
-        case message(Protocol)
+        case message(MessageFormat)
     }
 
     /// A protocol whose messages say how long they are.
-    public enum `Protocol`: String, Hashable, Sendable, CaseIterable {
+    public enum MessageFormat: String, Hashable, Sendable, CaseIterable {
         /// A control packet (MQTT 3.1.1, section 2.2).
         case mqtt
         /// A frame, of a server (RFC 6455, section 5.2).

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Connection
+internal import DialtoneAPI
+
+extension SettingsCheck {
+    /// How a connection is secured. Files are named here and read when it is dialled, so that a certificate that is
+    /// renewed needs no reload.
+    mutating func tls(_ tls: ConnectionsAPI.TLS?) -> TLSPolicy? {
+        guard let tls else { return nil }
+        var policy = TLSPolicy()
+        policy.authorities = file(tls.ca, "tls.ca")
+        let certificate = file(tls.certificate, "tls.certificate")
+        let key = file(tls.key, "tls.key")
+        let passwordFile = file(tls.passwordFile, "tls.passwordFile")
+        if let certificate {
+            policy.identity = .init(certificate: certificate, key: key, passwordFile: passwordFile)
+        } else if tls.certificate == nil {
+            let needs = "needs a certificate, which tells whose it is"
+            if tls.key != nil { wrong("tls.key", needs) }
+            if tls.passwordFile != nil { wrong("tls.passwordFile", needs) }
+        }
+        for (index, text) in (tls.pins ?? []).enumerated() {
+            if let pin = CertificatePin(text) {
+                policy.pins.insert(pin)
+            } else {
+                let right = "\"sha256/\" and the 44 characters of a public key's SHA-256 in base64 (RFC 7469)"
+                wrong("tls.pins[\(index)]", "\"\(text)\" is no pin; write \(right)")
+            }
+        }
+        policy.verifiesCertificate = tls.verify ?? true
+        if !policy.verifiesCertificate, policy.pins.isEmpty {
+            withoutEffect("tls.verify", "off: whoever is in between can pass for the server; pins would tell")
+        }
+        let version: TLSPolicy.Version? = choice(tls.minVersion, "tls.minVersion")
+        if let version { policy.minimumVersion = version }
+        policy.serverName = tls.serverName
+        policy.applicationProtocols = tls.alpn
+        return policy
+    }
+
+    private mutating func file(_ path: String?, _ field: String) -> String? {
+        guard let path else { return nil }
+        if path.hasPrefix("/") { return path }
+        wrong(field, "\"\(path)\" is not an absolute path")
+        return nil
+    }
+}

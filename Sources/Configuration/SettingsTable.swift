@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Connection
+internal import DialtoneAPI
+internal import Platform
+internal import TOML
+internal import Varlink
+
+/// The settings of a connection as a file says them. A key is the name of the field in `org.dialtone.Connections` in
+/// snake case; what is milliseconds there is a duration with its units here, under a key without them.
+struct SettingsTable: VarlinkFieldReader {
+    /// Where the fields stand that were found: the place and the key.
+    final class Places {
+        fileprivate var found: [String: (position: TOMLPosition, key: String)] = [:]
+    }
+
+    private(set) var table: TableReader
+    let places: Places
+    /// The name of the object that this is, with a dot: "keepalive.".
+    private let path: String
+    /// What its keys begin with in messages.
+    private let keys: String
+
+    /// The settings at a connection.
+    init(_ table: TableReader) { self.init(table, Places(), path: "", keys: "") }
+
+    private init(_ table: TableReader, _ places: Places, path: String, keys: String) {
+        (self.table, self.places, self.path, self.keys) = (table, places, path, keys)
+    }
+
+    mutating func flag(_ name: String) -> Bool? { table.boolean(note(name)) }
+
+    mutating func integer(_ name: String) -> Int? {
+        let key = note(name)
+        if name.hasSuffix(Self.milliseconds) { return table.duration(key).map { Int($0.milliseconds) } }
+        return table.integer(key, Int.min...Int.max)
+    }
+
+    mutating func number(_ name: String) -> Double? { table.number(note(name)) }
+
+    mutating func text(_ name: String) -> String? {
+        let key = note(name)
+        switch path + name {
+        case "trafficClass":
+            if case .integer(let number) = table.any(key)?.value { return "\(number)" }
+            return table.string(key, expected: "a name or a number")?.value
+        case let field where field.hasPrefix("opening[") && name == "send":
+            return readSend()
+        default: return table.string(key)?.value
+        }
+    }
+
+    mutating func texts(_ name: String) -> [String]? {
+        let key = note(name)
+        let texts = table.strings(key)
+        for (index, text) in (texts ?? []).enumerated() {
+            places.found["\(path)\(name)[\(index)]"] = (text.position, keys + key)
+        }
+        return texts?.map(\.value)
+    }
+
+    mutating func object<Object: VarlinkReadable>(_ name: String) -> Object? {
+        let key = note(name)
+        // `expect = "…"` is short for exactly these bytes.
+        if Object.self == ConnectionsAPI.OpeningAnswer.self, let node = table.any(key) {
+            if case .string(let text) = node.value {
+                places.found["\(path)\(name).bytes"] = (node.position, keys + key)
+                return ConnectionsAPI.OpeningAnswer(bytes: text) as? Object
+            }
+            guard case .table = node.value else {
+                _ = table.string(key, expected: "a string or a table")
+                return nil
+            }
+        }
+        return table.table(key).map { read($0, as: "\(path)\(name)", key: key) }
+    }
+
+    mutating func objects<Object: VarlinkReadable>(_ name: String) -> [Object]? {
+        let key = note(name)
+        guard !table.isAbsent(key) else { return nil }
+        let tables = table.tables(key)
+        if let first = tables.first { places.found[path + name] = (first.position, keys + key) }
+        return tables.enumerated().map { index, table in read(table, as: "\(path)\(name)[\(index)]", key: key) }
+    }
+
+    private func read<Object: VarlinkReadable>(_ table: TableReader, as field: String, key: String) -> Object {
+        places.found[field] = (table.position, keys + key)
+        var inner = SettingsTable(table, places, path: field + ".", keys: "\(keys)\(key).")
+        let object = Object(from: &inner)
+        inner.table.finish()
+        return object
+    }
+
+    /// What a step sends, which may be a password in a file of its own.
+    private mutating func readSend() -> String? {
+        let text = table.string("send")
+        let file = table.string("send_file")
+        if let text, let file {
+            let first = text.position.line <= file.position.line ? "send" : "send_file"
+            table.error("send_file", file.position, "the step says what it sends already, with \(first)")
+        }
+        guard text == nil, let file else { return text?.value }
+        do throws(SecretFileError) {
+            return try SecretFile.read(file.value, atMost: Opening.largestSize).escapedText
+        } catch {
+            table.error("send_file", file.position, "“\(file.value)” \(error.problem)")
+            return nil
+        }
+    }
+
+    // MARK: - Places
+
+    private static let milliseconds = "Milliseconds"
+
+    /// Notes where a field stands; returns its key.
+    private mutating func note(_ name: String) -> String {
+        let key = Self.key(of: name)
+        if let node = table.any(key) { places.found[path + name] = (node.position, keys + key) }
+        return key
+    }
+
+    /// The key of a field: "user_timeout" for "userTimeoutMilliseconds".
+    static func key(of name: String) -> String {
+        let name = name.hasSuffix(milliseconds) ? name.dropLast(milliseconds.count) : name[...]
+        return name.reduce(into: "") { $0 += $1.isUppercase ? "_\($1.lowercased())" : "\($1)" }
+    }
+
+    /// Reports what is wrong with the settings as a whole: at the field, or at what it is missing in.
+    func report(_ problem: SettingsProblem) {
+        var field = problem.field[...]
+        var missing = ""
+        while true {
+            if let (position, key) = places.found[String(field)] {
+                let key = missing.isEmpty ? key : "\(key).\(missing)"
+                return tell(problem, key, position)
+            }
+            guard let dot = field.lastIndex(of: ".") else { break }
+            missing = Self.key(of: String(field[field.index(after: dot)...])) + (missing.isEmpty ? "" : ".\(missing)")
+            field = field[..<dot]
+        }
+        tell(problem, Self.key(of: String(field)) + (missing.isEmpty ? "" : ".\(missing)"), table.position)
+    }
+
+    private func tell(_ problem: SettingsProblem, _ key: String, _ position: TOMLPosition) {
+        if problem.isHarmless {
+            table.notice(key, position, problem.reason)
+        } else {
+            table.error(key, position, problem.reason)
+        }
+    }
+}
