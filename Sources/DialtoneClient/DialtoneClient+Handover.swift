@@ -54,6 +54,39 @@ extension DialtoneClient {
         _ = try await call(ConnectionsAPI.Park.self, .init(name: name, owner: owner, epoch: epoch, opening: opening))
     }
 
+    /// Takes a connection's flow, has `body` read and write it, and parks it once `body` returns. Where `body` throws it
+    /// stays taken, since nobody knows where in the stream it stands: the caller takes it again, or ends.
+    ///
+    /// A flow that has ended and was not read comes first; then, or where another flow took the place of this one
+    /// meanwhile, `body` is called again with that. Where there is none yet, it returns: the next event tells of it.
+    ///
+    /// - Parameters:
+    ///   - owner: as for ``take(_:owner:until:)``.
+    ///   - awaited: as there.
+    ///   - body: is given the descriptor of the socket, which is closed afterwards, and the connection with the session
+    ///     that is on it.
+    public func withSocket(
+        _ name: String, owner: Int? = nil, until awaited: ConnectionsAPI.Take.Parameters.Until? = nil,
+        _ body: (CInt, ConnectionsAPI.Connection) async throws -> Void
+    ) async throws {
+        var flow = try await take(name, owner: owner, until: awaited)
+        while true {
+            try await body(flow.descriptor.number, flow.connection)
+            do throws(DialtoneError) {
+                // What has ended cannot be parked.
+                if !flow.isOver { return try await park(name, owner: owner, epoch: flow.epoch) }
+            } catch {
+                guard error.code == .staleEpoch else { throw error }
+            }
+            do throws(DialtoneError) {
+                flow = try await take(name, owner: owner)
+            } catch {
+                guard error.code == .notReady else { throw error }
+                return
+            }
+        }
+    }
+
     /// Supervises a socket that the caller opened, and returns the connection's name. The caller's own descriptor stays
     /// the caller's, to be closed once the daemon has the socket.
     ///

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import DialtoneAPI
+public import DialtoneAPI
 public import Platform
 public import Varlink
 
@@ -65,6 +65,12 @@ public enum DialtoneError: Error, Hashable, Sendable, CustomStringConvertible {
 }
 
 extension DialtoneError {
+    /// Which error of `org.dialtone.Connections` the daemon answered with; `nil` for all other trouble.
+    public var code: ConnectionsAPI.ErrorCode? {
+        guard case .refused(_, let failure) = self else { return nil }
+        return ConnectionsAPI.ErrorCode(rawValue: failure.name)
+    }
+
     /// Whether a daemon that is started or restarted cures it.
     public var isPassing: Bool {
         switch self {
@@ -91,82 +97,113 @@ extension VarlinkFailure {
 
     /// The errors of the daemon's interfaces as sentences.
     fileprivate var inWords: String? {
-        if let error: ConnectionsAPI.NoSuchConnection = decoded() {
-            return "There is no connection \"\(error.name)\". \"dialtone list\" shows those that there are."
-        }
-        if let error: ConnectionsAPI.AmbiguousName = decoded() {
-            let owners = error.owners.map(String.init).joined(separator: ", ")
-            return "Several users have a connection \"\(error.name)\": \(owners). Say whose with --owner."
-        }
-        if let error: ConnectionsAPI.NameTaken = decoded() {
-            return "This user has a connection \"\(error.name)\" already. Close it first, or choose another name."
-        }
-        if let error: ConnectionsAPI.NotOwner = decoded() {
-            return "The connection \"\(error.name)\" belongs to another user. Only that user and root may do this."
-        }
-        if let error: ConnectionsAPI.InvalidRemote = decoded() {
-            return "\"\(error.remote)\" cannot be dialled: \(error.reason)."
-        }
-        if let words = inWordsOfHandover { return words }
-        if let error: ConnectionsAPI.QuotaExceeded = decoded() {
-            return "This user has \(error.limit) connections or subscriptions, and may have no more."
-        }
-        if let error: ConnectionsAPI.ForeignNetwork = decoded() { return "The daemon refuses: \(error.reason)." }
-        if let error: NetworkAPI.ForeignNetwork = decoded() { return "The daemon refuses: \(error.reason)." }
-        if let error: ConnectionsAPI.Suspended = decoded() {
-            return "The agent does nothing for this user for another \(error.seconds) s: \(error.reason)."
-        }
-        let shortage: ConnectionsAPI.OutOfResources? = decoded()
-        if let reason = shortage?.reason ?? decoded(as: NetworkAPI.OutOfResources.self)?.reason {
-            return """
-                The agent begins nothing new: \(reason). Close connections, or raise the limit (MemoryMax= or \
-                LimitNOFILE= of dialtoned.service).
-                """
-        }
-        if let error: NetworkAPI.InvalidTarget = decoded() {
-            return "The target makes no sense: \(error.reason)."
-        }
-        if let error: NetworkAPI.QuotaExceeded = decoded() {
-            return "This user has \(error.limit) subscriptions, and may have no more."
-        }
+        if let code = ConnectionsAPI.ErrorCode(rawValue: name) { return inWords(code) }
+        if let code = NetworkAPI.ErrorCode(rawValue: name) { return inWords(code) }
         return inWordsOfVarlink
     }
 
+    private func inWords(_ code: NetworkAPI.ErrorCode) -> String? {
+        switch code {
+        case .invalidTarget:
+            decoded(as: NetworkAPI.InvalidTarget.self).map { "The target makes no sense: \($0.reason)." }
+        case .foreignNetwork:
+            decoded(as: NetworkAPI.ForeignNetwork.self).map { "The daemon refuses: \($0.reason)." }
+        case .outOfResources: decoded(as: NetworkAPI.OutOfResources.self).map { Self.shortage($0.reason) }
+        case .quotaExceeded:
+            decoded(as: NetworkAPI.QuotaExceeded.self).map {
+                "This user has \($0.limit) subscriptions, and may have no more."
+            }
+        }
+    }
+
+    private static func shortage(_ reason: String) -> String {
+        """
+        The agent begins nothing new: \(reason). Close connections, or raise the limit (MemoryMax= or LimitNOFILE= of \
+        dialtoned.service).
+        """
+    }
+
+    private func inWords(_ code: ConnectionsAPI.ErrorCode) -> String? {
+        switch code {
+        case .noSuchConnection:
+            decoded(as: ConnectionsAPI.NoSuchConnection.self).map {
+                "There is no connection \"\($0.name)\". \"dialtone list\" shows those that there are."
+            }
+        case .ambiguousName:
+            decoded(as: ConnectionsAPI.AmbiguousName.self).map { error in
+                let owners = error.owners.map(String.init).joined(separator: ", ")
+                return "Several users have a connection \"\(error.name)\": \(owners). Say whose with --owner."
+            }
+        case .nameTaken:
+            decoded(as: ConnectionsAPI.NameTaken.self).map {
+                "This user has a connection \"\($0.name)\" already. Close it first, or choose another name."
+            }
+        case .notOwner:
+            decoded(as: ConnectionsAPI.NotOwner.self).map {
+                "The connection \"\($0.name)\" belongs to another user. Only that user and root may do this."
+            }
+        case .invalidRemote:
+            decoded(as: ConnectionsAPI.InvalidRemote.self).map { "\"\($0.remote)\" cannot be dialled: \($0.reason)." }
+        case .invalidOpening:
+            decoded(as: ConnectionsAPI.InvalidOpening.self).map { "The opening cannot be played: \($0.reason)." }
+        case .quotaExceeded:
+            decoded(as: ConnectionsAPI.QuotaExceeded.self).map {
+                "This user has \($0.limit) connections or subscriptions, and may have no more."
+            }
+        case .suspended:
+            decoded(as: ConnectionsAPI.Suspended.self).map {
+                "The agent does nothing for this user for another \($0.seconds) s: \($0.reason)."
+            }
+        case .outOfResources: decoded(as: ConnectionsAPI.OutOfResources.self).map { Self.shortage($0.reason) }
+        case .foreignNetwork:
+            decoded(as: ConnectionsAPI.ForeignNetwork.self).map { "The daemon refuses: \($0.reason)." }
+        case .staleEpoch, .notReady, .invalidTimeout, .heldByClient, .notTaken, .invalidDescriptor, .systemFailure:
+            inWordsOfHandover(code)
+        }
+    }
+
     /// The errors of handing flows over, as sentences.
-    private var inWordsOfHandover: String? {
-        if let error: ConnectionsAPI.StaleEpoch = decoded() {
-            return """
-                This flow of the connection "\(error.name)" is over, flow \(error.epoch) took its place. Close this \
-                one, and take the connection again.
+    private func inWordsOfHandover(_ code: ConnectionsAPI.ErrorCode) -> String? {
+        switch code {
+        case .staleEpoch:
+            decoded(as: ConnectionsAPI.StaleEpoch.self).map {
                 """
-        }
-        if let error: ConnectionsAPI.NotReady = decoded() {
-            return """
-                The connection "\(error.name)" has no flow for that: it is \(error.state.rawValue). "dialtone watch \
-                \(error.name)" shows when that changes.
+                This flow of the connection "\($0.name)" is over, flow \($0.epoch) took its place. Close this one, and \
+                take the connection again.
                 """
-        }
-        if let error: ConnectionsAPI.InvalidTimeout = decoded() {
-            return "This timeout makes no sense for the connection \"\(error.name)\": \(error.reason)."
-        }
-        if let error: ConnectionsAPI.HeldByClient = decoded() {
-            return error.process > 0
-                ? "Process \(error.process) has the flow of \"\(error.name)\", until it parks the flow or ends."
-                : """
-                A process that cannot be seen from here has the flow of "\(error.name)", until it parks the flow. If \
-                it is gone: "dialtone redial \(error.name)".
+            }
+        case .notReady:
+            decoded(as: ConnectionsAPI.NotReady.self).map {
                 """
+                The connection "\($0.name)" has no flow for that: it is \($0.state.rawValue). "dialtone watch \
+                \($0.name)" shows when that changes.
+                """
+            }
+        case .invalidTimeout:
+            decoded(as: ConnectionsAPI.InvalidTimeout.self).map {
+                "This timeout makes no sense for the connection \"\($0.name)\": \($0.reason)."
+            }
+        case .heldByClient:
+            decoded(as: ConnectionsAPI.HeldByClient.self).map { error in
+                error.process > 0
+                    ? "Process \(error.process) has the flow of \"\(error.name)\", until it parks the flow or ends."
+                    : """
+                    A process that cannot be seen from here has the flow of "\(error.name)", until it parks the flow. If \
+                    it is gone: "dialtone redial \(error.name)".
+                    """
+            }
+        case .notTaken:
+            decoded(as: ConnectionsAPI.NotTaken.self).map {
+                "Nobody has taken the flow of the connection \"\($0.name)\", so it cannot be parked."
+            }
+        case .invalidDescriptor:
+            decoded(as: ConnectionsAPI.InvalidDescriptor.self).map {
+                "What was to become the connection \"\($0.name)\" cannot be supervised: \($0.reason)."
+            }
+        case .systemFailure:
+            decoded(as: ConnectionsAPI.SystemFailure.self).map { "The connection \"\($0.name)\": \($0.reason)." }
+        default: nil
         }
-        if let error: ConnectionsAPI.NotTaken = decoded() {
-            return "Nobody has taken the flow of the connection \"\(error.name)\", so it cannot be parked."
-        }
-        if let error: ConnectionsAPI.InvalidDescriptor = decoded() {
-            return "What was to become the connection \"\(error.name)\" cannot be supervised: \(error.reason)."
-        }
-        if let error: ConnectionsAPI.SystemFailure = decoded() {
-            return "The connection \"\(error.name)\": \(error.reason)."
-        }
-        return nil
     }
 
     /// The errors that every service has, as sentences.

@@ -80,9 +80,7 @@ struct Take: AsyncParsableCommand {
         do throws(DialtoneError) {
             try await client.park(name, owner: owner, epoch: epoch, opening: steps)
         } catch {
-            guard case .refused(_, let failure) = error, failure.name == ConnectionsAPI.StaleEpoch.errorName else {
-                throw error
-            }
+            guard error.code == .staleEpoch else { throw error }
             // The command did what it was to do; the agent has another flow by now, and sees to the rest.
             Output.fail("\(name): the connection was lost meanwhile.")
         }

@@ -34,17 +34,27 @@ private final class FakeHandover {
     private var adopted: [Int32] = []
     /// Where the answer to `Take` says that the descriptor is.
     var place = 0
+    /// What is given out next, and whether it has ended; the last one again and again.
+    var flows: [(epoch: Int, isOver: Bool)] = [(4, true)]
+    /// How often there is a flow.
+    var mostTakes = Int.max
 
     init() throws {
         daemon = try FakeDaemon()
         let service = daemon.service
-        service.handleLater(ConnectionsAPI.Take.self) { [unowned self] _, exchange in
+        service.handleLater(ConnectionsAPI.Take.self) { [unowned self] parameters, exchange throws(VarlinkFailure) in
+            guard servers.count < mostTakes else {
+                throw VarlinkFailure(ConnectionsAPI.NotReady(name: parameters.name, state: .backingOff))
+            }
+            let flow = flows[min(servers.count, flows.count - 1)]
             let (ours, theirs) = socketPair()
             servers.append(ours)
             let descriptors = VarlinkDescriptors()
             _ = descriptors.append(OwnedDescriptor(theirs))
             exchange.reply(
-                .init(connection: daemon.connection, fileDescriptor: place, epoch: 4, isOver: true), descriptors)
+                .init(
+                    connection: daemon.connection, fileDescriptor: place, epoch: flow.epoch, isOver: flow.isOver),
+                descriptors)
         }
         service.handle(ConnectionsAPI.Park.self) { [unowned self] parameters, _ throws(VarlinkFailure) in
             guard parameters.epoch == 4 else {
@@ -78,6 +88,8 @@ private final class FakeHandover {
 
     deinit { for number in servers + adopted { close(number) } }
 
+    func plan(_ flows: [(epoch: Int, isOver: Bool)], most: Int = .max) { (self.flows, mostTakes) = (flows, most) }
+
     func call(_ wake: Int) {
         calls.last?.pending.append(.init(wake: wake, limitMilliseconds: 10_000))
         calls.last?.stream.wake()
@@ -91,6 +103,42 @@ private func isHungUp(_ number: CInt) -> Bool {
 }
 
 @Suite(.timeLimit(.minutes(3))) struct HandoverTests {
+    @Test func aSocketIsParkedOnceItsReaderReturns() async throws {
+        let handover = try await FakeHandover()
+        let client = DialtoneClient(path: handover.daemon.path)
+        // One that has ended, one of which another takes the place, and that one.
+        await handover.plan([(2, true), (3, false), (4, false)])
+        var sockets: [CInt] = []
+        try await client.withSocket("office") { socket, connection in
+            #expect(connection.name == "office")
+            sockets.append(socket)
+        }
+        #expect(sockets.count == 3)
+        #expect(await handover.parked.map(\.epoch) == [4])
+        for server in await handover.servers { #expect(isHungUp(server)) }
+    }
+
+    @Test func withoutAFlowThatFollowsItReturnsAndWithoutAnyItFails() async throws {
+        let handover = try await FakeHandover()
+        let client = DialtoneClient(path: handover.daemon.path)
+        await handover.plan([(2, true)], most: 1)
+        var calls = 0
+        try await client.withSocket("office") { _, _ in calls += 1 }
+        #expect(calls == 1)
+        let refused = await #expect(throws: DialtoneError.self) { try await client.withSocket("office") { _, _ in } }
+        #expect(refused?.code == .notReady)
+    }
+
+    @Test func whatItsReaderThrowsLeavesTheSocketTaken() async throws {
+        struct Trouble: Error {}
+        let handover = try await FakeHandover()
+        await handover.plan([(4, false)])
+        await #expect(throws: Trouble.self) {
+            try await DialtoneClient(path: handover.daemon.path).withSocket("office") { _, _ in throw Trouble() }
+        }
+        #expect(await handover.parked.isEmpty)
+    }
+
     @Test func aFlowIsTakenAndParkedByItsNumber() async throws {
         let handover = try await FakeHandover()
         let client = DialtoneClient(path: handover.daemon.path)

@@ -148,7 +148,7 @@ final class SleepingClients: Sendable {
                 epoch = nil
             } catch {
                 // The answer to an earlier try was lost, and the flow is parked.
-                if case .refused(_, let failure) = error, failure.name == ConnectionsAPI.NotTaken.errorName { return }
+                if error.code == .notTaken { return }
                 await passOver(name, error)
             }
         }

@@ -36,8 +36,12 @@ struct SleepingClient {
 
     /// Serves the connection for as long as the agent runs. A new agent may not know the connection: each run opens it.
     func run(_ remote: String) async throws {
-        // An earlier run may have opened it.
-        try await unless("NameTaken") { _ = try await agent.open(.init(remote: remote, name: name)) }
+        do {
+            _ = try await agent.open(.init(remote: remote, name: name))
+        } catch let error as DialtoneError {
+            // An earlier run may have opened it.
+            guard error.code == .nameTaken else { throw error }
+        }
         var isGreeted = false
         // First what there is, then each change, until the agent is gone.
         for try await event in agent.stream(ConnectionsAPI.Monitor.self, .init(names: [name])) {
@@ -45,41 +49,22 @@ struct SleepingClient {
             guard event.connections.contains(where: { $0.wake != nil || (!isGreeted && $0.state == .ready) }) else {
                 continue
             }
-            // Without a flow, the next event tells when there is one again.
-            if try await unless("NotReady", serve) { isGreeted = true }
-        }
-    }
-
-    /// Takes the flow, reads what there is, answers, and parks it; again if another flow has taken its place.
-    func serve() async throws {
-        var isParked = false
-        while !isParked {
-            let (epoch, isOver) = try await readAndAnswer()
-            if isOver { continue }
-            isParked = try await unless("StaleEpoch") { try await agent.park(name, epoch: epoch) }
-        }
-    }
-
-    /// Does something that the agent may refuse with this error; returns whether it did not.
-    @discardableResult
-    func unless(_ refusal: String, _ body: () async throws -> Void) async throws -> Bool {
-        do {
-            try await body()
-            return true
-        } catch let error as DialtoneError {
-            guard case .refused(_, let failure) = error, failure.name == "org.dialtone.Connections.\(refusal)" else {
-                throw error
+            do {
+                try await serve()
+                isGreeted = true
+            } catch let error as DialtoneError {
+                // Without a flow, the next event tells when there is one again.
+                guard error.code == .notReady else { throw error }
             }
-            return false
         }
     }
 
-    /// The socket is closed with the flow, at the end.
-    func readAndAnswer() async throws -> (epoch: Int, isOver: Bool) {
-        let flow = try await agent.take(name)
-        if flow.connection.session != .open, !flow.isOver { send("HELLO \(name)\n", to: flow.descriptor.number) }
-        answer(flow.descriptor.number)
-        return (flow.epoch, flow.isOver)
+    /// Takes the flow, reads what there is, answers, and parks it.
+    func serve() async throws {
+        try await agent.withSocket(name) { socket, connection in
+            if connection.session != .open { send("HELLO \(name)\n", to: socket) }
+            answer(socket)
+        }
     }
 
     /// Answers all lines that have come. One that has only begun is waited for: parked is between two messages.
