@@ -109,7 +109,7 @@ let package = Package(
         .executableTarget(name: "varlink-swift", dependencies: ["VarlinkDefinition"], swiftSettings: strict),
         .plugin(name: "VarlinkSwift", capability: .buildTool(), dependencies: ["varlink-swift"]),
         .target(
-            name: "DialtoneAPI", dependencies: ["NetworkPath", "Varlink"],
+            name: "DialtoneAPI", dependencies: ["NetworkPath", "Platform", "Varlink"],
             exclude: ["org.dialtone.Network.varlink", "org.dialtone.Connections.varlink"],
             swiftSettings: strict, plugins: ["VarlinkSwift"]),
         .target(name: "DialtoneClient", dependencies: ["DialtoneAPI", "Platform", "Varlink"], swiftSettings: strict),

@@ -44,7 +44,6 @@ package struct SavedConnection: Hashable {
         static let remote = 4
         static let mark = 5
         static let user = 6
-        static let parameters = 7
         static let epoch = 8
         static let standing = 9
         static let ended = 10
@@ -60,6 +59,8 @@ package struct SavedConnection: Hashable {
         static let client = 21
         static let program = 22
         static let process = 23
+        // 7 was those of an earlier interface, whose settings this one does not know.
+        static let parameters = 24
     }
 
     /// A connection without a flow.

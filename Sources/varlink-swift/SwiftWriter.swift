@@ -8,12 +8,12 @@ internal import VarlinkDefinition
 /// added is a structure, so that a client that does not know a value passes it on. One that has the values of a type of
 /// an interface written before is that type.
 struct SwiftWriter {
-    private let definition: InterfaceDefinition
+    let definition: InterfaceDefinition
     /// The named enumerations of the interfaces before this one, by their values.
     private let known: [[String]: String]
     /// What a caller sends, whose fields are checked.
     private var sent: Set<String> = []
-    private let text = Output()
+    let text = Output()
 
     /// The name in Swift of an interface: "ConnectionsAPI" for "org.dialtone.Connections".
     static func name(of definition: InterfaceDefinition) -> String {
@@ -62,6 +62,7 @@ struct SwiftWriter {
     private func write(_ source: String) {
         text.line("// Made of \(definition.name).varlink by varlink-swift.")
         text.line()
+        text.line("package import Platform")
         text.line("public import Varlink")
         text.line()
         text.comment(definition.comment.filter { !$0.hasPrefix("SPDX") })
@@ -154,6 +155,7 @@ struct SwiftWriter {
                 for field in fields { text.line("self.\(field.name) = \(escaped(field.name))") }
             }
             if isRead { reading(fields) }
+            if definition.type(name) != nil, !sent.contains(name) { keeping(fields, of: name) }
         }
         text.line()
     }
@@ -291,9 +293,12 @@ struct SwiftWriter {
         return name == "Protocol" || name == "Type" ? "Field\(name)" : name
     }
 
-    private func swift(_ field: InterfaceDefinition.Field) -> String {
-        let isTime = field.comment.joined(separator: " ").contains("RFC 3339")
-        return swift(field.kind, typeName(of: field), isTime: isTime)
+    func swift(_ field: InterfaceDefinition.Field) -> String {
+        swift(field.kind, typeName(of: field), isTime: isTime(field))
+    }
+
+    func isTime(_ field: InterfaceDefinition.Field) -> Bool {
+        field.comment.joined(separator: " ").contains("RFC 3339")
     }
 
     private func swift(_ kind: InterfaceDefinition.Kind, _ name: String, isTime: Bool) -> String {
@@ -316,7 +321,7 @@ struct SwiftWriter {
         return all.first { $0.name == field.name && !$0.comment.isEmpty }?.comment ?? []
     }
 
-    private func escaped(_ name: String) -> String {
+    func escaped(_ name: String) -> String {
         Self.reserved.contains(name) ? "`\(name)`" : name
     }
 

@@ -95,16 +95,19 @@ struct AgentStateTests {
     @Test func `an event is told as it was, whichever run of the agent tells it`() throws {
         let connection = ConnectionsAPI.Connection(
             name: "office", owner: 1000, remote: "wss://192.0.2.7/?token=x", epoch: 7, state: .verifying,
-            reason: "a reason",
+            reason: "a reason", cause: .verified,
             holder: .client, session: .unknown, since: .init(milliseconds: -1), localAddress: "192.0.2.1:5",
             remoteAddress: "[2001:db8::7]:5060", interface: "wlan0", avoidedInterface: "eth0",
             security: .init(
-                version: "TLS 1.3", cipher: "X", assurance: .pinned, isResumed: true, applicationProtocol: "mqtt"),
+                version: "TLS 1.3", cipher: "X", assurance: .pinned, isResumed: true, applicationProtocol: "mqtt",
+                certificateEndsAt: .init(milliseconds: 4), isOwnCertificate: true),
             attempt: 3, nextAttemptAt: .init(milliseconds: 5), lastProof: .init(milliseconds: 6),
-            lastFailure: "refused", unreadBytes: 12, wake: 13, wakeFailed: true, endsWithAgent: true)
+            lastFailure: "refused", lastFailureCause: .refused,
+            unreadBytes: 12, wake: 13, wakeFailed: true,
+            endsWithAgent: true)
         let event = ConnectionsAPI.Event(
             sequence: 99, time: .init(milliseconds: 1_700_000_000_123), kind: .taken, connection: connection,
-            reason: "taken by a client", previousState: .ready, previousDurationMilliseconds: 8,
+            reason: "taken by a client", cause: .taken, previousState: .ready, previousDurationMilliseconds: 8,
             wake: .init(
                 number: 13, stage: .failed, reasons: [.data, .lost], means: .thaw, attempts: 4, detail: "why",
                 afterMilliseconds: 5))

@@ -55,7 +55,7 @@ extension ConnectionsAPI.Connection {
     ) {
         self.init(
             name: name, owner: Int(owner), remote: remote, epoch: Int(clamping: status.epoch),
-            state: .init(status.state), reason: status.reason.description,
+            state: .init(status.state), reason: status.reason.description, cause: .init(status.reason),
             holder: status.ownership.map { .init($0.holder) } ?? .daemon,
             session: status.ownership.map { .init($0.session) } ?? .none, since: clocks.wall(at: status.since),
             localAddress: status.localAddress?.description, remoteAddress: status.remoteAddress?.description,
@@ -63,6 +63,7 @@ extension ConnectionsAPI.Connection {
             security: status.security.map { .init($0) }, attempt: status.attempt,
             nextAttemptAt: status.nextAttempt.map(clocks.wall),
             lastProof: status.lastProof.map(clocks.wall), lastFailure: status.lastFailure?.description,
+            lastFailureCause: status.lastFailure.map { .init($0) },
             unreadBytes: unreadBytes,
             wake: wake.map { Int(clamping: $0.number) }, wakeFailed: wake?.hasFailed == true ? true : nil,
             endsWithAgent: endsWithAgent ? true : nil)
@@ -79,10 +80,14 @@ extension ConnectionsAPI.Event {
                 recorded.name, owner: recorded.owner, remote: recorded.remote, event.status, unreadBytes: nil,
                 wake: recorded.wake?.standing,
                 endsWithAgent: recorded.endsWithAgent, at: recorded.clocks),
-            reason: event.reason.description, previousState: .init(event.previousState),
+            reason: event.reason.description, cause: .init(event.reason), previousState: .init(event.previousState),
             previousDurationMilliseconds: Int(clamping: event.previousDuration.milliseconds),
             wake: recorded.wake?.report.map { .init($0) })
     }
+}
+
+extension ConnectionsAPI.Cause {
+    fileprivate init(_ reason: StatusReason) { self.init(rawValue: reason.cause.rawValue) }
 }
 
 extension ConnectionsAPI.Connection.Holder {
