@@ -54,8 +54,8 @@ extension DialtoneClient {
         _ = try await call(ConnectionsAPI.Park.self, .init(name: name, owner: owner, epoch: epoch, opening: opening))
     }
 
-    /// Takes a connection's flow, has `body` read and write it, and parks it once `body` returns. Where `body` throws it
-    /// stays taken, since nobody knows where in the stream it stands: the caller takes it again, or ends.
+    /// Takes a connection's flow, has `body` read and write it, and parks it once `body` returns. A flow on which it
+    /// throws stays taken, since nobody knows where in the stream it stands: the caller takes it again, or ends.
     ///
     /// A flow that has ended and was not read comes first; then, or where another flow took the place of this one
     /// meanwhile, `body` is called again with that. Where there is none yet, it returns: the next event tells of it.

@@ -188,8 +188,8 @@ extension VarlinkFailure {
                 error.process > 0
                     ? "Process \(error.process) has the flow of \"\(error.name)\", until it parks the flow or ends."
                     : """
-                    A process that cannot be seen from here has the flow of "\(error.name)", until it parks the flow. If \
-                    it is gone: "dialtone redial \(error.name)".
+                    A process that cannot be seen from here has the flow of "\(error.name)", until it parks the flow. \
+                    If it is gone: "dialtone redial \(error.name)".
                     """
             }
         case .notTaken:

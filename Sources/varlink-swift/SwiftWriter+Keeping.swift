@@ -15,6 +15,7 @@ extension SwiftWriter {
     /// Writes what keeps an object.
     func keeping(_ fields: [InterfaceDefinition.Field], of object: String) {
         let numbers = fields.map { Self.number(of: $0.name) }
+        // Of a definition of this project's: the build stops here.
         precondition(Set(numbers).count == numbers.count, "two fields of \(object) have one number: rename one")
         text.comment(["Writes it down, to be kept."])
         // Not in the way of fields of any name.

@@ -118,7 +118,9 @@ class Connection:
     interface: Optional[str] = None
     avoidedInterface: Optional[str] = None
     nextAttemptAt: Optional[str] = None
+    cause: Optional[str] = None
     lastFailure: Optional[str] = None
+    lastFailureCause: Optional[str] = None
     lastProof: Optional[str] = None
     unreadBytes: Optional[int] = None
     owner: Optional[int] = None
@@ -132,6 +134,7 @@ class Event:
     kind: str
     connection: Connection
     reason: Optional[str] = None
+    cause: Optional[str] = None
     previousState: Optional[str] = None
     previousDurationMilliseconds: Optional[int] = None
 

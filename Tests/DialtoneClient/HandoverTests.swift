@@ -114,7 +114,7 @@ private func isHungUp(_ number: CInt) -> Bool {
             sockets.append(socket)
         }
         #expect(sockets.count == 3)
-        #expect(await handover.parked.map(\.epoch) == [4])
+        expect(await handover.parked.map(\.epoch), is: [4])
         for server in await handover.servers { #expect(isHungUp(server)) }
     }
 
