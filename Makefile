@@ -138,4 +138,5 @@ install: deps
 	$(BUILD) $(RELEASE) --product dialtone
 	$(BUILD) $(RELEASE) --product dialtone-launcher
 	$(BUILD) $(RELEASE) --product dialtone-tls
+	$(BUILD) $(RELEASE) --product varlink-swift
 	scripts/install '$(DESTDIR)' '$(PREFIX)'

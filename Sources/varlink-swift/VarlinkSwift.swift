@@ -4,32 +4,51 @@ internal import FoundationEssentials
 internal import Glibc
 internal import VarlinkDefinition
 
-/// Makes a Swift file of each definition: `varlink-swift DEFINITION.varlink FILE.swift [...]`. Those that others refer
-/// to come first.
+/// Makes of the definitions of interfaces what is needed elsewhere:
+///
+///     varlink-swift DEFINITION.varlink FILE.swift [...]          a Swift file of each
+///     varlink-swift --manual DATE PAGE DEFINITION.varlink [...]  a page of the manual of all
+///
+/// Definitions that others refer to come first.
 @main struct VarlinkSwift {
     static func main() {
-        let arguments = Array(CommandLine.arguments.dropFirst())
-        guard !arguments.isEmpty, arguments.count.isMultiple(of: 2) else {
-            fail("usage: varlink-swift DEFINITION.varlink FILE.swift [...]")
-        }
-        var known: [[String]: String] = [:]
-        for index in stride(from: 0, to: arguments.count, by: 2) {
-            let source = arguments[index]
-            do {
-                let text = try String(contentsOfFile: source, encoding: .utf8)
-                let definition = try InterfaceDefinition(text)
-                let swift = SwiftWriter.write(definition, source: text, known: known)
-                try swift.write(toFile: arguments[index + 1], atomically: true, encoding: .utf8)
-                known.merge(SwiftWriter.enumerations(of: definition)) { first, _ in first }
-            } catch {
-                fail("\(source): \(error)")
+        var arguments = Array(CommandLine.arguments.dropFirst())
+        do {
+            if arguments.count > 3, arguments[0] == "--manual" {
+                let definitions = try arguments[3...].map { try read($0).definition }
+                return try write(ManualWriter.write(definitions, date: arguments[1]), to: arguments[2])
             }
+            guard !arguments.isEmpty, arguments.count.isMultiple(of: 2) else {
+                fail("usage: varlink-swift [--manual DATE PAGE] DEFINITION.varlink [FILE.swift] [...]")
+            }
+            var known: [[String]: String] = [:]
+            while !arguments.isEmpty {
+                let (text, definition) = try read(arguments.removeFirst())
+                try write(
+                    SwiftWriter.write(definition, source: text, known: known), to: arguments.removeFirst())
+                known.merge(SwiftWriter.enumerations(of: definition)) { first, _ in first }
+            }
+        } catch {
+            fail("\(error)")
         }
+    }
+
+    private static func read(_ path: String) throws -> (text: String, definition: InterfaceDefinition) {
+        let text = try String(contentsOfFile: path, encoding: .utf8)
+        do {
+            return (text, try InterfaceDefinition(text))
+        } catch {
+            fail("\(path): \(error)")
+        }
+    }
+
+    private static func write(_ text: String, to path: String) throws {
+        try text.write(toFile: path, atomically: true, encoding: .utf8)
     }
 
     private static func fail(_ message: String) -> Never {
         let line = "varlink-swift: \(message)\n"
-        write(STDERR_FILENO, line, line.utf8.count)
+        Glibc.write(STDERR_FILENO, line, line.utf8.count)
         exit(1)
     }
 }

@@ -99,4 +99,20 @@ import VarlinkDefinition
         #expect(open.contains("public struct Cause: RawRepresentable"), "others may be added")
         #expect(open.contains("public static let bell = Cause(rawValue: \"bell\")"))
     }
+
+    @Test func `it is written as a page of the manual, in which nothing of it means something to the reader of pages`()
+        throws
+    {
+        let text = Self.text.replacing("# Its name.", with: "# .Its name with \\x41.")
+        let page = ManualWriter.write([try InterfaceDefinition(text)], date: "May 1, 2026")
+        for part in [
+            ".Dd May 1, 2026\n", ".Sh ORG.EXAMPLE.DOORS\nDoors of a house.\n",
+            ".Sy org.example.Doors.Watch\n.Pp\nDoors, and each change.\n.Pp\nIt answers with a stream",
+            ".It Fa causes : []Cause\n", ".It Cm open\none can go through.\n",
+            "\n\\&.Its name with \\ex41.\n",
+        ] {
+            #expect(page.contains(part), "\(part)\nis not in\n\(page)")
+        }
+        #expect(!page.contains("SPDX") && !page.contains("flag]"))
+    }
 }
