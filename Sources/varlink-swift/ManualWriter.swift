@@ -23,14 +23,14 @@ struct ManualWriter {
             ".Nd the interfaces of the Dialtone agent", ".Sh DESCRIPTION",
         ]
         text([
-            "Programs talk to the agent over a Unix socket, in the protocol Varlink: JSON messages, each ended by a NUL.",
-            "The machine's agent listens at /run/dialtone/dialtone.sock, that of a user at",
+            "Programs talk to the agent over a Unix socket, in the protocol Varlink: JSON messages, each ended by a",
+            "NUL. The machine's agent listens at /run/dialtone/dialtone.sock, that of a user at",
             "$XDG_RUNTIME_DIR/dialtone/dialtone.sock.",
         ])
         lines.append(".Pp")
         text([
-            "A type with a question mark may be left out, or be null. A later version may add methods, errors and fields,",
-            "to a call only such as may be left out, and values where this page says so. It takes nothing away.",
+            "A type with a question mark may be left out, or be null. A later version may add methods, errors and",
+            "fields, to a call only such as may be left out, and values where this page says so. It takes nothing away.",
         ])
     }
 
