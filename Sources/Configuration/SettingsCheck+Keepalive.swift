@@ -42,44 +42,41 @@ private enum KeepaliveMethod: String, CaseIterable {
 extension SettingsCheck {
     private static let interval = "keepalive.intervalMilliseconds"
 
-    /// What keeps the flows alive; `nil` where all of it is the remote's default. The protocol, which is the scheme's
-    /// where none is named, decides what else may be said, and so does an opening that promises the server how often it
-    /// hears of its client.
-    mutating func upkeep(_ keepalive: ConnectionsAPI.Keepalive?, under opening: Opening?) -> ConnectionPolicy.Upkeep? {
-        guard let keepalive, keepalive != ConnectionsAPI.Keepalive() else { return nil }
+    /// What keeps the flows alive. The protocol, which is the scheme's where none is named, decides what else may be
+    /// said, and so does an opening that promises the server how often it hears of its client.
+    mutating func keepAlive(_ policy: inout ConnectionPolicy) {
+        guard let keepalive = settings.keepalive, keepalive != ConnectionsAPI.Keepalive() else { return }
         let method: KeepaliveMethod? = choice(keepalive.protocol, "keepalive.protocol")
-        if keepalive.protocol != nil, method == nil { return nil }
+        if keepalive.protocol != nil, method == nil { return }
         let send = bytes(keepalive.send, "keepalive.send", method, atLeast: 1)
         let expect = bytes(keepalive.expect, "keepalive.expect", method, atLeast: 0)
         if method == .custom, keepalive.send == nil { wrong("keepalive.send", "missing") }
-        let kind =
-            method.map { $0.kind(send: send, expect: expect) } ?? remote.scheme.heartbeat?.kind ?? .kernel
+        // What it lacks was reported: nothing more is to be said of it.
+        if method == .custom, send.isEmpty { return }
+        let kind = method.map { $0.kind(send: send, expect: expect) } ?? remote.scheme.heartbeat?.kind ?? .kernel
         tellWhatHasNoEffect(keepalive, kind, method)
         let wakesMachine = keepalive.wakeMachine ?? false
-        if method == .client { return handled(keepalive, wakesMachine) }
-        guard let (interval, tolerance) = cadence(keepalive, kind, kind.intervals(under: opening)) else { return nil }
-        if method == .some(.none) { return .init(kernel: nil) }
-        if kind == .kernel {
-            return .init(kernel: interval.map { KeepalivePolicy(idle: $0) } ?? KeepalivePolicy())
+        policy.heartbeat = nil
+        if method == .client {
+            // The kernel's probes go on beside it: they find a dead peer without a wake.
+            let timeout = keepalive.intervalMilliseconds.map { Duration.milliseconds($0) } ?? ClientHandler.usualTimeout
+            policy.handler = taken { [remote] () throws(PolicyError) in
+                try ClientHandler(timeout: timeout, wakesMachine: wakesMachine, for: remote)
+            }
+            return
         }
-        // What it lacks was reported: nothing more is to be said of it.
-        if method == .custom, send.isEmpty { return nil }
-        return taken {
-            () throws(PolicyError) in
-            .init(
-                heartbeat: try Heartbeat(
+        let opening = policy.opening
+        guard let (interval, tolerance) = cadence(keepalive, kind, kind.intervals(under: opening)) else { return }
+        if method == .some(.none) {
+            policy.keepalive = nil
+        } else if kind == .kernel {
+            if let interval { policy.keepalive = KeepalivePolicy(idle: interval) }
+        } else {
+            policy.heartbeat = taken { () throws(PolicyError) in
+                try Heartbeat(
                     kind, interval: interval, tolerance: tolerance, wakesMachine: wakesMachine,
-                    isAdaptive: keepalive.adaptive, under: opening))
-        }
-    }
-
-    /// One that the client makes itself. The kernel's probes go on beside it: they find a dead peer without a wake.
-    private mutating func handled(
-        _ keepalive: ConnectionsAPI.Keepalive, _ wakesMachine: Bool
-    ) -> ConnectionPolicy.Upkeep? {
-        let timeout = keepalive.intervalMilliseconds.map { Duration.milliseconds($0) } ?? ClientHandler.usualTimeout
-        return taken { [remote] () throws(PolicyError) in
-            .init(handler: try ClientHandler(timeout: timeout, wakesMachine: wakesMachine, for: remote))
+                    isAdaptive: keepalive.adaptive, under: opening)
+            }
         }
     }
 

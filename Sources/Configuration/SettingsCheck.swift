@@ -40,35 +40,42 @@ package struct SettingsCheck {
     }
 
     private mutating func makePolicy(owner: UInt32, redials: Bool, _ wake: WakeSettings?) -> ConnectionPolicy? {
-        let opening = opening(settings.opening)
-        let upkeep = upkeep(settings.keepalive, under: opening)
-        let backoff = backoff(settings.backoff)
-        let stableAfter = duration(
-            settings.backoff?.stableAfterMilliseconds, "backoff.stableAfterMilliseconds", ConnectionPolicy.stableTimes)
-        let tls = tls(settings.tls)
-        let connectTimeout = duration(
-            settings.connectTimeoutMilliseconds, "connectTimeoutMilliseconds", ConnectionPolicy.connectTimeouts)
-        let userTimeout = duration(
-            settings.userTimeoutMilliseconds, "userTimeoutMilliseconds", ConnectionPolicy.userTimeouts)
-        let grace = duration(settings.graceMilliseconds, "graceMilliseconds", ConnectionPolicy.graces)
-        let trafficClass = trafficClass()
-        let priority = number(settings.priority, "priority", ConnectionPolicy.priorities)
         let mark = number(settings.mark, "mark", 1...Int(UInt32.max)).map { UInt32($0) }
+        var policy = ConnectionPolicy(remote: remote, mark: mark, user: PacketOwner.user(for: owner))
+        policy.redials = redials
+        policy.opening = opening(settings.opening)
+        keepAlive(&policy)
+        backOff(&policy)
+        if let tls = tls(settings.tls) { policy.tls = tls }
+        set(
+            &policy.connectTimeout, settings.connectTimeoutMilliseconds, "connectTimeoutMilliseconds",
+            ConnectionPolicy.connectTimeouts)
+        policy.userTimeout = duration(
+            settings.userTimeoutMilliseconds, "userTimeoutMilliseconds", ConnectionPolicy.userTimeouts)
+        set(&policy.grace, settings.graceMilliseconds, "graceMilliseconds", ConnectionPolicy.graces)
+        if let moves = settings.makeBeforeBreak { policy.movesToBetterPath = moves }
+        if let tries = settings.otherUplinks { policy.triesOtherUplinks = tries }
+        // A program that reads its standard input knows nothing of flows: it goes on where the one before stopped, as a
+        // server of inetd's does with the next message.
+        if let keeps = settings.keepAbandoned ?? wake?.usesStandardStreams { policy.keepsAbandonedFlow = keeps }
+        if let trafficClass = trafficClass() { policy.trafficClass = trafficClass }
+        if let priority = number(settings.priority, "priority", ConnectionPolicy.priorities) {
+            policy.priority = priority
+        }
         guard problems.allSatisfy(\.isHarmless) else { return nil }
         do throws(PolicyError) {
-            return try ConnectionPolicy(
-                remote: remote, upkeep: upkeep, backoff: backoff, stableAfter: stableAfter,
-                connectTimeout: connectTimeout, grace: grace, userTimeout: userTimeout, opening: opening, tls: tls,
-                redials: redials, movesToBetterPath: settings.makeBeforeBreak,
-                triesOtherUplinks: settings.otherUplinks,
-                // A program that reads its standard input knows nothing of flows: it goes on where the one before
-                // stopped, as a server of inetd's does with the next message.
-                keepsAbandonedFlow: settings.keepAbandoned ?? wake?.usesStandardStreams,
-                trafficClass: trafficClass, priority: priority, mark: mark, user: PacketOwner.user(for: owner))
+            try policy.validate()
+            return policy
         } catch {
             wrong(Self.field(of: error), error.reason)
             return nil
         }
+    }
+
+    private mutating func set(
+        _ value: inout Duration, _ milliseconds: Int?, _ field: String, _ range: ClosedRange<Duration>
+    ) {
+        if let duration = duration(milliseconds, field, range) { value = duration }
     }
 
     /// The field of the settings for one of a policy.
@@ -80,20 +87,21 @@ package struct SettingsCheck {
         }
     }
 
-    private mutating func backoff(_ backoff: ConnectionsAPI.Backoff?) -> BackoffPolicy? {
-        guard let backoff else { return nil }
-        let usual = remote.scheme.backoff
-        let initial = duration(backoff.initialMilliseconds, "backoff.initialMilliseconds", BackoffPolicy.waits)
-        let factor = number(backoff.factor, "backoff.factor", BackoffPolicy.multipliers)
-        let maximum = duration(backoff.maximumMilliseconds, "backoff.maximumMilliseconds", BackoffPolicy.waits)
-        let (base, ceiling) = (initial ?? usual.base, maximum ?? usual.ceiling)
-        if ceiling < base {
-            let text = "\"\(ceiling.configurationText)\" is shorter than initial, \"\(base.configurationText)\""
-            wrong(maximum == nil ? "backoff.initialMilliseconds" : "backoff.maximumMilliseconds", text)
+    private mutating func backOff(_ policy: inout ConnectionPolicy) {
+        guard let backoff = settings.backoff else { return }
+        set(&policy.backoff.base, backoff.initialMilliseconds, "backoff.initialMilliseconds", BackoffPolicy.waits)
+        set(&policy.backoff.ceiling, backoff.maximumMilliseconds, "backoff.maximumMilliseconds", BackoffPolicy.waits)
+        if let factor = number(backoff.factor, "backoff.factor", BackoffPolicy.multipliers) {
+            policy.backoff.multiplier = factor
         }
-        return BackoffPolicy(
-            base: base, multiplier: factor ?? usual.multiplier, ceiling: ceiling, jitter: usual.jitter,
-            spread: usual.spread)
+        set(
+            &policy.stableAfter, backoff.stableAfterMilliseconds, "backoff.stableAfterMilliseconds",
+            ConnectionPolicy.stableTimes)
+        let (base, ceiling) = (policy.backoff.base, policy.backoff.ceiling)
+        guard ceiling < base else { return }
+        let field = backoff.maximumMilliseconds == nil ? "initial" : "maximum"
+        let text = "\"\(ceiling.configurationText)\" is shorter than initial, \"\(base.configurationText)\""
+        wrong("backoff.\(field)Milliseconds", text)
     }
 
     private mutating func trafficClass() -> TrafficClass? {

@@ -30,7 +30,8 @@ struct ManualWriter {
         lines.append(".Pp")
         text([
             "A type with a question mark may be left out, or be null. A later version may add methods, errors and",
-            "fields, to a call only such as may be left out, and values where this page says so. It takes nothing away.",
+            "fields, to a call only such as may be left out, and values where this page says so. It takes nothing",
+            "away.",
         ])
     }
 

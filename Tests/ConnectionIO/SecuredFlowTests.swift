@@ -95,7 +95,9 @@ import Testing
         let server = try SecureServer(.init(whenOpen: { $0.send(Array("BYE".utf8)) }, hangsUp: true))
         let (flow, listener, _) = try await connected(to: server)
         expect(await listener.next(), is: .failed(.tls(.truncated)))
-        #expect(flow.unreadBytes == 3)
+        // On a busy machine the socket may say nothing at first.
+        while flow.knownUnread == nil { try await turn() }
+        #expect(flow.knownUnread == 3)
         flow.close(aborting: false)
     }
 

@@ -174,7 +174,7 @@ extension LoginRefusal {
         let text = String(decoding: bytes.map { $0 < 0x80 ? $0 : 0x3F }, as: UTF8.self)
         for (tag, name) in [("<failure", "SASL failure"), ("<stream:error", "stream error")] {
             if tag.hasPrefix(text) { return .begun }
-            guard let start = text.firstRange(of: tag)?.upperBound else { continue }
+            guard let start = text.indices.first(where: { text[$0...].hasPrefix(tag) }) else { continue }
             guard let end = text[start...].firstIndex(of: ">") else { return .begun }
             let rest = text[text.index(after: end)...].drop { $0 != "<" }.dropFirst()
             let condition = rest.prefix { $0.isLetter || $0 == "-" }

@@ -38,7 +38,7 @@ extension ConnectionPolicy {
     /// Checks every figure, before anything is computed with it.
     ///
     /// - Throws: the first field that is wrong.
-    func validate() throws(PolicyError) {
+    package func validate() throws(PolicyError) {
         try backoff.check()
         try validateTLS()
         try keepalive?.check()

@@ -7,63 +7,63 @@ public import NetworkPath
 /// figure of it is out of its range, and the state machine and the driver compute with it as it is.
 public struct ConnectionPolicy: Hashable, Sendable {
     /// The other end.
-    public internal(set) var remote: Remote
+    public package(set) var remote: Remote
     /// How to dial again; by default what the remote's scheme asks for.
-    public internal(set) var backoff: BackoffPolicy
+    public package(set) var backoff: BackoffPolicy
     /// The kernel's keepalive; `nil` for none. Beside a heartbeat it waits a second longer than that
     /// (``socketOptions``).
-    public internal(set) var keepalive: KeepalivePolicy? = KeepalivePolicy()
+    public package(set) var keepalive: KeepalivePolicy? = KeepalivePolicy()
     /// What the agent itself sends to keep the flow alive, in the protocol's own words; `nil` to leave it to the
     /// kernel.
-    public internal(set) var heartbeat: Heartbeat? {
+    public package(set) var heartbeat: Heartbeat? {
         get { boxedHeartbeat?.value }
         set { boxedHeartbeat = newValue.map { .value($0) } }
     }
     /// How often the client is called to keep a parked flow alive itself; `nil` for never.
-    public internal(set) var handler: ClientHandler?
+    public package(set) var handler: ClientHandler?
     /// Whether a flow that stands is kept until one over a better path has taken its place. Otherwise it stays where it
     /// is, as long as it works.
-    public internal(set) var movesToBetterPath = true
+    public package(set) var movesToBetterPath = true
     /// Whether another uplink is tried where nothing gets through over the one that the kernel chooses.
-    public internal(set) var triesOtherUplinks = true
+    public package(set) var triesOtherUplinks = true
     /// How long a flow is kept whose local address or whose way is gone; zero to dial again at once.
     ///
     /// 5 s by default: a lease that is renewed puts its address back within one, and a port into which the cable is put
     /// back needs two to four to agree on its speed.
-    public internal(set) var grace = Duration.seconds(5)
+    public package(set) var grace = Duration.seconds(5)
     /// How long one address has to answer a SYN. 10 s by default: the kernel repeats a SYN after 1, 3 and 7 s, so a
     /// radio link that is just waking up gets four chances, and a dead address holds up the next one no longer.
-    public internal(set) var connectTimeout = Duration.seconds(10)
+    public package(set) var connectTimeout = Duration.seconds(10)
     /// `TCP_USER_TIMEOUT`; `nil` derives it from the keepalives (``KeepalivePolicy/giveUpAfter``).
-    public internal(set) var userTimeout: Duration?
+    public package(set) var userTimeout: Duration?
     /// How long a flow must have stayed up for the back-off to start over when it ends.
     ///
     /// 60 s by default, twice what autossh calls a success (`AUTOSSH_GATETIME`). Not on connect: a server that accepts
     /// and kicks would be dialled each second for ever. After a minute the reset is harmless: whatever kicks later than
     /// that costs its server one connection a minute.
-    public internal(set) var stableAfter = Duration.seconds(60)
+    public package(set) var stableAfter = Duration.seconds(60)
     /// Whether another flow is dialled when one ends. Otherwise the connection ends with the flow that a client
     /// brought.
-    public internal(set) var redials = true
+    public package(set) var redials = true
     /// Whether a flow is kept whose client is gone without having parked it, instead of being made anew. Nobody knows
     /// where in the stream such a client was; a server that does not care, with messages of one line, loses nothing.
-    public internal(set) var keepsAbandonedFlow = false
+    public package(set) var keepsAbandonedFlow = false
     /// What the agent says on each new flow to log in; `nil` to leave that to the client. A client may leave another
     /// one (``ConnectionInput/openingLeft(_:)``).
-    public internal(set) var opening: Opening?
+    public package(set) var opening: Opening?
     /// How it is secured, where the remote's scheme needs TLS.
-    public internal(set) var tls: TLSPolicy {
+    public package(set) var tls: TLSPolicy {
         get { boxedTLS?.value ?? TLSPolicy() }
         set { boxedTLS = Self.boxed(newValue) }
     }
     /// How its packets are marked for the network.
-    public internal(set) var trafficClass = TrafficClass.signaling
+    public package(set) var trafficClass = TrafficClass.signaling
     /// In which order they leave this machine (`SO_PRIORITY`), 0 to 6.
-    public internal(set) var priority = SocketOptions.interactivePriority
+    public package(set) var priority = SocketOptions.interactivePriority
     /// The firewall mark of its packets (`SO_MARK`), which routing rules may select on.
-    public internal(set) var mark: UInt32?
+    public package(set) var mark: UInt32?
     /// The user whose packets they are, which routing rules may select on; `nil` for the agent's own.
-    public internal(set) var user: UInt32?
+    public package(set) var user: UInt32?
 
     private var boxedHeartbeat: Boxed<Heartbeat>?
     /// `nil` for the defaults.
@@ -79,52 +79,6 @@ public struct ConnectionPolicy: Hashable, Sendable {
         backoff = remote.scheme.backoff
         redials = true
         heartbeat = remote.scheme.heartbeat
-    }
-
-    /// The policy that a user asks for; what is `nil` is the scheme's, or the default that stands with the property.
-    ///
-    /// - Throws: the first field that is wrong.
-    public init(
-        remote: Remote, upkeep: Upkeep?, backoff: BackoffPolicy?, stableAfter: Duration?, connectTimeout: Duration?,
-        grace: Duration?, userTimeout: Duration?, opening: Opening?, tls: TLSPolicy?, redials: Bool,
-        movesToBetterPath: Bool?, triesOtherUplinks: Bool?, keepsAbandonedFlow: Bool?, trafficClass: TrafficClass?,
-        priority: Int?, mark: UInt32?, user: UInt32?
-    ) throws(PolicyError) {
-        self.init(remote: remote, mark: mark, user: user)
-        self.redials = redials
-        self.userTimeout = userTimeout
-        self.opening = opening
-        if let upkeep { (heartbeat, keepalive, handler) = (upkeep.heartbeat, upkeep.kernel, upkeep.handler) }
-        if let backoff { self.backoff = backoff }
-        if let stableAfter { self.stableAfter = stableAfter }
-        if let connectTimeout { self.connectTimeout = connectTimeout }
-        if let grace { self.grace = grace }
-        if let tls { self.tls = tls }
-        if let movesToBetterPath { self.movesToBetterPath = movesToBetterPath }
-        if let triesOtherUplinks { self.triesOtherUplinks = triesOtherUplinks }
-        if let keepsAbandonedFlow { self.keepsAbandonedFlow = keepsAbandonedFlow }
-        if let trafficClass { self.trafficClass = trafficClass }
-        if let priority { self.priority = priority }
-        try validate()
-    }
-
-    /// By what its flows are kept alive, all of it together.
-    public struct Upkeep: Hashable, Sendable {
-        /// What the agent itself sends.
-        public var heartbeat: Heartbeat?
-        /// The kernel's part.
-        public var kernel: KeepalivePolicy?
-        /// The client's part.
-        public var handler: ClientHandler?
-
-        /// An upkeep by these.
-        public init(
-            heartbeat: Heartbeat? = nil, kernel: KeepalivePolicy? = KeepalivePolicy(), handler: ClientHandler? = nil
-        ) {
-            self.heartbeat = heartbeat
-            self.kernel = kernel
-            self.handler = handler
-        }
     }
 
     /// What the path is asked for.
