@@ -19,6 +19,8 @@ TARGET =
 N = 20
 # Which rows of the table `make bench` measures; without a name all of them.
 ROWS =
+# Beside which earlier revision; each row has the figures of both then.
+COMPARE =
 # What `make run` and `make demo` build. Debug, because after a change it is there in seconds; `make install` and
 # `make bench` build for release.
 CONFIGURATION = debug
@@ -38,7 +40,7 @@ SWIFT_SOURCES = $(wildcard Sources Plugins Tests Demo Examples Benchmarks/Source
 # What `make sanitize` has the compiler watch for: address or thread.
 SANITIZER = address
 
-.PHONY: help build run check suite test steady sanitize soak sim fuzz demo install bench lint deps deps-test
+.PHONY: help build run check suite test steady sanitize soak sim fuzz demo install bench bench-build lint deps deps-test
 
 help:
 	@echo 'make run [OPEN=tcp://host:port]  build the agent and run it here, in the foreground'
@@ -50,7 +52,7 @@ help:
 	@echo 'make sim [SEQUENCES=] [FIRST=]   run a million faulty networks in virtual time, and hold every rule at every step'
 	@echo 'make fuzz [TARGET=] [SECONDS=60] throw mutated bytes at every reader of foreign bytes, sanitizers on'
 	@echo 'make demo                        watch the agent in a network of namespaces: cables pulled, a broker restarted'
-	@echo 'make bench [ROWS=]               measure it, beside its peers'
+	@echo 'make bench [ROWS=] [COMPARE=rev] measure it, beside its peers, and beside an earlier revision'
 	@echo 'make lint                        check format and layering'
 	@echo 'make build                       build everything for debugging'
 	@echo 'make install [PREFIX=/usr/local] [DESTDIR=]'
@@ -116,11 +118,18 @@ demo: deps-test
 	$(BUILD) --configuration $(CONFIGURATION)
 	@scripts/in-lab $(BUILT)/dialtone-demo
 
-bench: deps-test
+bench-build: deps-test
 	$(BUILD) $(RELEASE) --product dialtoned
 	$(BUILD) $(RELEASE) --product dialtone-tls
 	$(BUILD) --package-path Benchmarks --configuration release
+
+ifneq ($(COMPARE),)
+bench:
+	@scripts/bench-compare '$(COMPARE)' $(ROWS)
+else
+bench: bench-build
 	@scripts/in-lab Benchmarks/.build/release/bench .build/release/dialtoned $(ROWS)
+endif
 
 lint: deps
 	swift format lint --strict --recursive $(SWIFT_SOURCES)

@@ -22,6 +22,7 @@ enum Row: String, CaseIterable {
     case flood
     case neighbour
     case relay
+    case size
 
     static var names: String { allCases.map(\.rawValue).joined(separator: ", ") }
 
@@ -60,6 +61,9 @@ enum Row: String, CaseIterable {
         case .flood: report.add(floods: try await FloodProbe.runApart(daemon, in: home))
         case .neighbour: report.add(neighbours: try await NeighbourProbe.measure(daemon))
         case .relay: report.add(relay: try await RelayProbe.measure(daemon))
+        case .size:
+            let size = "\(decimal(Double(try SizeProbe.measure(daemon)) / 1_048_576)) MB"
+            report.add("size of dialtoned, stripped", toReach: "10 MB", size)
         case .many: report.add(many: try await ManyProbe.measure(daemon))
         }
     }
