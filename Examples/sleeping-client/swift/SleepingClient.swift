@@ -36,9 +36,9 @@ struct SleepingClient {
 
     /// Serves the connection for as long as the agent runs. A new agent may not know the connection: each run opens it.
     func run(_ remote: String) async throws {
-        do {
+        do throws(DialtoneError) {
             _ = try await agent.open(.init(remote: remote, name: name))
-        } catch let error as DialtoneError {
+        } catch {
             // An earlier run may have opened it.
             guard error.code == .nameTaken else { throw error }
         }
