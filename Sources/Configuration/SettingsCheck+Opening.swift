@@ -33,6 +33,7 @@ package struct OpeningCheck {
     }
 
     private mutating func wrong(_ field: String, _ reason: String) {
+        guard problems.count < SettingsCheck.mostProblems else { return }
         problems.append(SettingsProblem(field: field, reason: reason, isHarmless: false))
     }
 

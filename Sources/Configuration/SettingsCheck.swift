@@ -113,7 +113,12 @@ package struct SettingsCheck {
 
     // MARK: - What is found
 
-    mutating func wrong(_ field: String, _ reason: String) {
+    /// More is read by nobody, and a client may send a hundred thousand pins.
+    static let mostProblems = 100
+
+    mutating func wrong(_ field: String, _ reason: @autoclosure () -> String) {
+        guard problems.count < Self.mostProblems else { return }
+        let reason = reason()
         problems.append(SettingsProblem(field: field, reason: reason, isHarmless: false))
     }
 
