@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import DialtoneAPI
+
 @testable internal import Agent
 @testable internal import Configuration
 @testable internal import Connection
@@ -65,10 +67,10 @@ extension FuzzTarget {
 
     private static func answer(_ draw: inout Draw) -> ExpectedAnswer {
         if draw.chance() {
-            let written = try? ExpectedAnswer(
+            let answer = ConnectionsAPI.OpeningAnswer(
                 bytes: draw.maybe { $0.text() }, length: draw.maybe { $0.number() }, until: draw.maybe { $0.text() },
                 message: draw.maybe { $0.pick(["mqtt", "websocket", ""]) }, contains: draw.maybe { $0.text() })
-            if let written { return written }
+            if let written = OpeningCheck([.init(expect: answer)]).opening?.steps.first?.answer { return written }
         }
         let extent: ExpectedAnswer.Extent =
             switch draw.below(3) {
