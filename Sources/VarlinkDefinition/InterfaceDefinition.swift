@@ -11,6 +11,28 @@ package struct InterfaceDefinition: Sendable {
         case named(String)
         case enumeration([String])
         case object([Field])
+
+        /// Whether it may be left out.
+        package var isOptional: Bool {
+            if case .optional = self { true } else { false }
+        }
+
+        /// Whether it is an array, which may be one that can be left out.
+        package var isArray: Bool {
+            switch self {
+            case .array: true
+            case .optional(let kind): kind.isArray
+            case .bool, .int, .float, .string, .enumeration, .object, .named: false
+            }
+        }
+
+        /// The kind of each value, where there may be none or many.
+        package var element: Kind {
+            switch self {
+            case .array(let kind), .optional(let kind): kind.element
+            case .bool, .int, .float, .string, .enumeration, .object, .named: self
+            }
+        }
     }
 
     /// A field of an object, a parameter, or a part of a reply.
@@ -20,9 +42,7 @@ package struct InterfaceDefinition: Sendable {
         /// The lines before it, without their signs; of one without any, those of the field before it in the object.
         package let comment: [String]
 
-        package var isOptional: Bool {
-            if case .optional = kind { true } else { false }
-        }
+        package var isOptional: Bool { kind.isOptional }
     }
 
     /// A type that has a name, or the parameters of an error.
@@ -36,17 +56,17 @@ package struct InterfaceDefinition: Sendable {
         package let name: String
         package let parameters: [Field]
         package let reply: [Field]
+        /// The lines before it, without the one that says that it answers with a stream.
         package let comment: [String]
-
-        /// Whether it answers with a stream. Said in the words in which systemd says so.
-        package var isStream: Bool { comment.contains(InterfaceDefinition.streamMark) }
+        /// Whether it answers with a stream.
+        package let isStream: Bool
         /// Whether descriptors ride on a call.
         package var takesDescriptors: Bool { parameters.contains { $0.name == "fileDescriptor" } }
     }
 
     /// What in the comment of a method says that it answers with a stream, as systemd's definitions have it
     /// (`SD_VARLINK_REQUIRES_MORE` of sd-varlink-idl.h).
-    package static let streamMark = "[Requires 'more' flag]"
+    private static let streamMark = "[Requires 'more' flag]"
 
     /// With the dots.
     package private(set) var name = ""
@@ -60,7 +80,7 @@ package struct InterfaceDefinition: Sendable {
     /// - Throws: ``DefinitionError`` for what is none, or has a name that is not declared, or the same twice.
     package init(_ text: String) throws(DefinitionError) {
         var reader = DefinitionReader(text)
-        comment = reader.comment()
+        comment = reader.comment().filter { !$0.hasPrefix("SPDX") }
         try reader.expect("interface")
         name = try reader.takeName("an interface's name")
         while true {
@@ -75,7 +95,10 @@ package struct InterfaceDefinition: Sendable {
                 let parameters = try reader.fields()
                 try reader.expect("->")
                 methods.append(
-                    Method(name: member, parameters: parameters, reply: try reader.fields(), comment: comment))
+                    Method(
+                        name: member, parameters: parameters, reply: try reader.fields(),
+                        comment: comment.filter { $0 != Self.streamMark },
+                        isStream: comment.contains(Self.streamMark)))
             default: throw reader.error("type, method or error", found: keyword)
             }
         }

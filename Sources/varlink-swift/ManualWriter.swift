@@ -37,10 +37,10 @@ struct ManualWriter {
 
     private mutating func add(_ definition: InterfaceDefinition) {
         lines.append(".Sh \(definition.name.uppercased())")
-        text(definition.comment.filter { !$0.hasPrefix("SPDX") })
+        text(definition.comment)
         lines.append(".Ss Methods")
         for method in definition.methods {
-            entry("\(definition.name).\(method.name)", method.comment.filter { $0 != InterfaceDefinition.streamMark })
+            entry("\(definition.name).\(method.name)", method.comment)
             if method.isStream {
                 lines.append(".Pp")
                 text(["It answers with a stream: call it with \"more\"."])

@@ -27,7 +27,7 @@ extension SwiftWriter {
             for field in fields {
                 let type = swift(field)
                 text.line(
-                    "var \(escaped(field.name)): \(type)\(field.isOptional ? "" : isArray(field.kind) ? " = []" : "?")")
+                    "var \(escaped(field.name)): \(type)\(field.isOptional ? "" : field.kind.isArray ? " = []" : "?")")
             }
             text.line("var _fields = _fields")
             text.open("while let (_number, _value) = try _fields.next() {") {
@@ -35,13 +35,13 @@ extension SwiftWriter {
                 for (field, number) in zip(fields, numbers) {
                     let (name, read) = (escaped(field.name), kept(field).read)
                     let all = field.isOptional ? "(\(name) ?? [])" : name
-                    let taken = isArray(field.kind) ? "\(all) + [\(read)]" : read
+                    let taken = field.kind.isArray ? "\(all) + [\(read)]" : read
                     text.line("case \(number): \(name) = \(taken)")
                 }
                 text.line("default: break")
                 text.line("}")
             }
-            let required = fields.filter { !$0.isOptional && !isArray($0.kind) }.map { "let \(escaped($0.name))" }
+            let required = fields.filter { !$0.isOptional && !$0.kind.isArray }.map { "let \(escaped($0.name))" }
             if !required.isEmpty {
                 text.line("guard \(required.joined(separator: ", ")) else { throw DamagedState() }")
             }
@@ -52,7 +52,7 @@ extension SwiftWriter {
     private func write(_ field: InterfaceDefinition.Field, _ number: Int) {
         let name = escaped(field.name)
         let put = { (value: String) in "_fields.put(\(number), \(kept(field).write(value)))" }
-        if isArray(field.kind) {
+        if field.kind.isArray {
             let all = field.isOptional ? "\(name) ?? []" : name
             text.line("for _value in \(all) { \(put("_value")) }")
         } else if field.isOptional {
@@ -62,24 +62,8 @@ extension SwiftWriter {
         }
     }
 
-    private func isArray(_ kind: InterfaceDefinition.Kind) -> Bool {
-        switch kind {
-        case .array: true
-        case .optional(let kind): isArray(kind)
-        case .bool, .int, .float, .string, .enumeration, .object, .named: false
-        }
-    }
-
-    /// What is kept one by one.
-    private func element(of kind: InterfaceDefinition.Kind) -> InterfaceDefinition.Kind {
-        switch kind {
-        case .array(let kind), .optional(let kind): element(of: kind)
-        case .bool, .int, .float, .string, .enumeration, .object, .named: kind
-        }
-    }
-
     private func kept(_ field: InterfaceDefinition.Field) -> Kept {
-        switch definition.resolve(element(of: field.kind)) {
+        switch definition.resolve(field.kind.element) {
         case .string where isTime(field):
             Kept(write: { "signed: \($0).milliseconds" }, read: ".init(milliseconds: try _value.signed())")
         case .bool: Kept(write: { "\($0) ? 1 : 0" }, read: "try _value.unsigned() != 0")

@@ -47,9 +47,8 @@ struct SwiftWriter {
     }
 
     private mutating func markSent(_ kind: InterfaceDefinition.Kind) {
-        switch kind {
-        case .bool, .int, .float, .string, .enumeration: break
-        case .optional(let kind), .array(let kind): markSent(kind)
+        switch kind.element {
+        case .bool, .int, .float, .string, .enumeration, .optional, .array: break
         case .object(let fields): for field in fields { markSent(field.kind) }
         case .named(let name):
             guard sent.insert(name).inserted, let type = definition.type(name) else { return }
@@ -65,7 +64,7 @@ struct SwiftWriter {
         text.line("package import Platform")
         text.line("public import Varlink")
         text.line()
-        text.comment(definition.comment.filter { !$0.hasPrefix("SPDX") })
+        text.comment(definition.comment)
         text.open("public enum \(Self.name(of: definition)) {") {
             text.comment(["The interface's name."])
             text.line("public static let name = \(quoted(definition.name))")
@@ -101,7 +100,7 @@ struct SwiftWriter {
     }
 
     private func declare(_ method: InterfaceDefinition.Method) {
-        text.comment(method.comment.filter { $0 != InterfaceDefinition.streamMark })
+        text.comment(method.comment)
         text.open("public enum \(method.name): VarlinkMethod {") {
             text.comment(["The method's name."])
             text.line("public static let name = \(quoted("\(definition.name).\(method.name)"))")
@@ -190,14 +189,12 @@ struct SwiftWriter {
         case .optional(.float): return "number"
         case .optional(.string): return "text"
         case .optional(.array(.string)): return "texts"
-        case .optional(.array(let kind)):
-            guard case .object(let fields) = definition.resolve(kind), isReadable(fields) else { return nil }
-            return "objects"
-        case .optional(let kind):
-            guard case .object(let fields) = definition.resolve(kind), isReadable(fields) else { return nil }
-            return "object"
-        default: return nil
+        default: break
         }
+        guard kind.isOptional, case .object(let fields) = definition.resolve(kind.element), isReadable(fields) else {
+            return nil
+        }
+        return kind.isArray ? "objects" : "object"
     }
 
     private func reading(_ fields: [InterfaceDefinition.Field]) {
@@ -211,13 +208,8 @@ struct SwiftWriter {
 
     /// The type of an object, or of each in an array.
     private func objectName(_ kind: InterfaceDefinition.Kind) -> String? {
-        switch kind {
-        case .optional(let kind), .array(let kind): return objectName(kind)
-        case .named(let name):
-            if case .object = definition.resolve(kind) { return name }
-            return nil
-        case .bool, .int, .float, .string, .enumeration, .object: return nil
-        }
+        guard case .named(let name) = kind.element, case .object = definition.resolve(kind.element) else { return nil }
+        return name
     }
 
     // MARK: - Enumerations
@@ -229,7 +221,7 @@ struct SwiftWriter {
         }
         let meanings = Meanings(of: values, in: comment)
         text.comment(meanings.introduction)
-        if comment.joined(separator: " ").contains("Others may be added") {
+        if says("Others may be added", comment) {
             text.open("public struct \(name): RawRepresentable, Codable, Hashable, Sendable {") {
                 text.comment(["The value as it is written."])
                 text.line("public let rawValue: String")
@@ -270,7 +262,7 @@ struct SwiftWriter {
 
     /// Declares the type of a field that has none of its own name.
     private func nested(_ field: InterfaceDefinition.Field) {
-        switch bare(field.kind) {
+        switch field.kind.element {
         case .enumeration(let values): enumeration(typeName(of: field), values, field.comment)
         case .object(let fields):
             object(typeName(of: field), fields, field.comment, ["Codable", "Hashable", "Sendable"])
@@ -279,13 +271,6 @@ struct SwiftWriter {
     }
 
     // MARK: - Types and names
-
-    private func bare(_ kind: InterfaceDefinition.Kind) -> InterfaceDefinition.Kind {
-        switch kind {
-        case .optional(let kind), .array(let kind): bare(kind)
-        case .bool, .int, .float, .string, .enumeration, .object, .named: kind
-        }
-    }
 
     private func typeName(of field: InterfaceDefinition.Field) -> String {
         let name = field.name.prefix(1).uppercased() + field.name.dropFirst()
@@ -298,8 +283,11 @@ struct SwiftWriter {
     }
 
     func isTime(_ field: InterfaceDefinition.Field) -> Bool {
-        field.comment.joined(separator: " ").contains("RFC 3339")
+        says("RFC 3339", field.comment)
     }
+
+    /// Whether a comment says something, on one line or over two.
+    private func says(_ words: String, _ comment: [String]) -> Bool { comment.joined(separator: " ").contains(words) }
 
     private func swift(_ kind: InterfaceDefinition.Kind, _ name: String, isTime: Bool) -> String {
         switch kind {
@@ -331,7 +319,6 @@ struct SwiftWriter {
         "as", "break", "case", "catch", "class", "continue", "default", "defer", "do", "else", "enum", "extension",
         "false", "for", "func", "if", "import", "in", "init", "inout", "internal", "is", "let", "nil", "operator",
         "private", "protocol", "public", "repeat", "return", "self", "static", "struct", "switch", "throw", "true",
-        "try",
-        "typealias", "var", "where", "while",
+        "try", "typealias", "var", "where", "while",
     ]
 }
