@@ -50,7 +50,7 @@ extension SettingsCheck {
         if keepalive.protocol != nil, method == nil { return }
         let send = bytes(keepalive.send, "keepalive.send", method, atLeast: 1)
         let expect = bytes(keepalive.expect, "keepalive.expect", method, atLeast: 0)
-        if method == .custom, keepalive.send == nil { wrong("keepalive.send", "missing") }
+        if method == .custom, keepalive.send == nil { found.wrong("keepalive.send", "missing") }
         // What it lacks was reported: nothing more is to be said of it.
         if method == .custom, send.isEmpty { return }
         let kind = method.map { $0.kind(send: send, expect: expect) } ?? remote.scheme.heartbeat?.kind ?? .kernel
@@ -58,7 +58,7 @@ extension SettingsCheck {
         let wakesMachine = keepalive.wakeMachine ?? false
         policy.heartbeat = nil
         if method == .client {
-            // The kernel's probes go on beside it: they find a dead peer without a wake.
+            // The kernel still probes: that finds a dead peer without waking the client.
             let timeout = keepalive.intervalMilliseconds.map { Duration.milliseconds($0) } ?? ClientHandler.usualTimeout
             policy.handler = taken { [remote] () throws(PolicyError) in
                 try ClientHandler(timeout: timeout, wakesMachine: wakesMachine, for: remote)
@@ -84,8 +84,7 @@ extension SettingsCheck {
         do throws(PolicyError) {
             return try make()
         } catch {
-            wrong(
-                error.field == "keepalive.tolerance" ? "keepalive.toleranceMilliseconds" : Self.interval, error.reason)
+            found.wrong(Self.field(of: error), error.reason)
             return nil
         }
     }
@@ -96,7 +95,7 @@ extension SettingsCheck {
         let interval = duration(keepalive.intervalMilliseconds, Self.interval, intervals)
         if interval == nil, keepalive.intervalMilliseconds != nil { return nil }
         if kind == .kernel, let interval, interval.components.attoseconds != 0 {
-            wrong(
+            found.wrong(
                 Self.interval, "\"\(interval.configurationText)\" is not in whole seconds, as the kernel takes it")
             return nil
         }
@@ -106,7 +105,7 @@ extension SettingsCheck {
         let longest = interval ?? kind.figures.cadence.interval
         if let tolerance, tolerance >= longest {
             let text = "\"\(tolerance.configurationText)\" is not shorter than the interval"
-            wrong(field, "\(text), \"\(longest.configurationText)\"")
+            found.wrong(field, "\(text), \"\(longest.configurationText)\"")
             return nil
         }
         return (interval, tolerance)
@@ -117,10 +116,10 @@ extension SettingsCheck {
     ) {
         guard kind == .kernel else { return }
         if keepalive.adaptive == true {
-            withoutEffect("keepalive.adaptive", "without effect: the kernel's keepalive keeps its interval")
+            found.withoutEffect("keepalive.adaptive", "without effect: the kernel's keepalive keeps its interval")
         }
         if keepalive.wakeMachine == true, method != .client {
-            withoutEffect("keepalive.wakeMachine", "without effect: the kernel's keepalive wakes no machine")
+            found.withoutEffect("keepalive.wakeMachine", "without effect: the kernel's keepalive wakes no machine")
         }
     }
 
@@ -129,18 +128,18 @@ extension SettingsCheck {
     ) -> [UInt8] {
         guard let text else { return [] }
         guard method == .custom else {
-            wrong(field, "only a keepalive with protocol = \"custom\" has it")
+            found.wrong(field, "only a keepalive with protocol = \"custom\" has it")
             return []
         }
         do throws(EscapeError) {
             let bytes = try [UInt8](escapedText: text)
             let sizes = least...KeepaliveProtocol.longestCustom
             if !sizes.contains(bytes.count) {
-                wrong(field, "\(bytes.count) bytes; from \(sizes.lowerBound) to \(sizes.upperBound)")
+                found.wrong(field, "\(bytes.count) bytes; from \(sizes.lowerBound) to \(sizes.upperBound)")
             }
             return bytes
         } catch {
-            wrong(field, error.description)
+            found.wrong(field, error.description)
             return []
         }
     }

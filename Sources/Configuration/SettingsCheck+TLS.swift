@@ -17,20 +17,20 @@ extension SettingsCheck {
             policy.identity = .init(certificate: certificate, key: key, passwordFile: passwordFile)
         } else if tls.certificate == nil {
             let needs = "needs a certificate, which tells whose it is"
-            if tls.key != nil { wrong("tls.key", needs) }
-            if tls.passwordFile != nil { wrong("tls.passwordFile", needs) }
+            if tls.key != nil { found.wrong("tls.key", needs) }
+            if tls.passwordFile != nil { found.wrong("tls.passwordFile", needs) }
         }
         for (index, text) in (tls.pins ?? []).enumerated() {
             if let pin = CertificatePin(text) {
                 policy.pins.insert(pin)
             } else {
                 let right = "\"sha256/\" and the 44 characters of a public key's SHA-256 in base64 (RFC 7469)"
-                wrong("tls.pins[\(index)]", "\"\(text)\" is no pin; write \(right)")
+                found.wrong("tls.pins[\(index)]", "\"\(text)\" is no pin; write \(right)")
             }
         }
         policy.verifiesCertificate = tls.verify ?? true
         if !policy.verifiesCertificate, policy.pins.isEmpty {
-            withoutEffect("tls.verify", "off: whoever is in between can pass for the server; pins would tell")
+            found.withoutEffect("tls.verify", "off: whoever is in between can pass for the server; pins would tell")
         }
         let version: TLSPolicy.Version? = choice(tls.minVersion, "tls.minVersion")
         if let version { policy.minimumVersion = version }
@@ -42,7 +42,7 @@ extension SettingsCheck {
     private mutating func file(_ path: String?, _ field: String) -> String? {
         guard let path else { return nil }
         if path.hasPrefix("/") { return path }
-        wrong(field, "\"\(path)\" is not an absolute path")
+        found.wrong(field, "\"\(path)\" is not an absolute path")
         return nil
     }
 }

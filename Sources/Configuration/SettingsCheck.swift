@@ -3,21 +3,12 @@
 package import Connection
 package import DialtoneAPI
 
-/// What is wrong with a field of a connection's settings, or without effect.
-package struct SettingsProblem: Error, Hashable {
-    /// The field as `org.dialtone.Connections` names it, as in `keepalive.intervalMilliseconds` or `opening[0].send`.
-    package let field: String
-    /// For the end of a sentence.
-    package let reason: String
-    /// Whether the settings do nevertheless.
-    package let isHarmless: Bool
-}
-
-/// Makes a policy of the settings of a connection. The one place where it is said which settings make sense, whoever
-/// gave them: a file, a client, the command line.
+/// Makes a policy of the settings of a connection. It alone says which settings make sense, for files, clients and the
+/// command line.
 package struct SettingsCheck {
     /// All that is wrong, and what has no effect.
-    package private(set) var problems: [SettingsProblem] = []
+    package var problems: [SettingsProblem] { found.all }
+    var found = SettingsProblems()
     /// What the settings say, with the defaults of the remote for what they do not; `nil` where something is wrong.
     package private(set) var policy: ConnectionPolicy?
 
@@ -35,15 +26,18 @@ package struct SettingsCheck {
         wake: WakeSettings? = nil
     ) {
         (self.settings, self.remote) = (settings, remote)
-        let policy = makePolicy(owner: owner, redials: redials, wake)
-        if !problems.contains(where: { !$0.isHarmless }) { self.policy = policy }
+        policy = makePolicy(owner: owner, redials: redials, wake)
     }
 
     private mutating func makePolicy(owner: UInt32, redials: Bool, _ wake: WakeSettings?) -> ConnectionPolicy? {
         let mark = number(settings.mark, "mark", 1...Int(UInt32.max)).map { UInt32($0) }
         var policy = ConnectionPolicy(remote: remote, mark: mark, user: PacketOwner.user(for: owner))
         policy.redials = redials
-        policy.opening = opening(settings.opening)
+        if let steps = settings.opening {
+            let check = OpeningCheck(steps)
+            policy.opening = check.opening
+            found.add(check.found)
+        }
         keepAlive(&policy)
         backOff(&policy)
         if let tls = tls(settings.tls) { policy.tls = tls }
@@ -62,12 +56,12 @@ package struct SettingsCheck {
         if let priority = number(settings.priority, "priority", ConnectionPolicy.priorities) {
             policy.priority = priority
         }
-        guard problems.allSatisfy(\.isHarmless) else { return nil }
+        guard found.areHarmless else { return nil }
         do throws(PolicyError) {
             try policy.validate()
             return policy
         } catch {
-            wrong(Self.field(of: error), error.reason)
+            found.wrong(Self.field(of: error), error.reason)
             return nil
         }
     }
@@ -79,9 +73,10 @@ package struct SettingsCheck {
     }
 
     /// The field of the settings for one of a policy.
-    private static func field(of error: PolicyError) -> String {
+    static func field(of error: PolicyError) -> String {
         switch error.field {
         case "keepalive.idle", "keepalive.interval": "keepalive.intervalMilliseconds"
+        case "keepalive.tolerance": "keepalive.toleranceMilliseconds"
         case "tls.applicationProtocols": "tls.alpn"
         default: error.field
         }
@@ -101,57 +96,36 @@ package struct SettingsCheck {
         guard ceiling < base else { return }
         let field = backoff.maximumMilliseconds == nil ? "initial" : "maximum"
         let text = "\"\(ceiling.configurationText)\" is shorter than initial, \"\(base.configurationText)\""
-        wrong("backoff.\(field)Milliseconds", text)
+        found.wrong("backoff.\(field)Milliseconds", text)
     }
 
     private mutating func trafficClass() -> TrafficClass? {
         guard let text = settings.trafficClass else { return nil }
         if let value = TrafficClass(text) { return value }
-        wrong("trafficClass", "\"\(text)\" is none; there are \(TrafficClass.wording)")
+        found.wrong("trafficClass", "\"\(text)\" is none; there are \(TrafficClass.wording)")
         return nil
     }
 
-    // MARK: - What is found
-
-    /// More is read by nobody, and a client may send a hundred thousand pins.
-    static let mostProblems = 100
-
-    mutating func wrong(_ field: String, _ reason: @autoclosure () -> String) {
-        guard problems.count < Self.mostProblems else { return }
-        let reason = reason()
-        problems.append(SettingsProblem(field: field, reason: reason, isHarmless: false))
-    }
-
-    mutating func withoutEffect(_ field: String, _ reason: String) {
-        problems.append(SettingsProblem(field: field, reason: reason, isHarmless: true))
-    }
+    // MARK: - Values
 
     mutating func duration(_ milliseconds: Int?, _ field: String, _ range: ClosedRange<Duration>) -> Duration? {
-        guard let milliseconds else { return nil }
-        let value = Duration.milliseconds(milliseconds)
-        guard range.contains(value) else {
-            let bounds = "from \(range.lowerBound.configurationText) to \(range.upperBound.configurationText)"
-            wrong(field, "\"\(value.configurationText)\" is out of range; \(bounds)")
-            return nil
-        }
-        return value
+        guard let value = milliseconds.map({ Duration.milliseconds($0) }) else { return nil }
+        guard let problem = outOfRange(value, range) else { return value }
+        found.wrong(field, problem)
+        return nil
     }
 
     mutating func number<Number: Comparable>(_ value: Number?, _ field: String, _ range: ClosedRange<Number>) -> Number?
     {
-        guard let value else { return nil }
-        // A number that is none is in no range.
-        guard range.contains(value) else {
-            wrong(field, "\(value) is out of range; from \(range.lowerBound) to \(range.upperBound)")
-            return nil
-        }
-        return value
+        guard let value, let problem = outOfRange(value, range) else { return value }
+        found.wrong(field, problem)
+        return nil
     }
 
     mutating func choice<Choice: RawRepresentable<String> & CaseIterable>(_ text: String?, _ field: String) -> Choice? {
         guard let text else { return nil }
         if let choice = Choice(rawValue: text) { return choice }
-        wrong(field, unknownValue(text, among: Choice.allCases.map(\.rawValue)))
+        found.wrong(field, unknownValue(text, among: Choice.allCases.map(\.rawValue)))
         return nil
     }
 }

@@ -10,12 +10,12 @@ internal import Varlink
 /// snake case; what is milliseconds there is a duration with its units here, under a key without them.
 struct SettingsTable: VarlinkFieldReader {
     /// Where the fields stand that were found: the place and the key.
-    final class Places {
-        fileprivate var found: [String: (position: TOMLPosition, key: String)] = [:]
+    private final class Places {
+        var found: [String: (position: TOMLPosition, key: String)] = [:]
     }
 
     private(set) var table: TableReader
-    let places: Places
+    private let places: Places
     /// The name of the object that this is, with a dot: "keepalive.".
     private let path: String
     /// What its keys begin with in messages.

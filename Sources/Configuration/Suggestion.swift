@@ -9,12 +9,6 @@ func suggestion(for word: String, among candidates: [String]) -> String? {
     return best.slips <= (best.candidate.count > 5 ? 2 : 1) ? best.candidate : nil
 }
 
-/// What is said of a value that is none of those there are.
-func unknownValue(_ value: String, among choices: [String]) -> String {
-    let meant = suggestion(for: value, among: choices).map { "; did you mean \"\($0)\"?" }
-    return "unknown value \"\(value)\"\(meant ?? "; one of \(choices.joined(separator: ", "))")"
-}
-
 /// More than any key or value that is suggested has, with all its slips. The comparison takes time in proportion to the
 /// length, and a file may hold a key of a megabyte.
 private let longestSuggestible = 64

@@ -94,12 +94,9 @@ struct TableReader {
 
     mutating func duration(_ key: String, _ range: ClosedRange<Duration>) -> Located<Duration>? {
         guard let duration = located(key) else { return nil }
-        guard range.contains(duration.value) else {
-            let bounds = "from \(range.lowerBound.configurationText) to \(range.upperBound.configurationText)"
-            error(key, duration.position, "\"\(duration.value.configurationText)\" is out of range; \(bounds)")
-            return nil
-        }
-        return duration
+        guard let problem = outOfRange(duration.value, range) else { return duration }
+        error(key, duration.position, problem)
+        return nil
     }
 
     private mutating func located(_ key: String) -> Located<Duration>? {

@@ -55,8 +55,8 @@ extension ConnectionsAPI.Settings {
         guard mark == nil, keepalive?.wakeMachine != true else {
             throw VarlinkFailure(VarlinkService.PermissionDenied())
         }
-        // The daemon reads files with its own rights, which may be more than the client's: the words of the failure
-        // would tell of files that the client cannot see, and a key would serve whoever names it.
+        // The daemon reads files with its own rights, which may be more than the client's. The text of a failure would
+        // tell the client about files that it cannot see, and every client could use every key.
         guard tls?.ca == nil, tls?.certificate == nil else {
             throw VarlinkFailure(
                 ConnectionsAPI.InvalidRemote(
@@ -64,21 +64,5 @@ extension ConnectionsAPI.Settings {
                     reason: "files for TLS can be named in the configuration alone: ask the administrator for a "
                         + "[[connection]] with tls = { … } and owner = \(user)"))
         }
-    }
-}
-
-extension ConnectionsAPI.Security {
-    init(_ summary: TLSSummary) {
-        let assurance: Assurance =
-            switch summary.assurance {
-            case .verified: .verified
-            case .pinned: .pinned
-            case .unverified: .unverified
-            }
-        self.init(
-            version: summary.version.rawValue, cipher: summary.cipher, assurance: assurance,
-            isResumed: summary.isResumed, applicationProtocol: summary.applicationProtocol,
-            certificateEndsAt: summary.certificateEnd.map { Timestamp(milliseconds: $0.seconds * 1000) },
-            isOwnCertificate: summary.certificateEnd?.isOwn == true ? true : nil)
     }
 }

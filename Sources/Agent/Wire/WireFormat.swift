@@ -90,6 +90,22 @@ extension ConnectionsAPI.Cause {
     fileprivate init(_ reason: StatusReason) { self.init(rawValue: reason.cause.rawValue) }
 }
 
+extension ConnectionsAPI.Security {
+    init(_ summary: TLSSummary) {
+        let assurance: Assurance =
+            switch summary.assurance {
+            case .verified: .verified
+            case .pinned: .pinned
+            case .unverified: .unverified
+            }
+        self.init(
+            version: summary.version.rawValue, cipher: summary.cipher, assurance: assurance,
+            isResumed: summary.isResumed, applicationProtocol: summary.applicationProtocol,
+            certificateEndsAt: summary.certificateEnd.map { Timestamp(milliseconds: $0.seconds * 1000) },
+            isOwnCertificate: summary.certificateEnd?.isOwn == true ? true : nil)
+    }
+}
+
 extension ConnectionsAPI.Connection.Holder {
     init(_ holder: FlowOwnership.Holder) {
         self =

@@ -3,20 +3,11 @@
 package import Connection
 package import DialtoneAPI
 
-extension SettingsCheck {
-    /// What is said on each new flow to log in; `nil` where something is wrong with it. What it holds is in no message.
-    mutating func opening(_ steps: [ConnectionsAPI.OpeningStep]?) -> Opening? {
-        guard let steps else { return nil }
-        let read = OpeningCheck(steps)
-        for problem in read.problems { wrong(problem.field, problem.reason) }
-        return read.opening
-    }
-}
-
-/// Makes an opening exchange of its steps.
+/// Makes an opening exchange of its steps. What they hold is in no message.
 package struct OpeningCheck {
     /// All that is wrong.
-    package private(set) var problems: [SettingsProblem] = []
+    package var problems: [SettingsProblem] { found.all }
+    private(set) var found = SettingsProblems()
     /// What can be played; `nil` where something is wrong.
     package private(set) var opening: Opening?
 
@@ -24,17 +15,12 @@ package struct OpeningCheck {
     package init(_ steps: [ConnectionsAPI.OpeningStep]) {
         // Before each is looked at: a client may send thousands.
         guard steps.count <= Opening.mostSteps else {
-            wrong("opening", "\(steps.count) steps are more than \(Opening.mostSteps)")
+            found.wrong("opening", "\(steps.count) steps are more than \(Opening.mostSteps)")
             return
         }
         let opening = Opening(steps.enumerated().map { step($1, "opening[\($0)]") })
-        guard problems.isEmpty else { return }
-        if let problem = opening.problem { wrong("opening", problem) } else { self.opening = opening }
-    }
-
-    private mutating func wrong(_ field: String, _ reason: String) {
-        guard problems.count < SettingsCheck.mostProblems else { return }
-        problems.append(SettingsProblem(field: field, reason: reason, isHarmless: false))
+        guard found.all.isEmpty else { return }
+        if let problem = opening.problem { found.wrong("opening", problem) } else { self.opening = opening }
     }
 
     private mutating func step(_ step: ConnectionsAPI.OpeningStep, _ field: String) -> Opening.Step {
@@ -49,7 +35,7 @@ package struct OpeningCheck {
     }
 
     private mutating func answer(_ answer: ConnectionsAPI.OpeningAnswer, _ field: String) -> ExpectedAnswer? {
-        let before = problems.count
+        let before = found.all.count
         let beginning = read(answer.bytes, "\(field).bytes") { text throws(EscapeError) in
             try BytePattern(escapedText: text)
         }
@@ -57,9 +43,8 @@ package struct OpeningCheck {
         var extents: [(key: String, extent: ExpectedAnswer.Extent)] = []
         if let length = answer.length {
             extents.append(("length", .length(length)))
-            let longest = ExpectedAnswer.longestAnswer
-            if !(1...longest).contains(length) {
-                wrong("\(field).length", "\(length) is out of range; from 1 to \(longest)")
+            if let problem = outOfRange(length, 1...ExpectedAnswer.longestAnswer) {
+                found.wrong("\(field).length", problem)
             }
         }
         if let delimiter = bytes(answer.until, "\(field).until") { extents.append(("until", .delimiter(delimiter))) }
@@ -68,12 +53,12 @@ package struct OpeningCheck {
                 extents.append(("message", .message(kind)))
             } else {
                 let kinds = ExpectedAnswer.MessageFormat.allCases.map(\.rawValue).joined(separator: ", ")
-                wrong("\(field).message", "unknown value “\(message)”; one of \(kinds)")
+                found.wrong("\(field).message", "unknown value “\(message)”; one of \(kinds)")
             }
         }
-        guard problems.count == before else { return nil }
+        guard found.all.count == before else { return nil }
         guard extents.count < 2 else {
-            wrong("\(field).\(extents[1].key)", "the answer ends by \(extents[0].key) already")
+            found.wrong("\(field).\(extents[1].key)", "the answer ends by \(extents[0].key) already")
             return nil
         }
         if let extent = extents.first?.extent {
@@ -81,7 +66,7 @@ package struct OpeningCheck {
         }
         guard let beginning, content == nil else {
             let missing = "where the answer ends is not said: give length, until or message, or bytes for all of it"
-            wrong("\(field).\(answer.bytes == nil && answer.contains == nil ? "bytes" : "contains")", missing)
+            found.wrong("\(field).\(answer.bytes == nil && answer.contains == nil ? "bytes" : "contains")", missing)
             return nil
         }
         return ExpectedAnswer(beginning)
@@ -98,7 +83,7 @@ package struct OpeningCheck {
         do throws(EscapeError) {
             return try make(text)
         } catch {
-            wrong(field, Self.noEscape)
+            found.wrong(field, Self.noEscape)
             return nil
         }
     }
