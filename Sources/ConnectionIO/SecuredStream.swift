@@ -94,8 +94,13 @@ final class SecuredStream {
     /// What a later process needs beside the TCP socket.
     var numbers: [CInt] { [stream.number, channel.number] }
 
-    /// A descriptor of the client's end.
-    func clientsEnd() throws(SystemError) -> OwnedDescriptor { try stream.duplicate() }
+    /// A descriptor of the client's end. Its reads wait, whatever the client before has left.
+    func clientsEnd() throws(SystemError) -> OwnedDescriptor {
+        let end = try stream.duplicate()
+        let flags = fcntl(end.number, F_GETFL)
+        if flags & O_NONBLOCK != 0 { _ = fcntl(end.number, F_SETFL, flags & ~O_NONBLOCK) }
+        return end
+    }
 
     /// How far the stream is; `nil` where nobody counts.
     var counts: StreamCounts? { relay.counts(at: place) }

@@ -1,32 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
 
 public import DialtoneAPI
+internal import Glibc
 public import Platform
 internal import Varlink
 
-/// A flow that was taken.
+/// A socket that was taken.
 public struct TakenFlow: ~Copyable, Sendable {
-    /// The connection it is of.
+    /// The connection, as it was right after this socket was taken.
+    ///
+    /// What it says about a socket (`epoch`, `holder`, `session`, the addresses and so on) is about the connection's
+    /// newest socket. That is this one, unless ``isOver`` is true: then it says nothing about this one.
     public let connection: ConnectionsAPI.Connection
-    /// The number of the flow, to park it with.
+    /// The number of this socket, to park it with.
     public let epoch: Int
-    /// Whether it has ended: what it received before is there to be read, and then the end.
+    /// Whether this socket had ended when it was taken: what it received before is there to be read, and then the end.
+    /// Nothing that is written to it arrives.
     public let isOver: Bool
-    /// The socket. Whether its reads wait (`O_NONBLOCK`) is shared with the daemon's copy.
+    /// The socket. Its reads wait. `O_NONBLOCK` is shared with the daemon's copy: a client that sets it clears it
+    /// before it parks the socket.
     public let descriptor: OwnedDescriptor
 
     /// Gives up the rest, for code that owns descriptors by number.
     public consuming func release() -> CInt { descriptor.release() }
+
+    /// Makes reads wait again.
+    fileprivate borrowing func clearNonblocking() {
+        // Neither call fails on a descriptor that is open.
+        let flags = fcntl(descriptor.number, F_GETFL)
+        if flags >= 0, flags & O_NONBLOCK != 0 { _ = fcntl(descriptor.number, F_SETFL, flags & ~O_NONBLOCK) }
+    }
 }
 
 extension DialtoneClient {
-    /// Takes a connection's flow, to read and write it. The daemon keeps a copy until it is parked; a client that ends
-    /// without parking loses no byte, unless it has read or written some before.
+    /// Takes a connection's socket, to read and write it. The daemon keeps a copy until it is parked; a client that
+    /// ends without parking loses no byte, unless it has read or written some before.
     ///
     /// - Parameters:
     ///   - owner: for root, whose connection of that name is meant; `nil` for root's own, or the only one.
-    ///   - awaited: what is waited for; `nil` for nothing: where there is no flow, or another process has it, the call
-    ///     fails.
+    ///   - awaited: what is waited for; `nil` for nothing: where there is no socket, or another process has it, the
+    ///     call fails.
     public func take(
         _ name: String, owner: Int? = nil, until awaited: ConnectionsAPI.Take.Parameters.Until? = nil
     ) async throws(DialtoneError) -> TakenFlow {
@@ -41,12 +54,12 @@ extension DialtoneClient {
             descriptor: descriptor)
     }
 
-    /// Gives a flow back, with a session on it, for the daemon to keep alive. The caller's own descriptor is closed
-    /// afterwards, by the caller; `O_NONBLOCK` is cleared before if it was set.
+    /// Gives a socket back, with a session on it, for the daemon to keep alive. The caller clears `O_NONBLOCK` before
+    /// this if it has set it, and closes its own descriptor afterwards.
     ///
     /// - Parameters:
-    ///   - owner: as for ``take(_:owner:)``.
-    ///   - opening: what the daemon says on each new flow from now on to log in for the caller; empty for nothing,
+    ///   - owner: as for ``take(_:owner:until:)``.
+    ///   - opening: what the daemon says on each new socket from now on to log in for the caller; empty for nothing,
     ///     `nil` for what it did before.
     public func park(
         _ name: String, owner: Int? = nil, epoch: Int, opening: [ConnectionsAPI.OpeningStep]? = nil
@@ -54,26 +67,35 @@ extension DialtoneClient {
         _ = try await call(ConnectionsAPI.Park.self, .init(name: name, owner: owner, epoch: epoch, opening: opening))
     }
 
-    /// Takes a connection's flow, has `body` read and write it, and parks it once `body` returns. A flow on which it
-    /// throws stays taken, since nobody knows where in the stream it stands: the caller takes it again, or ends.
+    /// Takes a connection's socket, lends it to `body` to read and write, and parks it when `body` returns.
     ///
-    /// A flow that has ended and was not read comes first; then, or where another flow took the place of this one
-    /// meanwhile, `body` is called again with that. Where there is none yet, it returns: the next event tells of it.
+    /// A socket that has ended with bytes that nobody has read comes first, with ``TakenFlow/isOver``. It cannot be
+    /// parked: the next one is taken, and `body` is called again with that. The same happens where another socket took
+    /// the place of this one meanwhile. Where there is no next one yet, this returns; an event tells when there is.
+    ///
+    /// Where `body` throws, the socket stays taken by this process, since nobody knows where in the stream it stands.
+    /// It also stays taken where the task is cancelled before the socket is parked. This process can take it again;
+    /// other processes cannot, until this one parks it or ends.
     ///
     /// - Parameters:
     ///   - owner: as for ``take(_:owner:until:)``.
-    ///   - awaited: as there.
-    ///   - body: is given the descriptor of the socket, which is closed afterwards, and the connection with the session
-    ///     that is on it.
+    ///   - awaited: as there, for the first socket. The ones after it are not waited for.
+    ///   - body: is lent the socket for the time of the call. After each call `O_NONBLOCK` is cleared if it is set. The
+    ///     descriptor is closed for `body`, which does not keep its number.
+    /// - Throws: what `body` throws, or a ``DialtoneError``. Its ``DialtoneError/code`` is `notReady` where there is no
+    ///   first socket, and `heldByClient` where another process has the first socket or one after it.
     public func withSocket(
         _ name: String, owner: Int? = nil, until awaited: ConnectionsAPI.Take.Parameters.Until? = nil,
-        _ body: (CInt, ConnectionsAPI.Connection) async throws -> Void
+        _ body: (borrowing TakenFlow) async throws -> Void
     ) async throws {
         var flow = try await take(name, owner: owner, until: awaited)
         while true {
-            try await body(flow.descriptor.number, flow.connection)
+            do {
+                defer { flow.clearNonblocking() }
+                try await body(flow)
+            }
             do throws(DialtoneError) {
-                // What has ended cannot be parked.
+                // One that has ended cannot be parked.
                 if !flow.isOver { return try await park(name, owner: owner, epoch: flow.epoch) }
             } catch {
                 guard error.code == .staleEpoch else { throw error }
@@ -92,7 +114,7 @@ extension DialtoneClient {
     ///
     /// - Parameters:
     ///   - name: its name.
-    ///   - remote: where to dial when the flow is lost; `nil` for nowhere, and the connection ends with the flow.
+    ///   - remote: where to dial when the socket is lost; `nil` for nowhere, and the connection ends with the socket.
     ///   - settings: how it is kept.
     public func adopt(
         _ socket: borrowing OwnedDescriptor, as name: String, remote: String? = nil,
@@ -113,9 +135,9 @@ extension DialtoneClient {
         _ = try await call(ConnectionsAPI.Acknowledge.self, .init(name: name, wake: wake))
     }
 
-    /// Calls `handler` at least once in each `timeout` while the flow is parked, to keep a connection alive whose
+    /// Calls `handler` at least once in each `timeout` while the socket is parked, to keep a connection alive whose
     /// protocol the daemon does not know; earlier where the call can share a wake-up with others. The handler takes the
-    /// flow, does what it must and parks it, in ten seconds; one that takes longer is reported.
+    /// socket, does what it must and parks it, in ten seconds; one that takes longer is reported.
     ///
     /// It goes on, across restarts of the daemon, until the task is cancelled or the daemon refuses. It returns when
     /// another caller has taken its place.

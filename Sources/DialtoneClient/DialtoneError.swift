@@ -93,7 +93,7 @@ extension DialtoneError {
 
 extension VarlinkFailure {
     /// Whether it is the error that every service has for what is not allowed.
-    fileprivate var isPermissionDenied: Bool { decoded(as: VarlinkService.PermissionDenied.self) != nil }
+    fileprivate var isPermissionDenied: Bool { decoded(as: ServiceAPI.PermissionDenied.self) != nil }
 
     /// The errors of the daemon's interfaces as sentences.
     fileprivate var inWords: String? {
@@ -208,13 +208,13 @@ extension VarlinkFailure {
 
     /// The errors that every service has, as sentences.
     private var inWordsOfVarlink: String? {
-        if let error: VarlinkService.InvalidParameter = decoded() {
+        if let error: ServiceAPI.InvalidParameter = decoded() {
             return "The daemon does not accept the parameter \"\(error.parameter)\", or not this value of it."
         }
-        if let error: VarlinkService.MethodNotFound = decoded() {
+        if let error: ServiceAPI.MethodNotFound = decoded() {
             return "The daemon has no method \(error.method): it is older than this program."
         }
-        if let error: VarlinkService.InterfaceNotFound = decoded() {
+        if let error: ServiceAPI.InterfaceNotFound = decoded() {
             return
                 "What listens there has no interface \(error.interface): it is not a Dialtone daemon, or an older one."
         }

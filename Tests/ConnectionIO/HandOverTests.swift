@@ -342,10 +342,12 @@ import Testing
         expect(try await socket.readWhenItComes(9), is: "re: HELLO")
         // Parked, what comes stays with the session.
         #expect(socket.write("AGAIN"))
+        #expect(fcntl(socket.socket.number, F_SETFL, O_NONBLOCK) == 0)
         try connection.park(1)
         _ = await event(.arrived)
         #expect(connection.unreadBytes == 9)
         let again = try take(connection)
+        #expect(again.isBlocking, "whatever the client before left")
         #expect(again.read(9) == "re: AGAIN")
         connection.close()
         #expect(again.read(1) == "")

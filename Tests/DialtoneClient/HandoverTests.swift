@@ -38,29 +38,32 @@ private final class FakeHandover {
     var flows: [(epoch: Int, isOver: Bool)] = [(4, true)]
     /// How often there is a flow.
     var mostTakes = Int.max
+    /// What each call of `Take` asked for.
+    private(set) var asked: [ConnectionsAPI.Take.Parameters] = []
+    /// Another process that has the flow.
+    var holder: Int?
+    /// Whether there is nothing yet of what is waited for.
+    var isEmpty = false
+    /// The calls of `Take` that wait, and how many of them were given up.
+    private(set) var waiting: [VarlinkExchange<ConnectionsAPI.Take>] = []
+    private(set) var givenUp = 0
+    /// Copies that a test made of the client's sockets, to see how they are left.
+    var copies: [CInt] = []
+    /// Of each copy, whether its reads waited when a flow was parked.
+    private(set) var waitedWhenParked: [Bool] = []
 
     init() throws {
         daemon = try FakeDaemon()
         let service = daemon.service
         service.handleLater(ConnectionsAPI.Take.self) { [unowned self] parameters, exchange throws(VarlinkFailure) in
-            guard servers.count < mostTakes else {
-                throw VarlinkFailure(ConnectionsAPI.NotReady(name: parameters.name, state: .backingOff))
-            }
-            let flow = flows[min(servers.count, flows.count - 1)]
-            let (ours, theirs) = socketPair()
-            servers.append(ours)
-            let descriptors = VarlinkDescriptors()
-            _ = descriptors.append(OwnedDescriptor(theirs))
-            exchange.reply(
-                .init(
-                    connection: daemon.connection, fileDescriptor: place, epoch: flow.epoch, isOver: flow.isOver),
-                descriptors)
+            try take(parameters, exchange)
         }
         service.handle(ConnectionsAPI.Park.self) { [unowned self] parameters, _ throws(VarlinkFailure) in
             guard parameters.epoch == 4 else {
                 throw VarlinkFailure(ConnectionsAPI.StaleEpoch(name: parameters.name, epoch: 4))
             }
             parked.append(parameters)
+            waitedWhenParked = copies.map(readsWait)
             return .init()
         }
         service.handleLater(ConnectionsAPI.Adopt.self) { [unowned self] parameters, exchange throws(VarlinkFailure) in
@@ -86,7 +89,32 @@ private final class FakeHandover {
         }
     }
 
-    deinit { for number in servers + adopted { close(number) } }
+    deinit { for number in servers + adopted + copies { close(number) } }
+
+    private func take(
+        _ parameters: ConnectionsAPI.Take.Parameters, _ exchange: VarlinkExchange<ConnectionsAPI.Take>
+    ) throws(VarlinkFailure) {
+        asked.append(parameters)
+        if let holder { throw VarlinkFailure(ConnectionsAPI.HeldByClient(name: parameters.name, process: holder)) }
+        if isEmpty {
+            exchange.onCancel = { [unowned self] in givenUp += 1 }
+            waiting.append(exchange)
+            return
+        }
+        guard servers.count < mostTakes else {
+            throw VarlinkFailure(ConnectionsAPI.NotReady(name: parameters.name, state: .backingOff))
+        }
+        let flow = flows[min(servers.count, flows.count - 1)]
+        let (ours, theirs) = socketPair()
+        servers.append(ours)
+        let descriptors = VarlinkDescriptors()
+        _ = descriptors.append(OwnedDescriptor(theirs))
+        var connection = daemon.connection
+        // That of the newest flow, which took the place of one that has ended.
+        connection.epoch = flow.isOver ? flow.epoch + 1 : flow.epoch
+        exchange.reply(
+            .init(connection: connection, fileDescriptor: place, epoch: flow.epoch, isOver: flow.isOver), descriptors)
+    }
 
     func plan(_ flows: [(epoch: Int, isOver: Bool)], most: Int = .max) { (self.flows, mostTakes) = (flows, most) }
 
@@ -102,20 +130,38 @@ private func isHungUp(_ number: CInt) -> Bool {
     return recv(number, &byte, 1, CInt(MSG_DONTWAIT | MSG_PEEK)) == 0
 }
 
+/// Whether reads of this socket wait for what comes.
+private func readsWait(_ number: CInt) -> Bool { fcntl(number, F_GETFL) & O_NONBLOCK == 0 }
+
 @Suite(.timeLimit(.minutes(3))) struct HandoverTests {
     @Test func aSocketIsParkedOnceItsReaderReturns() async throws {
         let handover = try await FakeHandover()
         let client = DialtoneClient(path: handover.daemon.path)
         // One that has ended, one of which another takes the place, and that one.
         await handover.plan([(2, true), (3, false), (4, false)])
-        var sockets: [CInt] = []
-        try await client.withSocket("office") { socket, connection in
-            #expect(connection.name == "office")
-            sockets.append(socket)
+        var (epochs, ends, newest): ([Int], [Bool], [Int]) = ([], [], [])
+        try await client.withSocket("office") { flow in
+            epochs.append(flow.epoch)
+            ends.append(flow.isOver)
+            newest.append(flow.connection.epoch)
         }
-        #expect(sockets.count == 3)
-        expect(await handover.parked.map(\.epoch), is: [4])
-        for server in await handover.servers { #expect(isHungUp(server)) }
+        #expect(epochs == [2, 3, 4])
+        #expect(ends == [true, false, false])
+        // As of each taking.
+        #expect(newest == [3, 3, 4])
+        expect(await handover.parked, is: [.init(name: "office", epoch: 4)])
+        // A program that another test starts may hold a copy between its fork and its exec.
+        try await eventually("closed") { handover.servers.allSatisfy(isHungUp) }
+    }
+
+    @Test func whoseSocketItIsGoesWithEachCallAndWhatIsAwaitedWithTheFirst() async throws {
+        let handover = try await FakeHandover()
+        await handover.plan([(2, true), (4, false)])
+        try await DialtoneClient(path: handover.daemon.path).withSocket("office", owner: 1000, until: .data) { _ in }
+        expect(
+            await handover.asked,
+            is: [.init(name: "office", owner: 1000, until: .data), .init(name: "office", owner: 1000)])
+        expect(await handover.parked, is: [.init(name: "office", owner: 1000, epoch: 4)])
     }
 
     @Test func withoutAFlowThatFollowsItReturnsAndWithoutAnyItFails() async throws {
@@ -123,10 +169,59 @@ private func isHungUp(_ number: CInt) -> Bool {
         let client = DialtoneClient(path: handover.daemon.path)
         await handover.plan([(2, true)], most: 1)
         var calls = 0
-        try await client.withSocket("office") { _, _ in calls += 1 }
+        try await client.withSocket("office") { _ in calls += 1 }
         #expect(calls == 1)
-        let refused = await #expect(throws: DialtoneError.self) { try await client.withSocket("office") { _, _ in } }
+        let refused = await #expect(throws: DialtoneError.self) { try await client.withSocket("office") { _ in } }
         #expect(refused?.code == .notReady)
+    }
+
+    @Test func aSocketThatAnotherProcessHasIsNotLent() async throws {
+        let handover = try await FakeHandover()
+        let client = DialtoneClient(path: handover.daemon.path)
+        await onQueue { handover.holder = 77 }
+        let refused = await #expect(throws: DialtoneError.self) {
+            try await client.withSocket("office") { _ in Issue.record("it was lent") }
+        }
+        #expect(refused?.code == .heldByClient)
+        #expect("\(refused.map { "\($0)" } ?? "")".contains("Process 77"))
+        expect(await handover.parked, is: [])
+    }
+
+    @Test func anotherProcessThatIsFasterHasTheSocketThatFollows() async throws {
+        let handover = try await FakeHandover()
+        let client = DialtoneClient(path: handover.daemon.path)
+        await handover.plan([(2, true), (4, false)])
+        let refused = await #expect(throws: DialtoneError.self) {
+            try await client.withSocket("office") { _ in await onQueue { handover.holder = 77 } }
+        }
+        #expect(refused?.code == .heldByClient)
+        expect(await handover.asked.count, is: 2)
+        expect(await handover.parked, is: [])
+    }
+
+    @Test func cancellingTheTaskEndsTheWaitForASocket() async throws {
+        let handover = try await FakeHandover()
+        let client = DialtoneClient(path: handover.daemon.path)
+        await onQueue { handover.isEmpty = true }
+        let task = Task {
+            try await client.withSocket("office", until: .flow) { _ in Issue.record("it was lent") }
+        }
+        try await eventually("waits") { handover.waiting.count == 1 }
+        task.cancel()
+        await #expect(throws: DialtoneError.cancelled) { try await task.value }
+        try await eventually("given up") { handover.givenUp == 1 }
+    }
+
+    @Test func aSocketStaysTakenWhereTheTaskIsCancelledBeforeItIsParked() async throws {
+        let handover = try await FakeHandover()
+        let client = DialtoneClient(path: handover.daemon.path)
+        await handover.plan([(4, false)])
+        let task = Task {
+            try await client.withSocket("office") { _ in withUnsafeCurrentTask { $0?.cancel() } }
+        }
+        await #expect(throws: DialtoneError.cancelled) { try await task.value }
+        try await eventually("closed") { handover.servers.count == 1 && handover.servers.allSatisfy(isHungUp) }
+        expect(await handover.parked, is: [])
     }
 
     @Test func whatItsReaderThrowsLeavesTheSocketTaken() async throws {
@@ -134,9 +229,26 @@ private func isHungUp(_ number: CInt) -> Bool {
         let handover = try await FakeHandover()
         await handover.plan([(4, false)])
         await #expect(throws: Trouble.self) {
-            try await DialtoneClient(path: handover.daemon.path).withSocket("office") { _, _ in throw Trouble() }
+            try await DialtoneClient(path: handover.daemon.path).withSocket("office") { _ in throw Trouble() }
         }
-        #expect(await handover.parked.isEmpty)
+        try await eventually("closed") { handover.servers.count == 1 && handover.servers.allSatisfy(isHungUp) }
+        expect(await handover.parked, is: [])
+    }
+
+    @Test(arguments: [false, true]) func readsWaitAgainWhenTheReaderIsDone(fails: Bool) async throws {
+        struct Trouble: Error {}
+        let handover = try await FakeHandover()
+        let client = DialtoneClient(path: handover.daemon.path)
+        await handover.plan([(4, false)])
+        try? await client.withSocket("office") { flow in
+            let copy = try flow.descriptor.duplicate().release()
+            #expect(fcntl(copy, F_SETFL, O_NONBLOCK) == 0)
+            await onQueue { handover.copies = [copy] }
+            if fails { throw Trouble() }
+        }
+        // Before it is parked, not after.
+        expect(await handover.waitedWhenParked, is: fails ? [] : [true])
+        expect(await onQueue { handover.copies.map(readsWait) }, is: [true])
     }
 
     @Test func aFlowIsTakenAndParkedByItsNumber() async throws {

@@ -45,26 +45,33 @@ struct SleepingClient {
         var isGreeted = false
         // First what there is, then each change, until the agent is gone.
         for try await event in agent.stream(ConnectionsAPI.Monitor.self, .init(names: [name])) {
-            // The first flow is nobody's yet; from then on a wake says that there is something to do.
+            // The first socket is nobody's yet; from then on a wake says that there is something to do.
             guard event.connections.contains(where: { $0.wake != nil || (!isGreeted && $0.state == .ready) }) else {
                 continue
             }
             do {
-                try await serve()
-                isGreeted = true
+                if try await serve() { isGreeted = true }
             } catch let error as DialtoneError {
-                // Without a flow, the next event tells when there is one again.
+                // Without a socket, the next event tells when there is one again.
                 guard error.code == .notReady else { throw error }
             }
         }
     }
 
-    /// Takes the flow, reads what there is, answers, and parks it.
-    func serve() async throws {
-        try await agent.withSocket(name) { socket, connection in
-            if connection.session != .open { send("HELLO \(name)\n", to: socket) }
+    /// Takes the socket, reads what there is, answers, and parks it.
+    ///
+    /// - Returns: whether the server knows this client: there was a session already, or the greeting was sent.
+    func serve() async throws -> Bool {
+        var isGreeted = false
+        try await agent.withSocket(name) { flow in
+            let socket = flow.descriptor.number
+            // No greeting arrives on a socket that has ended, and the connection's session is not on that socket.
+            if !flow.isOver {
+                isGreeted = flow.connection.session == .open || send("HELLO \(name)\n", to: socket)
+            }
             answer(socket)
         }
+        return isGreeted
     }
 
     /// Answers all lines that have come. One that has only begun is waited for: parked is between two messages.
@@ -84,7 +91,9 @@ struct SleepingClient {
         }
     }
 
-    func send(_ text: String, to socket: Int32) {
-        _ = Glibc.send(socket, text, text.utf8.count, Int32(MSG_NOSIGNAL))
+    /// Returns whether all of it was sent.
+    @discardableResult
+    func send(_ text: String, to socket: Int32) -> Bool {
+        Glibc.send(socket, text, text.utf8.count, Int32(MSG_NOSIGNAL)) == text.utf8.count
     }
 }
