@@ -61,6 +61,9 @@ package final class ConfigurationReport {
     /// How many errors are not listed.
     package private(set) var omitted = 0
 
+    /// How many errors there are, listed or not.
+    var count: Int { errors.count + omitted }
+
     /// Whether no more errors are listed.
     var isFull: Bool { errors.count >= Self.longest }
 

@@ -31,11 +31,15 @@ extension ConfigurationReader {
     private static let starts = Duration.seconds(1)...Duration.seconds(600)
 
     /// `wake = { … }`.
-    func readWake(_ table: TableReader, owner: UInt32?) -> WakeSettings {
+    ///
+    /// - Parameters:
+    ///   - owner: the connection's owner, where the file names one.
+    ///   - isOwnerKnown: false where it may name one that could not be read.
+    func readWake(_ table: TableReader, owner: UInt32?, isOwnerKnown: Bool) -> WakeSettings {
         var table = table
         var settings = WakeSettings()
         readUnit(&settings, &table)
-        readProgram(&settings, &table, owner: owner)
+        readProgram(&settings, &table, owner: owner, isOwnerKnown: isOwnerKnown)
         settings.signal = readSignal(&table)
         settings.thaw = readThaw(&table)
         readReasons(&settings, &table)
@@ -49,8 +53,20 @@ extension ConfigurationReader {
             let text = "\"\(longest.value.configurationText)\" is shorter than pause"
             table.error("longest_pause", longest.position, "\(text), \"\(pause.configurationText)\"")
         }
-        table.finish()
+        // An unknown key may be a misspelled one that is missed here.
+        if !table.finish() { checkNeeds(of: settings, &table) }
         return settings
+    }
+
+    /// Reports what makes sense only together with something that is absent.
+    private func checkNeeds(of settings: WakeSettings, _ table: inout TableReader) {
+        guard table.isAbsent("exec") else { return }
+        for key in ["stdio", "relaunch"] {
+            if let node = table.any(key) { table.error(key, node.position, "only a wake with exec has it") }
+        }
+        if settings.launch == .always, table.isAbsent("unit"), let node = table.any("launch") {
+            table.error("launch", node.position, "\"always\" needs something to launch: exec, or unit")
+        }
     }
 
     private func readUnit(_ settings: inout WakeSettings, _ table: inout TableReader) {
@@ -61,8 +77,12 @@ extension ConfigurationReader {
         }
     }
 
-    private func readProgram(_ settings: inout WakeSettings, _ table: inout TableReader, owner: UInt32?) {
-        if let command = table.strings("exec") {
+    private func readProgram(
+        _ settings: inout WakeSettings, _ table: inout TableReader, owner: UInt32?, isOwnerKnown: Bool
+    ) {
+        let before = report.count
+        // Where one of its arguments could not be read, that was told.
+        if let command = table.strings("exec"), report.count == before {
             let position = command.first?.position ?? table.position
             settings.command = command.map(\.value)
             if command.first?.value.hasPrefix("/") != true {
@@ -70,7 +90,7 @@ extension ConfigurationReader {
                 table.error("exec", position, text)
             } else if command.contains(where: { $0.value.contains("\0") }) {
                 table.error("exec", position, "holds a null character, which no argument can")
-            } else {
+            } else if isOwnerKnown {
                 settings.identity = readIdentity(owner, position, table)
             }
         }
@@ -78,12 +98,6 @@ extension ConfigurationReader {
         let launch: Located<WakePolicy.Launch>? = table.choice("launch")
         settings.launch = launch?.value
         settings.relaunches = table.boolean("relaunch")
-        for key in ["stdio", "relaunch"] where settings.command == nil {
-            if let node = table.any(key) { table.error(key, node.position, "only a wake with exec has it") }
-        }
-        if let launch, launch.value == .always, settings.command == nil, settings.unit == nil {
-            table.error("launch", launch.position, "\"always\" needs something to launch: exec, or unit")
-        }
     }
 
     /// Whose the program is. Root's only where the file says so: a daemon of root's without an owner does not mean it.

@@ -70,16 +70,16 @@ struct ConfigurationReader {
         var connection = ConnectionSettings(name: name?.value ?? "", remote: remote?.value ?? "")
         if let name { checkName(name, in: table) }
         connection.owner = readOwner(&table)
-        if let wake = table.table("wake") { connection.wake = readWake(wake, owner: connection.owner) }
-        let before = report.errors.count
+        let wake = table.table("wake")
         var settings = SettingsTable(table)
         connection.settings = ConnectionsAPI.Settings(from: &settings)
-        table = settings.table
-        if let remote, let address = readRemote(remote, in: table), report.errors.count == before {
-            let check = SettingsCheck(connection.settings, to: address, owner: 0, wake: connection.wake)
-            for problem in check.problems { settings.report(problem) }
-        }
-        table.finish()
+        settings.finish()
+        let isOwnerKnown = connection.owner != nil || table.isAbsent("owner") && !settings.unread.mayContain("owner")
+        if let wake { connection.wake = readWake(wake, owner: connection.owner, isOwnerKnown: isOwnerKnown) }
+        let address = remote.flatMap { readRemote($0, in: table) }
+        let check = SettingsCheck(
+            connection.settings, to: address, owner: 0, wake: connection.wake, unread: settings.unread)
+        for problem in check.problems { settings.report(problem) }
         configuration.connections.append(connection)
     }
 

@@ -41,42 +41,53 @@ private enum KeepaliveMethod: String, CaseIterable {
 
 extension SettingsCheck {
     private static let interval = "keepalive.intervalMilliseconds"
+    private static let tolerance = "keepalive.toleranceMilliseconds"
 
     /// What keeps the flows alive. The protocol, which is the scheme's where none is named, decides what else may be
     /// said, and so does an opening that promises the server how often it hears of its client.
-    mutating func keepAlive(_ policy: inout ConnectionPolicy) {
+    mutating func keepAlive(_ policy: inout ConnectionPolicy?) {
         guard let keepalive = settings.keepalive, keepalive != ConnectionsAPI.Keepalive() else { return }
         let method: KeepaliveMethod? = choice(keepalive.protocol, "keepalive.protocol")
-        if keepalive.protocol != nil, method == nil { return }
+        // Nothing can be said of the rest where the protocol is wrong.
+        if method == nil, keepalive.protocol != nil || unread.mayContain("keepalive.protocol") { return }
         let send = bytes(keepalive.send, "keepalive.send", method, atLeast: 1)
         let expect = bytes(keepalive.expect, "keepalive.expect", method, atLeast: 0)
-        if method == .custom, keepalive.send == nil { found.wrong("keepalive.send", "missing") }
-        // What it lacks was reported: nothing more is to be said of it.
-        if method == .custom, send.isEmpty { return }
-        let kind = method.map { $0.kind(send: send, expect: expect) } ?? remote.scheme.heartbeat?.kind ?? .kernel
-        tellWhatHasNoEffect(keepalive, kind, method)
-        let wakesMachine = keepalive.wakeMachine ?? false
-        policy.heartbeat = nil
+        if method == .custom, keepalive.send == nil, !unread.mayContain("keepalive.send") {
+            found.wrong("keepalive.send", "missing")
+        }
+        let schemes: KeepaliveProtocol? = remote.map { $0.scheme.heartbeat?.kind ?? .kernel }
+        guard let kind = method.map({ $0.kind(send: send, expect: expect) }) ?? schemes else { return }
+        policy?.heartbeat = nil
         if method == .client {
-            // The kernel still probes: that finds a dead peer without waking the client.
-            let timeout = keepalive.intervalMilliseconds.map { Duration.milliseconds($0) } ?? ClientHandler.usualTimeout
-            policy.handler = taken { [remote] () throws(PolicyError) in
-                try ClientHandler(timeout: timeout, wakesMachine: wakesMachine, for: remote)
-            }
+            tellWhatHasNoEffect(keepalive, kind, method)
+            let made = handler(keepalive)
+            policy?.handler = made
             return
         }
-        let opening = policy.opening
-        guard let (interval, tolerance) = cadence(keepalive, kind, kind.intervals(under: opening)) else { return }
+        let (interval, tolerance) = cadence(keepalive, kind)
+        tellWhatHasNoEffect(keepalive, kind, method)
+        // No policy is made of settings of which some are wrong.
+        guard found.areHarmless, unread.isEmpty, let opening = saidFirst else { return }
         if method == .some(.none) {
-            policy.keepalive = nil
+            policy?.keepalive = nil
         } else if kind == .kernel {
-            if let interval { policy.keepalive = KeepalivePolicy(idle: interval) }
+            if let interval { policy?.keepalive = KeepalivePolicy(idle: interval) }
         } else {
-            policy.heartbeat = taken { () throws(PolicyError) in
+            let heartbeat = taken { () throws(PolicyError) in
                 try Heartbeat(
-                    kind, interval: interval, tolerance: tolerance, wakesMachine: wakesMachine,
+                    kind, interval: interval, tolerance: tolerance, wakesMachine: keepalive.wakeMachine ?? false,
                     isAdaptive: keepalive.adaptive, under: opening)
             }
+            policy?.heartbeat = heartbeat
+        }
+    }
+
+    /// When the client is called. The kernel still probes: that finds a dead peer without waking the client.
+    private mutating func handler(_ keepalive: ConnectionsAPI.Keepalive) -> ClientHandler? {
+        guard let remote else { return nil }
+        let timeout = keepalive.intervalMilliseconds.map { Duration.milliseconds($0) } ?? ClientHandler.usualTimeout
+        return taken { () throws(PolicyError) in
+            try ClientHandler(timeout: timeout, wakesMachine: keepalive.wakeMachine ?? false, for: remote)
         }
     }
 
@@ -90,37 +101,59 @@ extension SettingsCheck {
     }
 
     private mutating func cadence(
-        _ keepalive: ConnectionsAPI.Keepalive, _ kind: KeepaliveProtocol, _ intervals: ClosedRange<Duration>
-    ) -> (interval: Duration?, tolerance: Duration?)? {
-        let interval = duration(keepalive.intervalMilliseconds, Self.interval, intervals)
-        if interval == nil, keepalive.intervalMilliseconds != nil { return nil }
-        if kind == .kernel, let interval, interval.components.attoseconds != 0 {
+        _ keepalive: ConnectionsAPI.Keepalive, _ kind: KeepaliveProtocol
+    ) -> (interval: Duration?, tolerance: Duration?) {
+        let intervals = allowedIntervals(of: kind)
+        var interval = duration(keepalive.intervalMilliseconds, Self.interval, intervals)
+        if kind == .kernel, let given = interval, given.components.attoseconds != 0 {
             found.wrong(
-                Self.interval, "\"\(interval.configurationText)\" is not in whole seconds, as the kernel takes it")
-            return nil
+                Self.interval, "\"\(given.configurationText)\" is not in whole seconds, as the kernel takes it")
+            interval = nil
         }
-        let field = "keepalive.toleranceMilliseconds"
-        let tolerance = duration(keepalive.toleranceMilliseconds, field, .zero...intervals.upperBound)
-        if tolerance == nil, keepalive.toleranceMilliseconds != nil { return nil }
-        let longest = interval ?? kind.figures.cadence.interval
-        if let tolerance, tolerance >= longest {
+        let tolerance = duration(keepalive.toleranceMilliseconds, Self.tolerance, .zero...intervals.upperBound)
+        let usual = standard(kind.figures.cadence.interval, for: keepalive.intervalMilliseconds, Self.interval)
+        if let tolerance, let longest = interval ?? usual, tolerance >= longest {
             let text = "\"\(tolerance.configurationText)\" is not shorter than the interval"
-            found.wrong(field, "\(text), \"\(longest.configurationText)\"")
-            return nil
+            found.wrong(Self.tolerance, "\(text), \"\(longest.configurationText)\"")
         }
         return (interval, tolerance)
+    }
+
+    /// The intervals that may be chosen. Where it is not known what the client promises its server, all that it could
+    /// promise.
+    private func allowedIntervals(of kind: KeepaliveProtocol) -> ClosedRange<Duration> {
+        if let saidFirst { return kind.intervals(under: saidFirst) }
+        let usual = kind.figures.intervals
+        guard kind == .mqtt else { return usual }
+        // The Keep Alive of a CONNECT has two bytes.
+        return usual.lowerBound...KeepaliveFigures.mqtt(keepAlive: .seconds(UInt16.max)).intervals.upperBound
     }
 
     private mutating func tellWhatHasNoEffect(
         _ keepalive: ConnectionsAPI.Keepalive, _ kind: KeepaliveProtocol, _ method: KeepaliveMethod?
     ) {
         guard kind == .kernel else { return }
+        let isOff = method == .some(.none)
         if keepalive.adaptive == true {
-            found.withoutEffect("keepalive.adaptive", "without effect: the kernel's keepalive keeps its interval")
+            withoutEffect("keepalive.adaptive", isOff ? nil : "the kernel's keepalive keeps its interval")
         }
         if keepalive.wakeMachine == true, method != .client {
-            found.withoutEffect("keepalive.wakeMachine", "without effect: the kernel's keepalive wakes no machine")
+            withoutEffect("keepalive.wakeMachine", isOff ? nil : "the kernel's keepalive wakes no machine")
         }
+        if keepalive.intervalMilliseconds != nil, isOff { withoutEffect(Self.interval, nil) }
+        if keepalive.toleranceMilliseconds != nil {
+            let kernels = "the kernel's keepalive shares no wake-up with others"
+            let clients = "the agent itself decides how much earlier it calls the client"
+            withoutEffect(Self.tolerance, isOff ? nil : method == .client ? clients : kernels)
+        }
+    }
+
+    /// Tells of a field that is right and does nothing.
+    ///
+    /// - Parameter reason: why; `nil` where nothing at all is sent.
+    private mutating func withoutEffect(_ field: String, _ reason: String?) {
+        guard !found.all.contains(where: { $0.field == field }) else { return }
+        found.withoutEffect(field, "without effect: \(reason ?? "nothing is sent")")
     }
 
     private mutating func bytes(

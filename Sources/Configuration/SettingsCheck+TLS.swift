@@ -8,6 +8,7 @@ extension SettingsCheck {
     /// renewed needs no reload.
     mutating func tls(_ tls: ConnectionsAPI.TLS?) -> TLSPolicy? {
         guard let tls else { return nil }
+        let before = found.all.count
         var policy = TLSPolicy()
         policy.authorities = file(tls.ca, "tls.ca")
         let certificate = file(tls.certificate, "tls.certificate")
@@ -15,7 +16,7 @@ extension SettingsCheck {
         let passwordFile = file(tls.passwordFile, "tls.passwordFile")
         if let certificate {
             policy.identity = .init(certificate: certificate, key: key, passwordFile: passwordFile)
-        } else if tls.certificate == nil {
+        } else if tls.certificate == nil, !unread.mayContain("tls.certificate") {
             let needs = "needs a certificate, which tells whose it is"
             if tls.key != nil { found.wrong("tls.key", needs) }
             if tls.passwordFile != nil { found.wrong("tls.passwordFile", needs) }
@@ -29,13 +30,16 @@ extension SettingsCheck {
             }
         }
         policy.verifiesCertificate = tls.verify ?? true
-        if !policy.verifiesCertificate, policy.pins.isEmpty {
+        if !policy.verifiesCertificate, (tls.pins ?? []).isEmpty, !unread.mayContain("tls.pins") {
             found.withoutEffect("tls.verify", "off: whoever is in between can pass for the server; pins would tell")
         }
         let version: TLSPolicy.Version? = choice(tls.minVersion, "tls.minVersion")
         if let version { policy.minimumVersion = version }
         policy.serverName = tls.serverName
         policy.applicationProtocols = tls.alpn
+        let saysSomething = policy != TLSPolicy() || found.all.count > before
+        if saysSomething, let problem = remote?.lackOfTLS { found.wrong(Self.field(of: problem), problem.reason) }
+        for problem in policy.problems { found.wrong(Self.field(of: problem), problem.reason) }
         return policy
     }
 

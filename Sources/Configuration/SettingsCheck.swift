@@ -5,6 +5,8 @@ package import DialtoneAPI
 
 /// Makes a policy of the settings of a connection. It alone says which settings make sense, for files, clients and the
 /// command line.
+///
+/// It tells all mistakes at once, each of them once. What is wrong only because of another mistake is not told.
 package struct SettingsCheck {
     /// All that is wrong, and what has no effect.
     package var problems: [SettingsProblem] { found.all }
@@ -13,63 +15,68 @@ package struct SettingsCheck {
     package private(set) var policy: ConnectionPolicy?
 
     let settings: ConnectionsAPI.Settings
-    let remote: Remote
+    let remote: Remote?
+    let unread: UnreadFields
+    /// What the client says first, which may bind how often it is kept alive; `nil` where that is not known.
+    private(set) var saidFirst: Opening? = Opening([])
 
     /// Checks the settings of a connection to `remote`.
     ///
     /// - Parameters:
+    ///   - remote: where it leads; `nil` where that is wrong, which was told.
     ///   - owner: whose connection it is, and its packets.
     ///   - redials: whether there is somewhere to dial; not for a socket that was adopted alone.
     ///   - wake: how its client is woken.
+    ///   - unread: the settings that stand in the file and could not be read, which was told.
     package init(
-        _ settings: ConnectionsAPI.Settings, to remote: Remote, owner: UInt32, redials: Bool = true,
-        wake: WakeSettings? = nil
+        _ settings: ConnectionsAPI.Settings, to remote: Remote?, owner: UInt32, redials: Bool = true,
+        wake: WakeSettings? = nil, unread: UnreadFields = UnreadFields()
     ) {
-        (self.settings, self.remote) = (settings, remote)
+        (self.settings, self.remote, self.unread) = (settings, remote, unread)
         policy = makePolicy(owner: owner, redials: redials, wake)
     }
 
+    // An assignment to a part of a policy that is `nil` does not evaluate the value: every check stands apart from it.
     private mutating func makePolicy(owner: UInt32, redials: Bool, _ wake: WakeSettings?) -> ConnectionPolicy? {
         let mark = number(settings.mark, "mark", 1...Int(UInt32.max)).map { UInt32($0) }
-        var policy = ConnectionPolicy(remote: remote, mark: mark, user: PacketOwner.user(for: owner))
-        policy.redials = redials
+        var policy = remote.map { ConnectionPolicy(remote: $0, mark: mark, user: PacketOwner.user(for: owner)) }
+        policy?.redials = redials
         if let steps = settings.opening {
-            let check = OpeningCheck(steps)
-            policy.opening = check.opening
+            let check = OpeningCheck(steps, unread: unread)
+            policy?.opening = check.opening
+            saidFirst = check.saidFirst
             found.add(check.found)
+        } else if unread.mayContain("opening") {
+            saidFirst = nil
         }
         keepAlive(&policy)
         backOff(&policy)
-        if let tls = tls(settings.tls) { policy.tls = tls }
-        set(
-            &policy.connectTimeout, settings.connectTimeoutMilliseconds, "connectTimeoutMilliseconds",
-            ConnectionPolicy.connectTimeouts)
-        policy.userTimeout = duration(
+        if let tls = tls(settings.tls) { policy?.tls = tls }
+        let connectTimeout = duration(
+            settings.connectTimeoutMilliseconds, "connectTimeoutMilliseconds", ConnectionPolicy.connectTimeouts)
+        if let connectTimeout { policy?.connectTimeout = connectTimeout }
+        let userTimeout = duration(
             settings.userTimeoutMilliseconds, "userTimeoutMilliseconds", ConnectionPolicy.userTimeouts)
-        set(&policy.grace, settings.graceMilliseconds, "graceMilliseconds", ConnectionPolicy.graces)
-        if let moves = settings.makeBeforeBreak { policy.movesToBetterPath = moves }
-        if let tries = settings.otherUplinks { policy.triesOtherUplinks = tries }
+        policy?.userTimeout = userTimeout
+        let grace = duration(settings.graceMilliseconds, "graceMilliseconds", ConnectionPolicy.graces)
+        if let grace { policy?.grace = grace }
+        if let moves = settings.makeBeforeBreak { policy?.movesToBetterPath = moves }
+        if let tries = settings.otherUplinks { policy?.triesOtherUplinks = tries }
         // A program that reads its standard input knows nothing of flows: it goes on where the one before stopped, as a
         // server of inetd's does with the next message.
-        if let keeps = settings.keepAbandoned ?? wake?.usesStandardStreams { policy.keepsAbandonedFlow = keeps }
-        if let trafficClass = trafficClass() { policy.trafficClass = trafficClass }
+        if let keeps = settings.keepAbandoned ?? wake?.usesStandardStreams { policy?.keepsAbandonedFlow = keeps }
+        if let trafficClass = trafficClass() { policy?.trafficClass = trafficClass }
         if let priority = number(settings.priority, "priority", ConnectionPolicy.priorities) {
-            policy.priority = priority
+            policy?.priority = priority
         }
-        guard found.areHarmless else { return nil }
+        guard found.areHarmless, unread.isEmpty, let made = policy else { return nil }
         do throws(PolicyError) {
-            try policy.validate()
-            return policy
+            try made.validate()
+            return made
         } catch {
             found.wrong(Self.field(of: error), error.reason)
             return nil
         }
-    }
-
-    private mutating func set(
-        _ value: inout Duration, _ milliseconds: Int?, _ field: String, _ range: ClosedRange<Duration>
-    ) {
-        if let duration = duration(milliseconds, field, range) { value = duration }
     }
 
     /// The field of the settings for one of a policy.
@@ -82,21 +89,29 @@ package struct SettingsCheck {
         }
     }
 
-    private mutating func backOff(_ policy: inout ConnectionPolicy) {
+    private mutating func backOff(_ policy: inout ConnectionPolicy?) {
         guard let backoff = settings.backoff else { return }
-        set(&policy.backoff.base, backoff.initialMilliseconds, "backoff.initialMilliseconds", BackoffPolicy.waits)
-        set(&policy.backoff.ceiling, backoff.maximumMilliseconds, "backoff.maximumMilliseconds", BackoffPolicy.waits)
-        if let factor = number(backoff.factor, "backoff.factor", BackoffPolicy.multipliers) {
-            policy.backoff.multiplier = factor
-        }
-        set(
-            &policy.stableAfter, backoff.stableAfterMilliseconds, "backoff.stableAfterMilliseconds",
-            ConnectionPolicy.stableTimes)
-        let (base, ceiling) = (policy.backoff.base, policy.backoff.ceiling)
-        guard ceiling < base else { return }
-        let field = backoff.maximumMilliseconds == nil ? "initial" : "maximum"
+        let usual = policy?.backoff
+        let (first, last) = ("backoff.initialMilliseconds", "backoff.maximumMilliseconds")
+        let initial = duration(backoff.initialMilliseconds, first, BackoffPolicy.waits)
+        if let initial { policy?.backoff.base = initial }
+        let maximum = duration(backoff.maximumMilliseconds, last, BackoffPolicy.waits)
+        if let maximum { policy?.backoff.ceiling = maximum }
+        let factor = number(backoff.factor, "backoff.factor", BackoffPolicy.multipliers)
+        if let factor { policy?.backoff.multiplier = factor }
+        let stableAfter = duration(
+            backoff.stableAfterMilliseconds, "backoff.stableAfterMilliseconds", ConnectionPolicy.stableTimes)
+        if let stableAfter { policy?.stableAfter = stableAfter }
+        guard let base = initial ?? standard(usual?.base, for: backoff.initialMilliseconds, first),
+            let ceiling = maximum ?? standard(usual?.ceiling, for: backoff.maximumMilliseconds, last), ceiling < base
+        else { return }
         let text = "\"\(ceiling.configurationText)\" is shorter than initial, \"\(base.configurationText)\""
-        found.wrong("backoff.\(field)Milliseconds", text)
+        found.wrong(backoff.maximumMilliseconds == nil ? first : last, text)
+    }
+
+    /// The default of a field in which nothing is said; `nil` for one that was refused or could not be read.
+    func standard(_ usual: Duration?, for said: Int?, _ field: String) -> Duration? {
+        said == nil && !unread.mayContain(field) ? usual : nil
     }
 
     private mutating func trafficClass() -> TrafficClass? {

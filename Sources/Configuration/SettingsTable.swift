@@ -9,12 +9,13 @@ internal import Varlink
 /// The settings of a connection as a file says them. A key is the name of the field in `org.dialtone.Connections` in
 /// snake case; what is milliseconds there is a duration with its units here, under a key without them.
 struct SettingsTable: VarlinkFieldReader {
-    /// Where the fields stand that were found: the place and the key.
+    /// Where the fields stand that were found, the place and the key, and which of them could not be read.
     private final class Places {
         var found: [String: (position: TOMLPosition, key: String)] = [:]
+        var unread = UnreadFields()
     }
 
-    private(set) var table: TableReader
+    private var table: TableReader
     private let places: Places
     /// The name of the object that this is, with a dot: "keepalive.".
     private let path: String
@@ -28,38 +29,61 @@ struct SettingsTable: VarlinkFieldReader {
         (self.table, self.places, self.path, self.keys) = (table, places, path, keys)
     }
 
-    mutating func flag(_ name: String) -> Bool? { table.boolean(note(name)) }
+    /// What could not be read, which was reported.
+    var unread: UnreadFields { places.unread }
 
-    mutating func integer(_ name: String) -> Int? {
-        let key = note(name)
-        if name.hasSuffix(Self.milliseconds) { return table.duration(key).map { Int($0.milliseconds) } }
-        return table.integer(key, Int.min...Int.max)
+    /// Reports the keys that are not known, once the settings were read.
+    func finish() {
+        if table.finish() { places.unread.insertMissing(of: "") }
     }
 
-    mutating func number(_ name: String) -> Double? { table.number(note(name)) }
+    mutating func flag(_ name: String) -> Bool? { take(name) { table, key in table.boolean(key) } }
 
-    mutating func text(_ name: String) -> String? {
-        let key = note(name)
-        switch path + name {
-        case "trafficClass":
-            if case .integer(let number) = table.any(key)?.value { return "\(number)" }
-            return table.string(key, expected: "a name or a number")?.value
-        case let field where field.hasPrefix("opening[") && name == "send":
-            return readSend()
-        default: return table.string(key)?.value
+    mutating func integer(_ name: String) -> Int? {
+        take(name) { table, key in
+            if name.hasSuffix(Self.milliseconds) { return table.duration(key).map { Int($0.milliseconds) } }
+            return table.integer(key, Int.min...Int.max)
         }
     }
 
-    mutating func texts(_ name: String) -> [String]? {
+    mutating func number(_ name: String) -> Double? { take(name) { table, key in table.number(key) } }
+
+    mutating func text(_ name: String) -> String? {
+        let field = path + name
+        return take(name) { table, key in
+            if field == "trafficClass" {
+                if case .integer(let number) = table.any(key)?.value { return "\(number)" }
+                return table.string(key, expected: "a name or a number")?.value
+            }
+            if field.hasPrefix("opening["), name == "send" { return Self.readSend(from: &table) }
+            return table.string(key)?.value
+        }
+    }
+
+    mutating func integers(_ name: String) -> [Int]? {
+        // No setting is one.
+        lacks(name)
+        return nil
+    }
+
+    mutating func refuse(_ name: String) {
         let key = note(name)
-        let texts = table.strings(key)
+        places.unread.insert(path + name)
+        table.error(key, places.found[path + name]?.position ?? table.position, "unknown value")
+    }
+
+    mutating func lacks(_ name: String) { table.error(note(name), table.position, "missing") }
+
+    mutating func texts(_ name: String) -> [String]? {
+        let key = Self.key(of: name)
+        let texts = take(name) { table, key in table.strings(key) }
         for (index, text) in (texts ?? []).enumerated() {
             places.found["\(path)\(name)[\(index)]"] = (text.position, keys + key)
         }
         return texts?.map(\.value)
     }
 
-    mutating func object<Object: VarlinkReadable>(_ name: String) -> Object? {
+    mutating func object<Object: VarlinkObject>(_ name: String) -> Object? {
         let key = note(name)
         // `expect = "…"` is short for exactly these bytes.
         if Object.self == ConnectionsAPI.OpeningAnswer.self, let node = table.any(key) {
@@ -68,31 +92,43 @@ struct SettingsTable: VarlinkFieldReader {
                 return ConnectionsAPI.OpeningAnswer(bytes: text) as? Object
             }
             guard case .table = node.value else {
-                _ = table.string(key, expected: "a string or a table")
-                return nil
+                return take(name) { table, key in
+                    _ = table.string(key, expected: "a string or a table")
+                    return nil
+                }
             }
         }
-        return table.table(key).map { read($0, as: "\(path)\(name)", key: key) }
+        let inner = take(name) { table, key in table.table(key) }
+        return inner.flatMap { read($0, as: "\(path)\(name)", key: key) }
     }
 
-    mutating func objects<Object: VarlinkReadable>(_ name: String) -> [Object]? {
+    mutating func objects<Object: VarlinkObject>(_ name: String) -> [Object]? {
         let key = note(name)
         guard !table.isAbsent(key) else { return nil }
-        let tables = table.tables(key)
+        let tables = take(name) { table, key in table.tables(key) }
         if let first = tables.first { places.found[path + name] = (first.position, keys + key) }
-        return tables.enumerated().map { index, table in read(table, as: "\(path)\(name)[\(index)]", key: key) }
+        return tables.enumerated().compactMap { index, table in read(table, as: "\(path)\(name)[\(index)]", key: key) }
     }
 
-    private func read<Object: VarlinkReadable>(_ table: TableReader, as field: String, key: String) -> Object {
+    private func read<Object: VarlinkObject>(_ table: TableReader, as field: String, key: String) -> Object? {
         places.found[field] = (table.position, keys + key)
         var inner = SettingsTable(table, places, path: field + ".", keys: "\(keys)\(key).")
         let object = Object(from: &inner)
-        inner.table.finish()
+        if inner.table.finish() { places.unread.insertMissing(of: field) }
         return object
     }
 
+    /// Reads a field out of the table, by its key, and notes where that could not be done.
+    private mutating func take<Value>(_ name: String, _ take: (inout TableReader, String) -> Value) -> Value {
+        let key = note(name)
+        let before = table.report.count
+        let value = take(&table, key)
+        if table.report.count > before { places.unread.insert(path + name) }
+        return value
+    }
+
     /// What a step sends, which may be a password in a file of its own.
-    private mutating func readSend() -> String? {
+    private static func readSend(from table: inout TableReader) -> String? {
         let text = table.string("send")
         let file = table.string("send_file")
         if let text, let file {

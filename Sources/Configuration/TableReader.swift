@@ -12,6 +12,7 @@ struct Located<Value> {
 /// range.
 ///
 /// Nothing throws: a value that is no good is reported and then treated as absent, so that one load finds all errors.
+/// The caller does not report what is wrong only because of that.
 struct TableReader {
     let file: String
     let report: ConfigurationReport
@@ -20,6 +21,8 @@ struct TableReader {
     private let path: String
     private let entries: [TOMLEntry]
     private var known: [String] = []
+    /// The keys that must be there, and are not.
+    private var missing: [String] = []
 
     init(
         _ entries: [TOMLEntry], of file: String, at position: TOMLPosition, path: String, _ report: ConfigurationReport
@@ -31,17 +34,27 @@ struct TableReader {
         self.report = report
     }
 
-    /// Reports the keys that nobody asked for. Call it last.
-    func finish() {
+    /// Reports the keys that nobody asked for, and those that are missing. Call it last.
+    ///
+    /// - Returns: whether there are keys that nobody asked for.
+    @discardableResult
+    func finish() -> Bool {
+        var hasUnknown = false
+        var misspelled: Set<String> = []
         for entry in entries where !known.contains(entry.key) {
+            hasUnknown = true
             // What is not listed any more needs no suggestion: there may be a hundred thousand.
             if report.isFull {
                 report.error(file, entry.keyPosition, nil, "")
                 continue
             }
-            let meant = suggestion(for: entry.key, among: known).map { "; did you mean \"\($0)\"?" }
-            error(entry.key, entry.keyPosition, "unknown key\(meant ?? "")")
+            let meant = suggestion(for: entry.key, among: known)
+            if let meant { misspelled.insert(meant) }
+            let hint = meant.map { "; did you mean \"\($0)\"?" } ?? ""
+            error(entry.key, entry.keyPosition, "unknown key\(hint)")
         }
+        for key in missing where !misspelled.contains(key) { error(key, position, "missing") }
+        return hasUnknown
     }
 
     func error(_ key: String, _ position: TOMLPosition, _ message: String) {
@@ -58,7 +71,7 @@ struct TableReader {
 
     /// A string that must be there.
     mutating func required(_ key: String) -> Located<String>? {
-        if isAbsent(key) { error(key, position, "missing") }
+        if isAbsent(key) { missing.append(key) }
         return string(key)
     }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+public import Varlink
+
 extension ConnectionsAPI.State {
     /// Whether a flow stands: `ready`, or `verifying` that it still is.
     public var hasFlow: Bool { self == .ready || self == .verifying }
@@ -27,16 +29,20 @@ extension ConnectionsAPI.History.Reply {
 
 // An opening may hold a password: what describes it, or a value that has it, shows nothing of it.
 
-extension ConnectionsAPI.OpeningStep: CustomStringConvertible, CustomDebugStringConvertible {
+extension ConnectionsAPI.OpeningStep: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     /// That it is one.
     public var description: String { "a step of an opening" }
     /// The same.
     public var debugDescription: String { description }
+    /// Without its fields.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
-extension ConnectionsAPI.OpeningAnswer: CustomStringConvertible, CustomDebugStringConvertible {
+extension ConnectionsAPI.OpeningAnswer: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     /// That it is one.
     public var description: String { "an answer in an opening" }
     /// The same.
     public var debugDescription: String { description }
+    /// Without its fields.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
 }

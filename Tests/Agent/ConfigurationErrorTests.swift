@@ -133,17 +133,9 @@ struct ConfigurationErrorTests {
                 + "absolute path of a control group"
         ),
         ("tls = true", "4:7: connection.tls: expected a table, found a boolean"),
-        ("tls.ca = 'ca.pem'", "4:10: connection.tls.ca: \"ca.pem\" is not an absolute path"),
-        ("tls.key = '/k.pem'", "4:11: connection.tls.key: needs a certificate, which tells whose it is"),
         (
             "tls.min-version = '1.2'",
             "4:5: connection.tls.min-version: unknown key; did you mean \"min_version\"?"
-        ),
-        ("tls.min_version = '1.1'", "4:19: connection.tls.min_version: unknown value \"1.1\"; did you mean \"1.2\"?"),
-        (
-            "tls.pins = ['sha256/AAAA']",
-            "4:13: connection.tls.pins: \"sha256/AAAA\" is no pin; write \"sha256/\" and the 44 characters of a public "
-                + "key's SHA-256 in base64 (RFC 7469)"
         ),
         ("tls.verify = 'no'", "4:14: connection.tls.verify: expected true or false, found a string"),
         (
@@ -184,6 +176,22 @@ struct ConfigurationErrorTests {
         #expect(fixture.errors() == ["dialtone.toml:\(message)"])
     }
 
+    @Test(arguments: [
+        ("tls.ca = 'ca.pem'", "4:10: connection.tls.ca: \"ca.pem\" is not an absolute path"),
+        ("tls.key = '/k.pem'", "4:11: connection.tls.key: needs a certificate, which tells whose it is"),
+        ("tls.min_version = '1.1'", "4:19: connection.tls.min_version: unknown value \"1.1\"; did you mean \"1.2\"?"),
+        (
+            "tls.pins = ['sha256/AAAA']",
+            "4:13: connection.tls.pins: \"sha256/AAAA\" is no pin; write \"sha256/\" and the 44 characters of a public "
+                + "key's SHA-256 in base64 (RFC 7469)"
+        ),
+    ])
+    func aSlipOfTLSIsToldWithItsPlaceAndKey(line: String, message: String) throws {
+        let connection = Self.connection.replacing("tcp://", with: "tls://")
+        let fixture = try ConfigurationFixture(["dialtone.toml": connection + line])
+        #expect(fixture.errors() == ["dialtone.toml:\(message)"])
+    }
+
     @Test func aProgramOfTheMachinesServiceIsSomebodyElses() throws {
         let fixture = try ConfigurationFixture(["dialtone.toml": Self.connection + "wake.exec = ['/bin/true']"])
         let message = "would run as the agent's own user, within its service; say with owner whose it is"
@@ -193,7 +201,7 @@ struct ConfigurationErrorTests {
         #expect(fixture.errors(inServiceOf: 990) == [])
     }
 
-    @Test func allThatIsWrongWithTheSettingsOfAConnectionIsToldAtOnce() throws {
+    @Test(arguments: ["61s", "-1s"]) func allThatIsWrongWithTheSettingsOfAConnectionIsToldAtOnce(grace: String) throws {
         let pin = "sha256/d6qzRu9zOECb90Uez27xWltNsj0e1Md7GkYYkVoZWmM="
         let fixture = try ConfigurationFixture([
             "dialtone.toml": """
@@ -201,24 +209,14 @@ struct ConfigurationErrorTests {
             name = 'a'
             remote = 'mqtts://h'
             priority = 7
-            grace = "-1s"
-            tls.pins = ['\(pin)', 'other']
-            """
-        ])
-        #expect(fixture.errors().count == 1, "what cannot be read comes first")
-        try fixture.write(
-            """
-            [[connection]]
-            name = 'a'
-            remote = 'mqtts://h'
-            priority = 7
-            grace = "61s"
+            grace = "\(grace)"
             tls.pins = ['\(pin)', 'other']
             opening = [
                 { expect = 'x' },
                 { send = 'x', expect = 'y', overtaken_by = ['y', '\\'] },
             ]
-            """)
+            """
+        ])
         let places = fixture.errors().map { $0.split(separator: " ").first ?? "" }
         #expect(
             places == [

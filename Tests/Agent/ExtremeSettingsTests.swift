@@ -113,7 +113,8 @@ struct Extremes {
                         maximumMilliseconds: extremes.maybe { $0.number() },
                         factor: extremes.maybe { $0.pick(Self.factors) },
                         stableAfterMilliseconds: extremes.maybe { $0.number() })
-                }, userTimeoutMilliseconds: maybe(10) { $0.number() }, graceMilliseconds: maybe(10) { $0.number() },
+                }, connectTimeoutMilliseconds: maybe(10) { $0.number() },
+                userTimeoutMilliseconds: maybe(10) { $0.number() }, graceMilliseconds: maybe(10) { $0.number() },
                 priority: maybe(10) { $0.number() }, mark: maybe(10) { $0.number() }))
     }
 

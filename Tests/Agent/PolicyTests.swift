@@ -79,6 +79,15 @@ struct PolicyTests {
     @Test(arguments: [
         ("tcp://h:1", "{ wake_machine = true }", ["connection.keepalive.wake_machine"]),
         ("tcp://h:1", "{ adaptive = true }", ["connection.keepalive.adaptive"]),
+        ("tcp://h:1", "{ interval = '60s', tolerance = '10s' }", ["connection.keepalive.tolerance"]),
+        ("sip://h", "{ protocol = 'tcp', tolerance = '10s' }", ["connection.keepalive.tolerance"]),
+        ("sip://h", "{ protocol = 'client', tolerance = '10s' }", ["connection.keepalive.tolerance"]),
+        (
+            "sip://h", "{ protocol = 'none', interval = '60s', tolerance = '10s' }",
+            ["connection.keepalive.interval", "connection.keepalive.tolerance"]
+        ),
+        ("sip://h", "{ interval = '60s', tolerance = '10s' }", []),
+        ("tcp://h:1", "{ protocol = 'crlf', tolerance = '10s' }", []),
         ("sip://h", "{ wake_machine = true }", []),
         ("sip://h", "{ protocol = 'client', wake_machine = true }", []),
         ("tcp://h:1", "{ protocol = 'mqtt' }", []),

@@ -305,7 +305,14 @@ import Testing
         dump(policy, to: &dumped)
         dump(ConnectionAction.playOpening(epoch: 1, opening), to: &dumped)
         dump(opening.steps, to: &dumped)
+        dump(opening.steps[0].answer?.extent, to: &dumped)
+        var play = OpeningPlay(opening)
+        let move = play.next([])
+        #expect(move == .send(Array("swordfish".utf8)))
+        dump(move, to: &dumped)
+        dump(play, to: &dumped)
         let said = [
+            "\(move)", "\(play)", String(reflecting: move), String(reflecting: play),
             "\(policy)", String(reflecting: policy), "\(ConnectionAction.playOpening(epoch: 1, opening))",
             String(reflecting: ConnectionInput.openingLeft(opening)), "\(opening.steps)", "\(opening)", dumped,
             String(reflecting: opening.steps[0]), "\(opening.steps[0].answer as Any)",

@@ -195,6 +195,28 @@ import Testing
         #expect(harness.status.state == .resolving)
     }
 
+    @Test func aNameIsNotFoundWhereANameServerSaysSoAlone() {
+        var unresolved = Path(status: .unsatisfied, reason: .nameUnresolved)
+        var harness = Harness(.named)
+        harness.tell(.opened)
+        #expect(harness.status.reason.cause == .opened, "nobody has been asked yet")
+        harness.tell(.pathChanged(unresolved))
+        #expect(harness.status.reason.cause == .nameServerFailed)
+        #expect(harness.status.reason.description == "no name server answers")
+        unresolved.supportsDNS = true
+        harness.tell(.pathChanged(unresolved))
+        harness.tell(all: .resolutionFailed(query: 1, .temporary), .resolutionFailed(query: 2, .temporary))
+        #expect(harness.status.reason.cause == .nameServerFailed)
+        harness.tell(.redialRequested())
+        harness.tell(all: .resolutionFailed(query: 3, .noSuchName), .resolutionFailed(query: 4, .noSuchName))
+        #expect(harness.status.reason.cause == .nameNotFound)
+        // The name server is gone again.
+        unresolved.supportsDNS = false
+        harness.tell(.pathChanged(unresolved))
+        #expect(harness.status.state == .waiting)
+        #expect(harness.status.reason.cause == .nameServerFailed)
+    }
+
     @Test func aNameServerThatCanBeReachedCutsTheBackoffShort() {
         var mute = Path.wifi
         mute.supportsDNS = false

@@ -112,7 +112,7 @@ struct DiallingStories {
     }
 
     @Test(arguments: [
-        (NameServerStub.Reply.code(2), "the name server gives no answer"), (.silence, "the name has no address"),
+        (NameServerStub.Reply.code(2), "the name server gives no answer"), (.silence, "no name server answers"),
     ])
     func `no name server has an answer, and then there is one`(failure: NameServerStub.Reply, word: String)
         async throws

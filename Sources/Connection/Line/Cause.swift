@@ -80,7 +80,8 @@ extension Cause {
             case .prohibited: .prohibited
             case .blackhole: .blackhole
             case .unreachable: .unreachable
-            case .nameUnresolved: .nameNotFound
+            // As long as a name server answers, the name is the dial's business, and what that hears is the reason.
+            case .nameUnresolved: .nameServerFailed
             }
     }
 }

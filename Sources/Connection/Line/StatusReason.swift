@@ -152,7 +152,8 @@ extension StatusReason: CustomStringConvertible {
         case .prohibited: "prohibited by a route or rule\(target)"
         case .blackhole: "swallowed by a blackhole route or rule\(target)"
         case .unreachable: "declared unreachable by a route\(target)"
-        case .nameUnresolved: "the name has no address"
+        // With a name server that answers, a connection dials.
+        case .nameUnresolved: "no name server answers"
         case nil: "no path\(target)"
         }
     }

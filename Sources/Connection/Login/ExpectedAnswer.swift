@@ -128,15 +128,24 @@ public struct ExpectedAnswer: Hashable, Sendable {
     }
 }
 
-extension ExpectedAnswer: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// Its kind. What it holds may be a secret.
+extension ExpectedAnswer.Extent: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    /// Its kind. A delimiter may be a secret.
     public var description: String {
-        switch extent {
+        switch self {
         case .length(let length): "an answer of \(length) bytes"
         case .delimiter: "an answer up to its delimiter"
         case .message(let kind): "a message of \(kind.rawValue)"
         }
     }
+    /// The same.
+    public var debugDescription: String { description }
+    /// The same.
+    public var customMirror: Mirror { Mirror(self, children: ["extent": description]) }
+}
+
+extension ExpectedAnswer: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    /// Its kind. What it holds may be a secret.
+    public var description: String { extent.description }
     /// The same.
     public var debugDescription: String { description }
     /// The same.

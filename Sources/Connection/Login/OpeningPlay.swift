@@ -102,3 +102,30 @@ public struct OpeningPlay: Sendable {
         .failed(OpeningFailure(step: index + 1, cause: cause, refusal: refusal))
     }
 }
+
+extension OpeningPlay: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    /// How far it is. What was said on either side may be a secret.
+    public var description: String { "an opening at step \(stepAwaited) of \(opening.steps.count)" }
+    /// The same.
+    public var debugDescription: String { description }
+    /// The same.
+    public var customMirror: Mirror { Mirror(self, children: ["play": description]) }
+}
+
+extension OpeningPlay.Move: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    /// What it is, without what is sent.
+    public var description: String {
+        switch self {
+        case .send(let bytes): "send \(bytes.count) bytes"
+        case .wait: "wait"
+        case .read(let count): "read \(count) bytes"
+        case .keep(let count): "keep \(count) bytes"
+        case .done: "done"
+        case .failed(let failure): "failed: \(failure)"
+        }
+    }
+    /// The same.
+    public var debugDescription: String { description }
+    /// The same.
+    public var customMirror: Mirror { Mirror(self, children: ["move": description]) }
+}

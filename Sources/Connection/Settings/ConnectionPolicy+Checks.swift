@@ -53,20 +53,36 @@ extension ConnectionPolicy {
     }
 
     private func validateTLS() throws(PolicyError) {
-        if tls != TLSPolicy(), !remote.needsTLS {
-            let secured = Remote.Scheme.allCases.filter(\.needsTLS).map(\.rawValue).joined(separator: ", ")
-            throw PolicyError(field: "tls", reason: "\(remote.scheme.rawValue) has no TLS; \(secured) have")
+        if tls != TLSPolicy(), let problem = remote.lackOfTLS { throw problem }
+        if let problem = tls.problems.first { throw problem }
+    }
+}
+
+extension Remote {
+    /// What is wrong with settings of TLS for it; `nil` where its scheme has TLS.
+    package var lackOfTLS: PolicyError? {
+        if needsTLS { return nil }
+        let secured = Scheme.allCases.filter(\.needsTLS).map(\.rawValue).joined(separator: ", ")
+        return PolicyError(field: "tls", reason: "\(scheme.rawValue) has no TLS; \(secured) have")
+    }
+}
+
+extension TLSPolicy {
+    /// All that is wrong with it, wherever the connection leads.
+    package var problems: [PolicyError] {
+        var problems: [PolicyError] = []
+        for file in files where !file.hasPrefix("/") {
+            problems.append(PolicyError(field: "tls", reason: "“\(file)” is not an absolute path"))
         }
-        for file in tls.files where !file.hasPrefix("/") {
-            throw PolicyError(field: "tls", reason: "“\(file)” is not an absolute path")
+        if let name = serverName, let problem = Remote.hostProblem(name) {
+            problems.append(PolicyError(field: "tls.serverName", reason: "“\(name)” is not a host: \(problem)"))
         }
-        if let name = tls.serverName, let problem = Remote.hostProblem(name) {
-            throw PolicyError(field: "tls.serverName", reason: "“\(name)” is not a host: \(problem)")
-        }
-        let protocols = tls.applicationProtocols ?? []
+        let protocols = applicationProtocols ?? []
         // RFC 7301, section 3.1: one to 255 bytes each. Nobody offers more than a few.
-        guard protocols.count <= 16, protocols.allSatisfy({ (1...255).contains($0.utf8.count) }) else {
-            throw PolicyError(field: "tls.applicationProtocols", reason: "not up to 16 names of 1 to 255 bytes")
+        if protocols.count > 16 || !protocols.allSatisfy({ (1...255).contains($0.utf8.count) }) {
+            let reason = "not up to 16 names of 1 to 255 bytes"
+            problems.append(PolicyError(field: "tls.applicationProtocols", reason: reason))
         }
+        return problems
     }
 }
