@@ -10,11 +10,16 @@ struct KeepaliveOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "What is sent: tcp (the kernel's own probes), crlf, whitespace, xmpp-ping, mqtt, websocket, custom or "
-                + "none. By default what the remote's scheme has.", valueName: "protocol"))
+            "What is sent: tcp (the kernel's own probes), crlf, whitespace, xmpp-ping, mqtt, websocket, custom, client "
+                + "(the client is woken to send it) or none. By default what the remote's scheme has.",
+            valueName: "protocol"))
     var keepaliveProtocol: String?
 
-    @Option(help: "How many seconds earlier a keepalive may be sent, to share a wake-up with others.")
+    @Option(
+        help: """
+            How many seconds earlier a keepalive may be sent, to share a wake-up with others. It must be less than the \
+            interval.
+            """)
     var keepaliveTolerance: Int?
 
     @Flag(

@@ -5,7 +5,9 @@ internal import NetworkPath
 
 /// What policy rules select packets by, beyond the destination.
 struct PacketOptions: ParsableArguments {
-    @Option(help: "Their firewall mark, as in 7 or 0x7.", transform: Number.parse)
+    @Option(
+        help: "Their firewall mark, 0 to 4294967295, as in 7 or 0x7.",
+        transform: { text in try Number.parse(text, atLeast: 0) })
     var mark: Int?
 
     @Option(

@@ -15,7 +15,9 @@ struct PolicyOptions: ParsableArguments {
             """)
     var grace: Double?
 
-    @Option(help: "The firewall mark of its packets, as in 7 or 0x7.", transform: Number.parse)
+    @Option(
+        help: "The firewall mark of its packets, 1 to 4294967295, as in 7 or 0x7.",
+        transform: { text in try Number.parse(text, atLeast: 1) })
     var mark: Int?
 
     @Flag(
@@ -80,10 +82,10 @@ struct PolicyOptions: ParsableArguments {
 
 /// Numbers as people write marks.
 enum Number {
-    static func parse(_ text: String) throws -> Int {
+    static func parse(_ text: String, atLeast least: Int) throws -> Int {
         let number = text.hasPrefix("0x") ? Int(text.dropFirst(2), radix: 16) : Int(text)
-        guard let number, (0...Int(UInt32.max)).contains(number) else {
-            throw ValidationError("“\(text)” is not a mark: a number from 0 to 4294967295 is, or 0x and hexadecimal")
+        guard let number, (least...Int(UInt32.max)).contains(number) else {
+            throw ValidationError("invalid mark “\(text)” (\(least)–4294967295, or 0x and hexadecimal)")
         }
         return number
     }
