@@ -17,14 +17,17 @@ let optimized = strict + [.unsafeFlags(["-O", "-assert-config", "Debug"], .when(
 
 /// A test target's folder is `Tests/<name without the suffix "Tests">`.
 func tests(
-    _ name: String, _ dependencies: [Target.Dependency], resources: [Resource] = [], settings: [SwiftSetting] = strict
+    _ name: String, _ dependencies: [Target.Dependency], resources: [Resource] = [], exclude: [String] = [],
+    settings: [SwiftSetting] = strict, plugins: [Target.PluginUsage] = []
 ) -> Target {
     .testTarget(
         name: "\(name)Tests",
         dependencies: dependencies + ["Expectations"],
         path: "Tests/\(name)",
+        exclude: exclude,
         resources: resources,
-        swiftSettings: settings
+        swiftSettings: settings,
+        plugins: plugins
     )
 }
 
@@ -104,16 +107,21 @@ let package = Package(
             swiftSettings: strict),
 
         // The socket: protocol, typed interface, client; and what its values look like to a person.
-        .target(name: "Varlink", dependencies: ["CPlatform", "Platform", deque, heap], swiftSettings: strict),
         .target(name: "VarlinkDefinition", swiftSettings: strict),
-        .executableTarget(name: "varlink-swift", dependencies: ["VarlinkDefinition"], swiftSettings: strict),
+        .target(name: "VarlinkGeneration", dependencies: ["VarlinkDefinition"], swiftSettings: strict),
+        .executableTarget(
+            name: "varlink-swift", dependencies: ["VarlinkDefinition", "VarlinkGeneration"], swiftSettings: strict),
         .plugin(name: "VarlinkSwift", capability: .buildTool(), dependencies: ["varlink-swift"]),
+        .systemLibrary(name: "CJansson", pkgConfig: "jansson", providers: [.apt(["libjansson-dev"])]),
+        .target(
+            name: "Varlink", dependencies: ["CJansson", "CPlatform", "Platform", deque, heap],
+            exclude: ["org.varlink.service.varlink"], swiftSettings: strict, plugins: ["VarlinkSwift"]),
         .target(
             name: "DialtoneAPI", dependencies: ["NetworkPath", "Platform", "Varlink"],
             exclude: ["org.dialtone.Network.varlink", "org.dialtone.Connections.varlink"],
             swiftSettings: strict, plugins: ["VarlinkSwift"]),
         .target(name: "DialtoneClient", dependencies: ["DialtoneAPI", "Platform", "Varlink"], swiftSettings: strict),
-        .target(name: "Presentation", dependencies: ["DialtoneAPI", "NetworkPath"], swiftSettings: strict),
+        .target(name: "Presentation", dependencies: ["DialtoneAPI", "NetworkPath", "Varlink"], swiftSettings: strict),
 
         // The daemon and the command line.
         .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
@@ -140,7 +148,7 @@ let package = Package(
                 "Configuration", "Connection", "DialtoneAPI", "NetworkPath", "Platform", "Processes", "Systemd",
                 "Varlink", logging,
             ],
-            swiftSettings: strict),
+            exclude: ["org.dialtone.Launcher.varlink"], swiftSettings: strict, plugins: ["VarlinkSwift"]),
         .target(
             name: "Agent",
             dependencies: [
@@ -149,9 +157,10 @@ let package = Package(
                 logging, ordered,
             ],
             swiftSettings: strict),
-        .executableTarget(name: "dialtoned", dependencies: ["Agent", arguments, logging], swiftSettings: strict),
         .executableTarget(
-            name: "dialtone-launcher", dependencies: ["Platform", "PrivilegedLauncher", arguments, logging],
+            name: "dialtoned", dependencies: ["Agent", "Platform", "Systemd", logging], swiftSettings: strict),
+        .executableTarget(
+            name: "dialtone-launcher", dependencies: ["Platform", "PrivilegedLauncher", "Systemd", logging],
             swiftSettings: strict),
         .executableTarget(
             name: "dialtone-tls", dependencies: ["Platform", "TLSRelay"], swiftSettings: strict),
@@ -171,7 +180,8 @@ let package = Package(
         .executableTarget(
             name: "dialtone-demo",
             dependencies: [
-                "DialtoneAPI", "DialtoneClient", "LabSupport", "Platform", "Presentation", "dialtoned", arguments,
+                "DialtoneAPI", "DialtoneClient", "LabSupport", "Platform", "Presentation", "Varlink", "dialtoned",
+                arguments,
             ],
             path: "Demo", swiftSettings: strict),
 
@@ -209,13 +219,16 @@ let package = Package(
                 "Coalescing", "Connection", "ConnectionIO", "NetworkPath", "Platform", "RelayMessages",
                 "TLSTestSupport", "TestSupport",
             ]),
-        tests("Varlink", ["Platform", "TestSupport", "Varlink"]),
-        tests("VarlinkDefinition", ["VarlinkDefinition", "varlink-swift"]),
+        tests(
+            "Varlink", ["Platform", "TestSupport", "Varlink"],
+            exclude: ["org.example.Codec.varlink", "org.example.Luggage.varlink", "org.example.Test.varlink"],
+            plugins: ["VarlinkSwift"]),
+        tests("VarlinkDefinition", ["VarlinkDefinition", "VarlinkGeneration"]),
         tests(
             "DialtoneAPI", ["DialtoneAPI", "Platform", "TestSupport", "Varlink", "VarlinkDefinition"],
             resources: [.copy("Interfaces"), .copy("strict.py")]),
         tests("DialtoneClient", ["DialtoneAPI", "DialtoneClient", "Platform", "TestSupport", "Varlink"]),
-        tests("Presentation", ["DialtoneAPI", "Presentation"]),
+        tests("Presentation", ["DialtoneAPI", "Presentation", "Varlink"]),
         tests("Systemd", ["Platform", "Systemd", "TestSupport", logging]),
         tests("Processes", ["Processes", "CPlatform", "Platform", "Connection", "TestSupport"]),
         tests("TOML", ["TOML"]),

@@ -6,6 +6,7 @@ import Glibc
 import LabSupport
 import Platform
 import Presentation
+import Varlink
 
 /// Plays scenes, narrates them from the agent's event stream, and keeps the time.
 final class Stage: Sendable {

@@ -3,7 +3,6 @@
 internal import Configuration
 internal import DialtoneAPI
 internal import Dispatch
-internal import FoundationEssentials
 internal import Glibc
 public import Logging
 internal import Persistence
@@ -176,7 +175,7 @@ private final class Running {
     private static func relayPath(_ options: DaemonOptions, _ listeners: [CInt]) -> String? {
         let own =
             listeners.first.flatMap { UnixSocket.path(of: $0) } ?? options.socket
-            ?? SocketPath.ofDaemon(uid: geteuid(), environment: ProcessInfo.processInfo.environment)
+            ?? SocketPath.ofDaemon(uid: geteuid(), environment: processEnvironment())
         return own.flatMap { path in
             path.lastIndex(of: "/").map { path[...$0] + RelayConnector.socketName }
         }
@@ -231,7 +230,7 @@ private final class Running {
         } catch {
             throw StartError(text: "\(error)", status: EX_OSERR)
         }
-        let environment = ProcessInfo.processInfo.environment
+        let environment = processEnvironment()
         guard let path = options.socket ?? SocketPath.ofDaemon(uid: geteuid(), environment: environment) else {
             throw StartError(
                 text: "there is no place for the socket: XDG_RUNTIME_DIR is not set. Name one with --socket PATH.",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import DialtoneAPI
 internal import Platform
+package import Varlink
 
 /// Both clocks, read together: what turns instants of the boot clock into times of day.
 ///

@@ -65,7 +65,7 @@ package struct ConnectionReference: Hashable, ExpressibleByStringLiteral {
     package static func user(_ owner: Int?) throws(VarlinkFailure) -> UInt32? {
         guard let owner else { return nil }
         guard let user = UInt32(exactly: owner) else {
-            throw VarlinkFailure(VarlinkService.InvalidParameter(parameter: "owner"))
+            throw VarlinkFailure(ServiceAPI.InvalidParameter(parameter: "owner"))
         }
         return user
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import DialtoneAPI
-internal import FoundationEssentials
 internal import OrderedCollections
 package import Platform
+package import Varlink
 
 /// The files of the history: a pair for the network and the agent itself, and two for each user, so that what one user
 /// does pushes out nothing of another's, and wakes, of which there may be thousands in a night, nothing but wakes.
@@ -50,7 +50,7 @@ package final class HistoryFiles {
     }
 
     /// A line of a file: what a client gets, and who may.
-    package struct Line: Codable {
+    package struct Line: VarlinkObject {
         /// Whose connection it is; `nil` for what everybody may know.
         package var owner: UInt32?
         /// By what lines of different files are put in order: microseconds since 1970, raised where need be so that no
@@ -59,6 +59,29 @@ package final class HistoryFiles {
         /// Its number within its share, from 1 on: that of the first line left tells how many are gone.
         var number: Int?
         package var entry: ConnectionsAPI.History.Reply
+
+        init(owner: UInt32?, order: Int64, number: Int, entry: ConnectionsAPI.History.Reply) {
+            (self.owner, self.order, self.number, self.entry) = (owner, order, number, entry)
+        }
+
+        package init?(from fields: inout some VarlinkFieldReader) {
+            guard let entry: ConnectionsAPI.History.Reply = fields.object("entry") else { return nil }
+            if let owner = fields.integer("owner") {
+                // Not taken for absent: then everybody might see it.
+                guard let user = UInt32(exactly: owner) else { return nil }
+                self.owner = user
+            }
+            order = fields.integer("order").map { Int64($0) }
+            number = fields.integer("number")
+            self.entry = entry
+        }
+
+        package func write(to fields: inout some VarlinkFieldWriter) {
+            if let owner { fields.put("owner", Int(owner)) }
+            if let order { fields.put("order", Int(order)) }
+            if let number { fields.put("number", number) }
+            fields.put("entry", entry)
+        }
     }
 
     /// How much is kept.
@@ -81,8 +104,6 @@ package final class HistoryFiles {
 
     private let state: SavedState
     private let room: Room
-    private let encoder = JSONEncoder()
-    private let decoder = JSONDecoder()
     /// The shares that have files, the one written last at the end; without the files that were not needed yet.
     private var shares: OrderedDictionary<Share, Opened?> = [:]
     private var latest: Int64 = 0
@@ -91,7 +112,6 @@ package final class HistoryFiles {
     package init(_ state: SavedState, _ room: Room? = nil) {
         self.state = state
         self.room = room ?? (state.isOnDisk ? Room() : .inMemory)
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         for file in state.names(beginning: Share.prefix) {
             if let share = Share(file: file) { shares[share] = .some(nil) }
         }
@@ -108,9 +128,7 @@ package final class HistoryFiles {
         // A damaged file says any number.
         let number = last < Int.max ? last + 1 : 1
         opened.latest = number
-        let line = Line(owner: share.owner, order: latest, number: number, entry: entry)
-        guard let data = try? encoder.encode(line) else { return }
-        try opened.file.append(Array(data))
+        try opened.file.append(Line(owner: share.owner, order: latest, number: number, entry: entry).json)
         shares[share] = nil
         shares[share] = .some(opened)
     }
@@ -134,7 +152,7 @@ package final class HistoryFiles {
     }
 
     private func newestNumber(in file: LineFile) -> Int {
-        file.newest.flatMap { try? decoder.decode(Line.self, from: Data($0)) }?.number ?? 0
+        file.newest.flatMap { Line(json: $0) }?.number ?? 0
     }
 
     private func makeRoom(for owner: UInt32) {
@@ -160,7 +178,7 @@ package final class HistoryFiles {
             // It never grew beyond this.
             guard let bytes = try? state.read(file, atMost: 1 << 20) else { continue }
             for text in bytes.split(separator: UInt8(ascii: "\n")) {
-                guard var line = try? decoder.decode(Line.self, from: Data(text)), line.entry.time != nil else {
+                guard var line = Line(json: text), line.entry.time != nil else {
                     continue
                 }
                 // It wrote the owner beside the event alone.

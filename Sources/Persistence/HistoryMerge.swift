@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import DialtoneAPI
-internal import FoundationEssentials
 package import Platform
+internal import Varlink
 
 /// Lines of several files in the order in which they were written.
 @AgentQueue
@@ -24,7 +24,6 @@ package final class HistoryMerge {
         var isBegun = false
     }
 
-    private let decoder = JSONDecoder()
     private var waiting: [Source]
     private var heads: [(line: HistoryFiles.Line, source: Source)] = []
 
@@ -37,7 +36,7 @@ package final class HistoryMerge {
         while var source = waiting.popLast() {
             switch source.reader.next() {
             case .whole(let text)?:
-                if let line = try? decoder.decode(HistoryFiles.Line.self, from: Data(text)) {
+                if let line = HistoryFiles.Line(json: text) {
                     let dropped = source.isBegun ? nil : dropped(before: line, of: source.share)
                     source.isBegun = true
                     heads.append((line, source))

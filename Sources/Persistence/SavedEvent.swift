@@ -17,21 +17,20 @@ package struct SavedEvent: Hashable {
 
     /// An event as subscribers are told of it, whatever its number.
     package init(_ event: ConnectionsAPI.Event, owner: UInt32) {
-        var (event, fields) = (event, FieldWriter())
+        var event = event
         event.sequence = 0
         event.connection.owner = Int(owner)
-        event.write(&fields)
         self.owner = owner
         name = event.connection.name
         epoch = UInt64(clamping: event.connection.epoch)
-        bytes = fields.bytes
+        bytes = KeptFieldWriter.bytes(of: event)
     }
 
     /// An event that was kept.
     ///
     /// - Throws: where this version cannot tell it to anybody.
     package init(bytes: [UInt8]) throws(DamagedState) {
-        let event = try ConnectionsAPI.Event(FieldReader(bytes[...]))
+        let event: ConnectionsAPI.Event = try KeptFieldReader.object(bytes)
         guard let owner = event.connection.owner.flatMap({ UInt32(exactly: $0) }),
             let epoch = UInt64(exactly: event.connection.epoch), epoch <= FieldReader.largestCount,
             !event.connection.name.isEmpty, !event.kind.rawValue.isEmpty
@@ -41,7 +40,7 @@ package struct SavedEvent: Hashable {
 
     /// As subscribers are told of it.
     package func wire(sequence: UInt64) -> ConnectionsAPI.Event {
-        guard var event = try? ConnectionsAPI.Event(FieldReader(bytes[...])) else {
+        guard var event: ConnectionsAPI.Event = try? KeptFieldReader.object(bytes) else {
             // Read once when it was kept, or written by this process.
             preconditionFailure("an event was kept that cannot be read")
         }

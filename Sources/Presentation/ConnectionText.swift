@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import DialtoneAPI
+internal import Varlink
 
 /// Connections in words.
 enum ConnectionText {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 public import DialtoneAPI
+public import Varlink
 
 /// `dialtone history`: what happened, a line for each, by days, and in the end how long each connection was without a
 /// flow.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import DialtoneAPI
+internal import Varlink
 
 /// How often and how long one connection was without a flow, as far as the history goes.
 struct OutageTally: Sendable {

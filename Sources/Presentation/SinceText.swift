@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import DialtoneAPI
+public import Varlink
 
 /// Instants as people write them: `02:30`, `yesterday`, `2026-11-21`, `2026-11-21 23:00`, `3h` (ago), or as the
 /// interfaces do.

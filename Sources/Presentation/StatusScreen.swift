@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 public import DialtoneAPI
+public import Varlink
 
 /// `dialtone status`: the network and each connection, on one screen.
 public struct StatusScreen: Sendable {

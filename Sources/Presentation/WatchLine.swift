@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 public import DialtoneAPI
+public import Varlink
 
 /// The lines of `dialtone watch`: the time, who, what happened, and what it rests on.
 public struct WatchLine: Hashable, Sendable {

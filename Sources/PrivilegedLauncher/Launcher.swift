@@ -44,7 +44,7 @@ final class Launcher {
             throws(VarlinkFailure)
         {
             guard let means = WakeMeans(rawValue: parameters.means), means != .event else {
-                throw VarlinkFailure(VarlinkService.InvalidParameter(parameter: "means"))
+                throw VarlinkFailure(ServiceAPI.InvalidParameter(parameter: "means"))
             }
             self.exchange = exchange
             connection = parameters.connection
@@ -115,7 +115,7 @@ final class Launcher {
         }
         service.handleLater(LauncherAPI.Await.self) { [unowned self] parameters, exchange throws(VarlinkFailure) in
             guard let number = Int32(exactly: parameters.number) else {
-                throw VarlinkFailure(VarlinkService.InvalidParameter(parameter: "number"))
+                throw VarlinkFailure(ServiceAPI.InvalidParameter(parameter: "number"))
             }
             if let end = ends.removeValue(forKey: number) { return exchange.reply(.init(end)) }
             guard running.values.contains(where: { $0.process.number == number }) else {

@@ -118,7 +118,7 @@ public final class VarlinkExchange<M: VarlinkMethod> {
     /// - Throws: as ``takeDescriptor(_:parameter:)``.
     public func descriptor(_ place: Int, parameter: String) throws(VarlinkFailure) -> CInt {
         guard let number = progress.descriptors?.number(at: place) else {
-            throw VarlinkFailure(VarlinkService.InvalidParameter(parameter: parameter))
+            throw VarlinkFailure(ServiceAPI.InvalidParameter(parameter: parameter))
         }
         return number
     }
@@ -132,7 +132,7 @@ public final class VarlinkExchange<M: VarlinkMethod> {
     /// - Throws: `org.varlink.service.InvalidParameter` if there is none, or if it was taken before.
     public func takeDescriptor(_ place: Int, parameter: String) throws(VarlinkFailure) -> OwnedDescriptor {
         guard let descriptor = progress.descriptors?.take(place) else {
-            throw VarlinkFailure(VarlinkService.InvalidParameter(parameter: parameter))
+            throw VarlinkFailure(ServiceAPI.InvalidParameter(parameter: parameter))
         }
         return descriptor
     }

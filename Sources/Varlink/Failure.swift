@@ -21,17 +21,10 @@ public struct VarlinkFailure: Error, Hashable, Sendable, CustomStringConvertible
     /// The error with its parameters if it is a `type`; `nil` if it is another, or lacks a parameter.
     public func decoded<E: VarlinkErrorReply>(as type: E.Type = E.self) -> E? {
         guard name == E.errorName else { return nil }
-        return try? JSON.decode(Body<E>.self, from: Array(message.bytes.dropLast())).parameters
-    }
-
-    private struct Body<E: Decodable>: Decodable {
-        let parameters: E
-
-        enum CodingKeys: CodingKey { case parameters }
-
-        init(from decoder: any Decoder) throws {
-            parameters = try decoder.container(keyedBy: CodingKeys.self).decodeOrEmpty(E.self, forKey: .parameters)
-        }
+        guard var fields = try? JSONDocument(message.bytes.dropLast()).object(),
+            let error: E = fields.objectOrEmpty("parameters"), fields.reading.fault == nil
+        else { return nil }
+        return error
     }
 
     /// The name, and the reply as it stood on the wire.

@@ -8,9 +8,11 @@ public struct VarlinkMessage: Hashable, Sendable {
     /// Whether it is a reply that announces another one.
     public let continues: Bool
 
-    private init(_ envelope: some Encodable, continues: Bool = false) {
-        bytes = JSON.encodeMessage(envelope)
-        self.continues = continues
+    private init(_ envelope: Envelope<some VarlinkWritable>) {
+        var writer = JSONWriter()
+        writer.append(envelope)
+        bytes = writer.finish([0])
+        continues = envelope.continues
     }
 
     /// An error as it was received, without its NUL.
@@ -23,12 +25,12 @@ public struct VarlinkMessage: Hashable, Sendable {
     public static func call<M: VarlinkMethod>(
         _ method: M.Type, _ parameters: M.Parameters, _ mode: VarlinkCall.Mode = .single
     ) -> VarlinkMessage {
-        VarlinkMessage(CallEnvelope(method: M.name, parameters: parameters, mode: mode))
+        VarlinkMessage(Envelope(method: M.name, mode: mode, parameters: parameters))
     }
 
     /// A reply. Only one to a call with `more` may continue.
-    public static func reply(_ parameters: some Encodable, continues: Bool = false) -> VarlinkMessage {
-        VarlinkMessage(ReplyEnvelope(parameters: parameters, continues: continues, error: nil), continues: continues)
+    public static func reply(_ parameters: some VarlinkWritable, continues: Bool = false) -> VarlinkMessage {
+        VarlinkMessage(Envelope(parameters: parameters, continues: continues))
     }
 
     fileprivate init(_ bytes: [UInt8], continues: Bool) {
@@ -38,20 +40,20 @@ public struct VarlinkMessage: Hashable, Sendable {
 
     /// An error. It ends a stream.
     public static func error<E: VarlinkErrorReply>(_ error: E) -> VarlinkMessage {
-        VarlinkMessage(ReplyEnvelope(parameters: error, continues: false, error: E.errorName))
+        VarlinkMessage(Envelope(error: E.errorName, parameters: error))
     }
 }
 
 /// A reply with a long array whose elements are encoded one after the other: so that an answer that takes long is made
 /// in turns.
 public struct VarlinkLongReply: Sendable {
-    private var bytes: [UInt8]
+    private var writer: JSONWriter
     private let tail: [UInt8]
     private let continues: Bool
     private var isEmpty = true
 
     /// A reply whose array `member` is empty so far.
-    public init(_ parameters: some Encodable, continues: Bool = false, _ member: String) {
+    public init(_ parameters: some VarlinkWritable, continues: Bool = false, _ member: String) {
         let message = VarlinkMessage.reply(parameters, continues: continues)
         let place = Array("\"\(member)\":[".utf8)
         guard let start = message.bytes.indices.first(where: { message.bytes[$0...].starts(with: place + [0x5D]) })
@@ -60,67 +62,51 @@ public struct VarlinkLongReply: Sendable {
             preconditionFailure("a reply has no empty array \(member)")
         }
         let end = start + place.count
-        bytes = Array(message.bytes[..<end])
+        writer = JSONWriter(behind: Array(message.bytes[..<end]))
         tail = Array(message.bytes[end...])
         self.continues = continues
     }
 
     /// How many bytes it has so far.
-    public var count: Int { bytes.count }
+    public var count: Int { writer.bytes.count }
 
     /// Makes room for so many bytes in all, tail included: what is there is copied once.
-    public mutating func reserve(_ count: Int) { bytes.reserveCapacity(count) }
+    public mutating func reserve(_ count: Int) { writer.reserve(count) }
 
     /// Adds an element.
-    public mutating func append(_ element: some Encodable) {
-        if !isEmpty { bytes.append(UInt8(ascii: ",")) }
+    public mutating func append(_ element: some VarlinkWritable) {
+        writer.append(element, isFirst: isEmpty)
         isEmpty = false
-        JSON.append(element, to: &bytes)
     }
 
     /// The whole reply. Nothing is left of this one.
     public mutating func finish() -> VarlinkMessage {
-        bytes += tail
-        defer { bytes = [] }
-        return VarlinkMessage(bytes, continues: continues)
+        VarlinkMessage(writer.finish(tail), continues: continues)
     }
 }
 
-private struct CallEnvelope<Parameters: Encodable>: Encodable {
-    let method: String
+/// A message, which is an object as well.
+private struct Envelope<Parameters: VarlinkWritable>: VarlinkWritable {
+    var method: String?
+    var mode = VarlinkCall.Mode.single
+    var error: String?
     let parameters: Parameters
-    let mode: VarlinkCall.Mode
+    var continues = false
 
-    enum CodingKeys: CodingKey {
-        case method, parameters, oneway, more, upgrade
+    init(
+        method: String? = nil, mode: VarlinkCall.Mode = .single, error: String? = nil, parameters: Parameters,
+        continues: Bool = false
+    ) {
+        (self.method, self.mode, self.error) = (method, mode, error)
+        (self.parameters, self.continues) = (parameters, continues)
     }
 
-    func encode(to encoder: any Encoder) throws {
-        var container = encoder.container(keyedBy: CodingKeys.self)
-        try container.encode(method, forKey: .method)
-        try container.encode(parameters, forKey: .parameters)
-        switch mode {
-        case .single: break
-        case .oneway: try container.encode(true, forKey: .oneway)
-        case .more: try container.encode(true, forKey: .more)
-        case .upgrade: try container.encode(true, forKey: .upgrade)
-        }
-    }
-}
-
-private struct ReplyEnvelope<Parameters: Encodable>: Encodable {
-    let parameters: Parameters
-    let continues: Bool
-    let error: String?
-
-    enum CodingKeys: CodingKey {
-        case parameters, continues, error
-    }
-
-    func encode(to encoder: any Encoder) throws {
-        var container = encoder.container(keyedBy: CodingKeys.self)
-        try container.encodeIfPresent(error, forKey: .error)
-        try container.encode(parameters, forKey: .parameters)
-        if continues { try container.encode(true, forKey: .continues) }
+    func write(to fields: inout some VarlinkFieldWriter) {
+        if let method { fields.put("method", method) }
+        if let error { fields.put("error", error) }
+        if let flag = mode.flag { fields.put(flag, true) }
+        if continues { fields.put("continues", true) }
+        // Last: it may be long.
+        fields.put("parameters", parameters)
     }
 }

@@ -5,18 +5,17 @@
 /// ```swift
 /// enum Ping: VarlinkMethod {
 ///     static let name = "org.example.Test.Ping"
-///     struct Parameters: VarlinkParameters {
-///         var text: String
-///         enum CodingKeys: CodingKey { case text }
-///     }
-///     struct Reply: Codable, Sendable { var text: String }
+///     struct Parameters: VarlinkObject { … }
+///     typealias Reply = VarlinkEmpty
 /// }
 /// ```
+///
+/// `varlink-swift` makes them of an interface's definition.
 public protocol VarlinkMethod: Sendable {
     /// What a call carries. ``VarlinkEmpty`` for nothing.
-    associatedtype Parameters: VarlinkParameters
+    associatedtype Parameters: VarlinkObject
     /// What each reply carries. ``VarlinkEmpty`` for nothing.
-    associatedtype Reply: Codable & Sendable
+    associatedtype Reply: VarlinkObject
 
     /// The method's name with its interface: "org.example.Test.Ping".
     static var name: String { get }
@@ -38,56 +37,8 @@ extension VarlinkMethod {
     public static var interfaceName: String { VarlinkName(name)?.interface ?? "" }
 }
 
-/// The parameters of a method.
-///
-/// Fields that the method does not have are refused by their name: a caller who misspells an optional parameter must
-/// not get the behaviour without it. That needs the names, so the coding keys, which the compiler otherwise keeps to
-/// itself, are spelled out.
-public protocol VarlinkParameters: Codable, Sendable {
-    /// The fields there are.
-    associatedtype CodingKeys: CodingKey
-
-    /// The type of a field that is an object, or an array of objects, whose own fields are to be checked as well.
-    static func object(in field: CodingKeys) -> (any VarlinkParameters.Type)?
-}
-
-extension VarlinkParameters {
-    /// No field is an object.
-    public static func object(in field: CodingKeys) -> (any VarlinkParameters.Type)? { nil }
-
-    /// Throws `DecodingError.dataCorrupted` at the first field that this type, or one inside it, does not have.
-    static func refuseUnknownFields(_ decoder: any Decoder) throws {
-        let container = try decoder.container(keyedBy: AnyKey.self)
-        for key in container.allKeys {
-            guard let field = CodingKeys(stringValue: key.stringValue) else {
-                throw DecodingError.dataCorruptedError(forKey: key, in: container, debugDescription: "no such field")
-            }
-            if let object = object(in: field), try !container.decodeNil(forKey: key) {
-                try object.refuseUnknownFieldsOfEach(container.superDecoder(forKey: key))
-            }
-        }
-    }
-}
-
-extension VarlinkParameters {
-    /// The same for an object or for each one of an array.
-    fileprivate static func refuseUnknownFieldsOfEach(_ decoder: any Decoder) throws {
-        guard var objects = try? decoder.unkeyedContainer() else { return try refuseUnknownFields(decoder) }
-        while !objects.isAtEnd { try refuseUnknownFields(objects.superDecoder()) }
-    }
-}
-
-/// No parameters.
-public struct VarlinkEmpty: VarlinkParameters, Hashable {
-    /// It has no fields.
-    public enum CodingKeys: CodingKey {}
-
-    /// No parameters.
-    public init() {}
-}
-
 /// An error that a method answers with, as a type: its stored properties are the error's parameters.
-public protocol VarlinkErrorReply: Codable, Sendable {
+public protocol VarlinkErrorReply: VarlinkObject {
     /// The error's name with its interface: "org.example.Test.NoSuchThing".
     static var errorName: String { get }
 }

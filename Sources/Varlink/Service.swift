@@ -27,15 +27,15 @@ public final class VarlinkService {
 
     /// A service with only `org.varlink.service`, whose `GetInfo` says what is given here.
     public init(vendor: String, product: String, version: String, url: String) {
-        add(interface: Self.interfaceName, description: Self.interfaceDescription)
-        handle(GetInfo.self) { [unowned self] _, _ in
-            GetInfo.Reply(vendor: vendor, product: product, version: version, url: url, interfaces: names)
+        add(interface: ServiceAPI.name, description: ServiceAPI.description)
+        handle(ServiceAPI.GetInfo.self) { [unowned self] _, _ in
+            ServiceAPI.GetInfo.Reply(vendor: vendor, product: product, version: version, url: url, interfaces: names)
         }
-        handle(GetInterfaceDescription.self) { [unowned self] parameters, _ throws(VarlinkFailure) in
+        handle(ServiceAPI.GetInterfaceDescription.self) { [unowned self] parameters, _ throws(VarlinkFailure) in
             guard let interface = interfaces[parameters.interface] else {
-                throw VarlinkFailure(InterfaceNotFound(interface: parameters.interface))
+                throw VarlinkFailure(ServiceAPI.InterfaceNotFound(interface: parameters.interface))
             }
-            return GetInterfaceDescription.Reply(description: interface.description)
+            return ServiceAPI.GetInterfaceDescription.Reply(description: interface.description)
         }
     }
 
@@ -89,7 +89,7 @@ public final class VarlinkService {
                 let stream = VarlinkStream(progress)
                 progress.stream(from: try handler(try call.parameters(as: M.Parameters.self), stream))
             case .single, .oneway, .upgrade:
-                throw VarlinkFailure(ExpectedMore())
+                throw VarlinkFailure(ServiceAPI.ExpectedMore())
             }
         }
     }
@@ -128,19 +128,19 @@ public final class VarlinkService {
 
     private func handler(for call: VarlinkCall) throws(VarlinkFailure) -> Handler {
         guard let name = VarlinkName(call.method) else {
-            throw VarlinkFailure(InvalidParameter(parameter: "method"))
+            throw VarlinkFailure(ServiceAPI.InvalidParameter(parameter: "method"))
         }
         guard let interface = interfaces[name.interface] else {
-            throw VarlinkFailure(InterfaceNotFound(interface: name.interface))
+            throw VarlinkFailure(ServiceAPI.InterfaceNotFound(interface: name.interface))
         }
         guard let handler = interface.handlers[name.member] else {
             if interface.description.declaredMethods.contains(name.member) {
-                throw VarlinkFailure(MethodNotImplemented(method: call.method))
+                throw VarlinkFailure(ServiceAPI.MethodNotImplemented(method: call.method))
             }
-            throw VarlinkFailure(MethodNotFound(method: call.method))
+            throw VarlinkFailure(ServiceAPI.MethodNotFound(method: call.method))
         }
         // No method of this module's services changes the protocol of its connection.
-        if call.mode == .upgrade { throw VarlinkFailure(MethodNotImplemented(method: call.method)) }
+        if call.mode == .upgrade { throw VarlinkFailure(ServiceAPI.MethodNotImplemented(method: call.method)) }
         return handler
     }
 }

@@ -88,8 +88,9 @@ struct DefinitionReader {
             if next == ":" {
                 take()
                 fields.append(
-                    .init(name: name, kind: try kind(), comment: comment.isEmpty ? fields.last?.comment ?? [] : comment)
-                )
+                    .init(
+                        name: name, kind: try kind(), comment: comment.isEmpty ? fields.last?.comment ?? [] : comment,
+                        hasOwnComment: !comment.isEmpty))
             } else {
                 names.append(name)
             }

@@ -41,6 +41,8 @@ package struct InterfaceDefinition: Sendable {
         package let kind: Kind
         /// The lines before it, without their signs; of one without any, those of the field before it in the object.
         package let comment: [String]
+        /// Whether these are its own.
+        package let hasOwnComment: Bool
 
         package var isOptional: Bool { kind.isOptional }
     }

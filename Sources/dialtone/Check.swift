@@ -5,6 +5,7 @@ internal import DialtoneAPI
 internal import Glibc
 internal import Presentation
 internal import Reachability
+internal import Varlink
 
 struct Check: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -95,9 +96,9 @@ struct Check: AsyncParsableCommand {
     }
 
     /// Writes the answer in the form that was asked for, and ends with its status.
-    private func answer(_ path: NetworkAPI.Path, json value: some Encodable, _ lines: [String]) throws {
+    private func answer(_ path: NetworkAPI.Path, json value: some VarlinkWritable, _ lines: [String]) throws {
         if json {
-            try Output.write(json: value)
+            Output.write(json: value)
         } else {
             Output.write(lines)
         }

@@ -5,6 +5,7 @@ internal import DialtoneAPI
 internal import DialtoneClient
 internal import Platform
 internal import Presentation
+internal import Varlink
 
 struct History: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -40,7 +41,7 @@ struct History: AsyncParsableCommand {
             // The last reply is there to end the others.
             guard entry.time != nil else { continue }
             if json {
-                try Output.write(json: entry)
+                Output.write(json: entry)
             } else {
                 Output.write(story.lines(entry, Output.style))
             }

@@ -16,7 +16,7 @@ struct List: AsyncParsableCommand {
         let agent = DialtoneClient()
         let connections = try await agent.call(ConnectionsAPI.List.self, VarlinkEmpty()).connections
         if json {
-            for connection in connections { try Output.write(json: connection) }
+            for connection in connections { Output.write(json: connection) }
         } else {
             Output.write(ConnectionTable(connections, now: .now(), for: Output.reader).lines(Output.style))
         }

@@ -2,7 +2,8 @@
 
 internal import ArgumentParser
 internal import DialtoneAPI
-internal import FoundationEssentials
+internal import Platform
+internal import Varlink
 
 /// What the agent says on each new flow to log in for a client.
 struct OpeningOption: ParsableArguments {
@@ -15,10 +16,10 @@ struct OpeningOption: ParsableArguments {
     /// For the daemon; `nil` when no file was given. Read here and not by the daemon, which has other rights.
     func wire() throws -> [ConnectionsAPI.OpeningStep]? {
         guard let opening else { return nil }
-        guard let bytes = try? Data(contentsOf: URL(fileURLWithPath: opening)) else {
+        guard let bytes = FileContent.bytes(of: opening) else {
             throw ValidationError("--opening: \(opening) cannot be read")
         }
-        guard let steps = try? JSONDecoder().decode([ConnectionsAPI.OpeningStep].self, from: bytes) else {
+        guard let steps = [ConnectionsAPI.OpeningStep](json: bytes) else {
             // What the decoder says may hold a piece of the file, and that a password.
             throw ValidationError("--opening: \(opening) is not an array of steps in JSON: [{\"send\": …, …}, …]")
         }

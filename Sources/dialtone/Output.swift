@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import DialtoneAPI
-internal import FoundationEssentials
 internal import Glibc
 internal import Platform
 internal import Presentation
+internal import Varlink
 
 /// Standard output: text for people, one JSON object a line for scripts.
 enum Output {
@@ -12,7 +12,7 @@ enum Output {
     static let style = Style(isTerminal: isatty(STDOUT_FILENO) == 1, environment: environment)
 
     /// The process's environment.
-    static let environment = ProcessInfo.processInfo.environment
+    static let environment = processEnvironment()
 
     /// Writes lines, at once: what reads a pipe must not wait for a buffer to fill.
     static func write(_ lines: [String]) {
@@ -20,12 +20,8 @@ enum Output {
         write(bytes: Array((lines.joined(separator: "\n") + "\n").utf8))
     }
 
-    /// Writes one line of JSON with its keys in order.
-    static func write(json value: some Encodable) throws {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        write(bytes: Array(try encoder.encode(value)) + [UInt8(ascii: "\n")])
-    }
+    /// Writes one line of JSON.
+    static func write(json object: some VarlinkWritable) { write(bytes: object.json + [UInt8(ascii: "\n")]) }
 
     /// Writes a line to the standard error.
     static func fail(_ line: String) {

@@ -7,6 +7,7 @@ internal import NetworkPath
 internal import Platform
 internal import Presentation
 internal import Reachability
+internal import Varlink
 
 struct Replay: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -51,8 +52,8 @@ struct Replay: ParsableCommand {
     private func write(_ change: Reachability.Replay.Change, at time: Timestamp) throws {
         let (path, changes) = (NetworkAPI.Path(change.path), change.changes.map(\.rawValue))
         if json {
-            try Output.write(
-                json: Line(time: time.description, target: change.question.description, path: path, changes: changes))
+            Output.write(
+                json: Line(time: time, target: change.question.description, path: path, changes: changes))
         } else {
             let line = WatchLine(path: path, of: change.question.description, changes: changes, at: time)
             Output.write([line.line(Output.style, clock: Output.localTime)])
@@ -60,10 +61,17 @@ struct Replay: ParsableCommand {
     }
 
     /// What `--json` writes.
-    private struct Line: Encodable {
-        let time: String
+    private struct Line: VarlinkWritable {
+        let time: Timestamp
         let target: String
         let path: NetworkAPI.Path
         let changes: [String]
+
+        func write(to fields: inout some VarlinkFieldWriter) {
+            fields.put("time", time)
+            fields.put("target", target)
+            fields.put("path", path)
+            fields.put("changes", changes)
+        }
     }
 }

@@ -13,9 +13,14 @@ struct Status: AsyncParsableCommand {
     @Flag(help: "Write one JSON object: the path and the connections as the socket carries them.")
     var json = false
 
-    private struct Document: Encodable {
+    private struct Document: VarlinkWritable {
         let path: NetworkAPI.Path
         let connections: [ConnectionsAPI.Connection]
+
+        func write(to fields: inout some VarlinkFieldWriter) {
+            fields.put("path", path)
+            fields.put("connections", connections)
+        }
     }
 
     func run() async throws {
@@ -23,7 +28,7 @@ struct Status: AsyncParsableCommand {
         let path = try await agent.call(NetworkAPI.GetPath.self, .init()).path
         let connections = try await agent.call(ConnectionsAPI.List.self, VarlinkEmpty()).connections
         if json {
-            try Output.write(json: Document(path: path, connections: connections))
+            Output.write(json: Document(path: path, connections: connections))
         } else {
             let screen = StatusScreen(path: path, connections: connections, now: .now(), for: Output.reader)
             Output.write(screen.lines(Output.style))

@@ -4,6 +4,7 @@ internal import ArgumentParser
 internal import DialtoneAPI
 internal import DialtoneClient
 internal import Presentation
+internal import Varlink
 
 struct Watch: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -42,7 +43,7 @@ struct Watch: AsyncParsableCommand {
             for try await reply in DialtoneClient().stream(NetworkAPI.MonitorPath.self, .init()) {
                 heard()
                 if json {
-                    try Output.write(json: reply)
+                    Output.write(json: reply)
                 } else {
                     write(WatchLine(network: reply.path, changes: reply.changes, at: .now()))
                 }
@@ -69,7 +70,7 @@ struct Watch: AsyncParsableCommand {
 
     private static func write(_ reply: ConnectionsAPI.Monitor.Reply, json: Bool) throws {
         if json {
-            try Output.write(json: reply)
+            Output.write(json: reply)
         } else if let event = reply.event {
             write(WatchLine(event, for: Output.reader))
         } else {

@@ -3,10 +3,11 @@
 internal import FoundationEssentials
 internal import Glibc
 internal import VarlinkDefinition
+internal import VarlinkGeneration
 
 /// Makes of the definitions of interfaces what is needed elsewhere:
 ///
-///     varlink-swift DEFINITION.varlink FILE.swift [...]          a Swift file of each
+///     varlink-swift MODULE DEFINITION.varlink FILE.swift [...]   a Swift file of each, for a module
 ///     varlink-swift --manual DATE PAGE DEFINITION.varlink [...]  a page of the manual of all
 ///
 /// Definitions that others refer to come first.
@@ -18,14 +19,16 @@ internal import VarlinkDefinition
                 let definitions = try arguments[3...].map { try read($0).definition }
                 return try write(ManualWriter.write(definitions, date: arguments[1]), to: arguments[2])
             }
-            guard !arguments.isEmpty, arguments.count.isMultiple(of: 2) else {
-                fail("usage: varlink-swift [--manual DATE PAGE] DEFINITION.varlink [FILE.swift] [...]")
+            guard arguments.count > 2, !arguments.count.isMultiple(of: 2) else {
+                fail("usage: varlink-swift MODULE|--manual DATE PAGE DEFINITION.varlink [FILE.swift] [...]")
             }
+            let module = arguments.removeFirst()
             var known: [[String]: String] = [:]
             while !arguments.isEmpty {
                 let (text, definition) = try read(arguments.removeFirst())
                 try write(
-                    SwiftWriter.write(definition, source: text, known: known), to: arguments.removeFirst())
+                    SwiftWriter.write(definition, source: text, known: known, module: module),
+                    to: arguments.removeFirst())
                 known.merge(SwiftWriter.enumerations(of: definition)) { first, _ in first }
             }
         } catch {

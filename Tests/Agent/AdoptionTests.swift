@@ -114,7 +114,7 @@ struct AdoptionTests {
     }
 
     @Test(arguments: [0, 1, -1]) func `where no descriptor is, the parameter is wrong`(place: Int) async throws {
-        let error = try refusal(VarlinkService.InvalidParameter.self, in: try await adopt(nil, at: place))
+        let error = try refusal(ServiceAPI.InvalidParameter.self, in: try await adopt(nil, at: place))
         #expect(error.parameter == "fileDescriptor")
     }
 

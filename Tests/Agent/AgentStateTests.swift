@@ -8,6 +8,7 @@ import OrderedCollections
 import Platform
 import RelayMessages
 import Testing
+import Varlink
 
 @testable import Agent
 @testable import Persistence
@@ -112,13 +113,15 @@ struct AgentStateTests {
                 number: 13, stage: .failed, reasons: [.data, .lost], means: .thaw, attempts: 4, detail: "why",
                 afterMilliseconds: 5))
         // Every field that there is says something, or the comparison below says nothing of it.
-        for value in Mirror(reflecting: connection).children.map(\.value)
-            + Mirror(reflecting: event).children.map(\.value)
-        {
-            #expect("\(value)" != "nil", "a field is not written: \(value)")
+        let objects: [Any] = [connection, event, try #require(connection.security), try #require(event.wake)]
+        for child in objects.flatMap({ Mirror(reflecting: $0).children }) {
+            #expect("\(child.value)" != "nil", "\(child.label ?? "a field") is not written")
         }
         let kept = try SavedEvent(bytes: SavedEvent(event, owner: 1000).bytes)
-        #expect(kept.wire(sequence: 99) == event)
+        let told = kept.wire(sequence: 99)
+        #expect(told == event)
+        #expect(told.connection.security == connection.security)
+        #expect(told.wake == event.wake)
         #expect((kept.owner, kept.name, kept.epoch) == (1000, "office", 7))
     }
 

@@ -120,9 +120,18 @@ struct ConnectionsServiceTests {
         remote: String, settings: ConnectionsAPI.Settings, name: String
     ) async throws {
         let fixture = ServiceFixture()
-        let error: VarlinkService.InvalidParameter = try await fixture.client().refusal(
+        let error: ServiceAPI.InvalidParameter = try await fixture.client().refusal(
             of: ConnectionsAPI.Open.self, .init(remote: remote, settings: settings))
         #expect(error.parameter == "settings.\(name)")
+        #expect(fixture.registry.count == 0)
+    }
+
+    @Test(arguments: ["", "a b", "-a", ".a", String(repeating: "a", count: 65)])
+    func `a name that makes no sense is refused as that parameter`(name: String) async throws {
+        let fixture = ServiceFixture()
+        let error: ServiceAPI.InvalidParameter = try await fixture.client().refusal(
+            of: ConnectionsAPI.Open.self, .init(remote: "tcp://192.0.2.7:1", name: name))
+        #expect(error.parameter == "name")
         #expect(fixture.registry.count == 0)
     }
 
@@ -145,7 +154,7 @@ struct ConnectionsServiceTests {
         let fixture = ServiceFixture()
         let policy = try RegistryFixture().policy()
         _ = fixture.registry.reconcile(with: [.init(name: "office", policy: policy, owner: geteuid())])
-        let _: VarlinkService.PermissionDenied = try await fixture.client().refusal(
+        let _: ServiceAPI.PermissionDenied = try await fixture.client().refusal(
             of: ConnectionsAPI.Close.self, .init(name: "office"))
         _ = try await fixture.client().ask(ConnectionsAPI.Redial.self, .init(name: "office"))
         #expect(fixture.registry.count == 1)
@@ -180,7 +189,7 @@ struct SeveralUsersTests {
         let _: ConnectionsAPI.NoSuchConnection = try await nobody.refusal(
             of: ConnectionsAPI.Redial.self, .init(name: "office", owner: 0))
         for owner in [-1, 1 << 32] {
-            let invalid: VarlinkService.InvalidParameter = try await root.refusal(
+            let invalid: ServiceAPI.InvalidParameter = try await root.refusal(
                 of: ConnectionsAPI.Close.self, .init(name: "office", owner: owner))
             #expect(invalid.parameter == "owner")
         }

@@ -8,6 +8,7 @@ import OrderedCollections
 import Platform
 import TestSupport
 import Testing
+import Varlink
 
 @testable import Agent
 @testable import Persistence

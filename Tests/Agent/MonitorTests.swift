@@ -93,7 +93,7 @@ struct MonitorTests {
 
     @Test func `a negative number is no number of an event`() async throws {
         let fixture = ServiceFixture()
-        let refused: VarlinkService.InvalidParameter = try await fixture.client().monitor(after: -1).refusal()
+        let refused: ServiceAPI.InvalidParameter = try await fixture.client().monitor(after: -1).refusal()
         #expect(refused.parameter == "after")
     }
 
@@ -198,6 +198,6 @@ struct MonitorTests {
             typealias Reply = VarlinkEmpty
         }
         let fixture = ServiceFixture()
-        let _: VarlinkService.ExpectedMore = try await fixture.client().refusal(of: Single.self, .init())
+        let _: ServiceAPI.ExpectedMore = try await fixture.client().refusal(of: Single.self, .init())
     }
 }

@@ -63,7 +63,7 @@ struct PacketOwnerTests {
         let parameters = ConnectionsAPI.Open.Parameters(remote: "tcp://192.0.2.7:1", settings: .init(mark: 7))
         #expect(try ConnectionPolicy(parameters, user: 0).mark == 7)
         #expect(try ConnectionPolicy(parameters, user: geteuid()).mark == 7)
-        #expect(throws: VarlinkFailure(VarlinkService.PermissionDenied())) {
+        #expect(throws: VarlinkFailure(ServiceAPI.PermissionDenied())) {
             try ConnectionPolicy(parameters, user: geteuid() + 1)
         }
     }

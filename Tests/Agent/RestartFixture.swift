@@ -9,6 +9,7 @@ import NetworkPath
 import Platform
 import TestSupport
 import Testing
+import Varlink
 
 @testable import Agent
 @testable import Persistence
@@ -133,7 +134,7 @@ final class RestartFixture {
             remote: remote, name: name, settings: .init(backoff: backoff, graceMilliseconds: graceMilliseconds))
         _ = try registry.open(
             name, try ConnectionPolicy(parameters, user: owner), owner: owner, origin: .client,
-            given: parameters.encoded)
+            given: parameters.json)
     }
 
     func connection(_ name: String, of owner: UInt32? = nil) -> ConnectionsAPI.Connection? {

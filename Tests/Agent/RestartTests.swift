@@ -9,6 +9,7 @@ import Platform
 import Processes
 import TestSupport
 import Testing
+import Varlink
 
 @testable import Agent
 @testable import Connection

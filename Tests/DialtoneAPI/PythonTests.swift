@@ -16,11 +16,11 @@ struct PythonTests {
         await PythonClients.run(["-m", "varlink.cli"] + arguments)
     }
 
-    private func replies<T: Decodable>(_ type: T.Type, in output: String) throws -> [T] {
+    private func replies<T: VarlinkObject>(_ type: T.Type, in output: String) throws -> [T] {
         // The tool prints each object over several lines; a closing brace in the first column ends one.
         try output.components(separatedBy: "\n}").map { $0.trimmingCharacters(in: .whitespacesAndNewlines) }
             .filter { !$0.isEmpty }
-            .map { try JSONDecoder().decode(type, from: Data(($0 + "}").utf8)) }
+            .map { try #require(T(json: ($0 + "}").utf8)) }
     }
 
     @Test func infoNamesTheInterfaces() async throws {
@@ -47,7 +47,7 @@ struct PythonTests {
             "call", "unix:\(service.path)/org.dialtone.Network.GetPath", #"{"target":{"host":"192.0.2.1","port":5060}}"#
         )
         #expect(path.status == 0, "\(path.error)")
-        let reply = try JSONDecoder().decode(NetworkAPI.GetPath.Reply.self, from: Data(path.output.utf8))
+        let reply = try #require(NetworkAPI.GetPath.Reply(json: path.output.utf8))
         #expect(reply.path.destination == "192.0.2.1")
         #expect(reply.path.interface?.name == "wlan0")
 

@@ -64,11 +64,11 @@ import Varlink
         .refused(method: "a.B", VarlinkFailure(NetworkAPI.ForeignNetwork(reason: "x"))),
         .refused(method: "a.B", VarlinkFailure(ConnectionsAPI.ForeignNetwork(reason: "x"))),
         .refused(method: "a.B", VarlinkFailure(NetworkAPI.QuotaExceeded(limit: 5))),
-        .refused(method: "a.B", VarlinkFailure(VarlinkService.InvalidParameter(parameter: "x"))),
-        .refused(method: "a.B", VarlinkFailure(VarlinkService.MethodNotFound(method: "a.B"))),
-        .refused(method: "a.B", VarlinkFailure(VarlinkService.InterfaceNotFound(interface: "a"))),
-        .refused(method: "a.B", VarlinkFailure(VarlinkService.PermissionDenied())),
-        .refused(method: "a.B", VarlinkFailure(VarlinkService.ExpectedMore())),
+        .refused(method: "a.B", VarlinkFailure(ServiceAPI.InvalidParameter(parameter: "x"))),
+        .refused(method: "a.B", VarlinkFailure(ServiceAPI.MethodNotFound(method: "a.B"))),
+        .refused(method: "a.B", VarlinkFailure(ServiceAPI.InterfaceNotFound(interface: "a"))),
+        .refused(method: "a.B", VarlinkFailure(ServiceAPI.PermissionDenied())),
+        .refused(method: "a.B", VarlinkFailure(ServiceAPI.ExpectedMore())),
         .interrupted(method: "a.B", .hungUp), .timedOut(method: "a.B", .seconds(1)), .cancelled,
     ])
     func everyErrorIsASentence(error: DialtoneError) {

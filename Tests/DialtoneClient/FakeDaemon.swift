@@ -68,7 +68,7 @@ final class FakeDaemon {
             self?.exchanges.append(exchange)
         }
         service.handleStream(ConnectionsAPI.Monitor.self) { [weak self] parameters, stream throws(VarlinkFailure) in
-            guard let self else { throw VarlinkFailure(VarlinkService.PermissionDenied()) }
+            guard let self else { throw VarlinkFailure(ServiceAPI.PermissionDenied()) }
             let place = Place(self, stream, after: parameters.after)
             places.append(place)
             return place

@@ -6,6 +6,7 @@ import Expectations
 import Foundation
 import LabSupport
 import Testing
+import Varlink
 
 /// `dialtone` as scripts and people see it.
 @Suite("The command line", .lab)
@@ -103,7 +104,7 @@ struct CommandLineTests {
         #expect(far.output == "Not reachable: no interface has a carrier.")
         let json = try await home.dialtone("check", "192.0.2.1", "--json", on: machine)
         #expect(json.exit == .status(1))
-        let path = try JSONDecoder().decode(NetworkAPI.Path.self, from: Data(json.output.utf8))
+        let path = try #require(NetworkAPI.Path(json: json.output.utf8))
         #expect(path.status == .unsatisfied && path.reason == .noCarrier && path.destination == "192.0.2.1")
         #expect(json.lines.count == 1, "one object, one line")
         let explained = try await home.dialtone("check", "192.0.2.1", "--explain", on: machine)
@@ -179,7 +180,7 @@ struct CommandLineTests {
         #expect(connections.map { $0["name"] as? String } == ["a", "b"])
         let list = try await home.dialtone("list", "--json", on: machine)
         let listed = try list.lines.map {
-            try JSONDecoder().decode(ConnectionsAPI.Connection.self, from: Data($0.utf8))
+            try #require(ConnectionsAPI.Connection(json: $0.utf8))
         }
         #expect(listed.map(\.name) == ["a", "b"])
         #expect(!list.output.contains("null"), "what there is not is left out")
@@ -202,7 +203,7 @@ struct CommandLineTests {
         _ = try await home.dialtone("open", "tcp://192.0.2.1:1", "--name", "other", on: machine)
         _ = try await home.dialtone("open", "tcp://192.0.2.1:1", "--name", "office", on: machine)
         let opened = try await watching.line(containing: "\"kind\":\"opened\"")
-        let reply = try JSONDecoder().decode(ConnectionsAPI.Monitor.Reply.self, from: Data(opened.text.utf8))
+        let reply = try #require(ConnectionsAPI.Monitor.Reply(json: opened.text.utf8))
         #expect(reply.event?.connection.name == "office")
         #expect(opened.number == 1, "the other one's events are not for it")
     }

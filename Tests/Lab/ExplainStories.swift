@@ -6,6 +6,7 @@ import Expectations
 import Foundation
 import LabSupport
 import Testing
+import Varlink
 
 /// `dialtone check --explain` in broken networks: the whole answer, as whoever runs the command reads it.
 @Suite("An explanation", .lab)
@@ -299,7 +300,7 @@ struct ExplainStories {
             #expect(none.exit == .status(1))
             #expect(none.output == "Not reachable without wan0: no route to 203.0.113.10.")
             let json = try await lab.check(Self.server, "--without", "wan0", "--json")
-            let path = try JSONDecoder().decode(NetworkAPI.Path.self, from: Data(json.output.utf8))
+            let path = try #require(NetworkAPI.Path(json: json.output.utf8))
             #expect(path.status == .unsatisfied && path.reason == .noRoute && path.supportsIPv6 && !path.supportsIPv4)
             let typo = try await lab.check(Self.server, "--without", "wlan0")
             #expect(typo.exit == .status(EX_USAGE))
@@ -312,7 +313,7 @@ struct ExplainStories {
         try await LabNetwork.with { lab in
             try await lab.addRefusingRoute(.blackhole, "203.0.113.0/24")
             let json = try await lab.explain(Self.server, "--json")
-            let byCommand = try JSONDecoder().decode(NetworkAPI.Explain.Reply.self, from: Data(json.output.utf8))
+            let byCommand = try #require(NetworkAPI.Explain.Reply(json: json.output.utf8))
             #expect(byCommand.steps.map(\.subject) == [.rule, .route])
             #expect(byCommand.steps.map(\.decisive) == [false, true])
             let agent = try await LabAgent.start(on: lab.host)

@@ -7,6 +7,7 @@ import Foundation
 import LabSupport
 import TestSupport
 import Testing
+import Varlink
 
 /// What is there in the morning of what happened in the night.
 @Suite("The night", .lab)
@@ -39,7 +40,7 @@ struct NightStories {
         let json = try await home.dialtone("history", "--json", on: machine)
         #expect(json.exit == .status(0), "\(json)")
         let entries = try json.lines.map { line in
-            try JSONDecoder().decode(ConnectionsAPI.History.Reply.self, from: Data(line.utf8))
+            try #require(ConnectionsAPI.History.Reply(json: line.utf8))
         }
         #expect(entries.compactMap(\.agent).map(\.kind) == [.started, .started])
         let opened = entries.compactMap(\.event).filter { $0.kind == .opened }

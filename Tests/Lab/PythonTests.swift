@@ -6,6 +6,7 @@ import Expectations
 import Foundation
 import LabSupport
 import Testing
+import Varlink
 
 /// The independent clients from PyPI against the daemon that runs.
 @Suite("The daemon and clients in Python", .lab, .python)
@@ -45,7 +46,7 @@ struct PythonTests {
             ["call", "\(address)/org.dialtone.Network.GetPath", #"{"target":{"host":"127.0.0.1"}}"#],
             on: machine)
         #expect(path.exit == .status(0), "\(path)")
-        let reply = try JSONDecoder().decode(NetworkAPI.GetPath.Reply.self, from: Data(path.output.utf8))
+        let reply = try #require(NetworkAPI.GetPath.Reply(json: path.output.utf8))
         #expect(reply.path.isLocalAddress)
         let open = try await cli(
             ["call", "\(address)/org.dialtone.Connections.Open", #"{"remote":"tcp://192.0.2.1:1"}"#],

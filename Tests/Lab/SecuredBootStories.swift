@@ -7,6 +7,7 @@ import Foundation
 import LabSupport
 import Platform
 import Testing
+import Varlink
 
 /// Connections with TLS to real servers, under a real systemd: what becomes of them when the agent is killed, and when
 /// what has their keys is.

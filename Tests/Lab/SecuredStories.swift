@@ -8,6 +8,7 @@ import Platform
 import TLSTestSupport
 import TestSupport
 import Testing
+import Varlink
 
 /// Connections with TLS to real servers: mosquitto, and openssl's own.
 @Suite("A secured connection's day", .lab)

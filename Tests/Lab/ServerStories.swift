@@ -5,6 +5,7 @@ import DialtoneClient
 import Expectations
 import LabSupport
 import Testing
+import Varlink
 
 /// What befalls a connection to each of the servers that it is meant for, one thing after the other.
 @Suite("A day with each server", .lab)

@@ -6,6 +6,7 @@ import Foundation
 import LabSupport
 import TestSupport
 import Testing
+import Varlink
 
 @Suite("A subscriber that never reads", .lab)
 struct SlowSubscriberTests {
@@ -65,7 +66,11 @@ struct SlowSubscriberTests {
             while kinds.last != "gap" {
                 rest += try sleeper.receive()
                 for message in rest.split(separator: 0, omittingEmptySubsequences: false).dropLast() {
-                    let reply = try JSONDecoder().decode(Wire.self, from: Data(message)).parameters
+                    guard case .success(let reply, _) = try VarlinkReply<ConnectionsAPI.Monitor.Reply>(Array(message))
+                    else {
+                        Issue.record("an error: \(String(decoding: message, as: UTF8.self))")
+                        break
+                    }
                     kinds.append(reply.kind.rawValue)
                 }
                 rest = Array(rest.suffix(from: rest.lastIndex(of: 0).map { $0 + 1 } ?? 0))
@@ -74,9 +79,5 @@ struct SlowSubscriberTests {
         }
         #expect(kinds.first == "snapshot")
         #expect(kinds.count < 1500, "what it got in between lay in the socket")
-    }
-
-    private struct Wire: Decodable {
-        let parameters: ConnectionsAPI.Monitor.Reply
     }
 }

@@ -5,6 +5,7 @@ import DialtoneClient
 import Foundation
 import LabSupport
 import Testing
+import Varlink
 
 /// `dialtone watch --json` while the network does not hold still.
 @Suite("Watching a storm", .lab)
@@ -35,7 +36,7 @@ struct WatchStormTests {
                 $0.text.contains("\"name\":\"last\"") && $0.text.contains("\"kind\":\"opened\"")
             }
             let replies = watching.lines.prefix(through: last.number).compactMap { line in
-                try? JSONDecoder().decode(ConnectionsAPI.Monitor.Reply.self, from: Data(line.text.utf8))
+                ConnectionsAPI.Monitor.Reply(json: line.text.utf8)
             }
             // Each connection was opened and came and went at least once.
             #expect(replies.count > 3 * Self.connections, "\(replies.count) replies")

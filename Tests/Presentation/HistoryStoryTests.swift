@@ -2,6 +2,7 @@
 
 import DialtoneAPI
 import Testing
+import Varlink
 
 @testable import Presentation
 

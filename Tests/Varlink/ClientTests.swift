@@ -9,8 +9,8 @@ import Testing
 @testable import Varlink
 
 @Suite(.timeLimit(.minutes(3))) struct ClientTests {
-    typealias Ping = TestService.Ping
-    typealias Count = TestService.Count
+    typealias Ping = TestAPI.Ping
+    typealias Count = TestAPI.Count
 
     /// A connection to a service of the project.
     @AgentQueue
@@ -56,14 +56,14 @@ import Testing
         let connection = try await connect(to: test)
         let refused = await withCheckedContinuation { continuation in
             AgentQueue.async {
-                connection.call(TestService.Refuse.self, .init()) { continuation.resume(returning: $0) }
+                connection.call(TestAPI.Refuse.self, .init()) { continuation.resume(returning: $0) }
             }
         }
         guard case .failure(.refused(let failure)) = refused else {
             Issue.record("\(refused)")
             return
         }
-        #expect(failure.decoded() == TestService.Refused(uid: Int(getuid())))
+        #expect(failure.decoded() == TestAPI.Refused(uid: Int(getuid())))
         expect(await ping(connection, "next"), is: .success(.init(text: "next")))
         await onQueue { connection.close() }
     }

@@ -269,11 +269,11 @@ import Testing
             holder.channel = Channel(OwnedDescriptor(ours), messageLimit: 1000, inbox: inbox) { [unowned holder] _ in
                 try? holder.channel?.flush()
             }
-            let filling = VarlinkMessage.reply(TestService.Ping.Reply(text: String(repeating: "x", count: 10_000)))
+            let filling = VarlinkMessage.reply(TestAPI.Ping.Reply(text: String(repeating: "x", count: 10_000)))
             while let channel = holder.channel, channel.isDrained { try channel.send(filling) }
             let descriptors = VarlinkDescriptors()
             _ = descriptors.append(OwnedDescriptor(passed))
-            try holder.channel?.send(.reply(TestService.Ping.Reply(text: "last")), descriptors)
+            try holder.channel?.send(.reply(TestAPI.Ping.Reply(text: "last")), descriptors)
             try holder.channel?.resume()
             return holder
         }
@@ -306,14 +306,14 @@ import Testing
                 let descriptors = VarlinkDescriptors()
                 _ = descriptors.append(file("light"))
                 let place = descriptors.append(file("heavy"))
-                connection.callWithDescriptors(LuggageService.Weigh.self, .init(fileDescriptor: place), descriptors) {
+                connection.callWithDescriptors(LuggageAPI.Weigh.self, .init(fileDescriptor: place), descriptors) {
                     continuation.resume(returning: $0.map(\.reply))
                 }
             }
         }
         async let fetched: String = withCheckedContinuation { continuation in
             AgentQueue.async {
-                connection.callWithDescriptors(LuggageService.Fetch.self, .init(text: "back")) {
+                connection.callWithDescriptors(LuggageAPI.Fetch.self, .init(text: "back")) {
                     continuation.resume(returning: Self.text(fetchedWith: $0))
                 }
             }
@@ -325,7 +325,7 @@ import Testing
 
     @AgentQueue
     private static func text(
-        fetchedWith result: Result<VarlinkAnswer<LuggageService.Fetch>, VarlinkCallError>
+        fetchedWith result: Result<VarlinkAnswer<LuggageAPI.Fetch>, VarlinkCallError>
     ) -> String {
         guard case .success(let answer) = result,
             let descriptor = answer.descriptors.take(answer.reply.fileDescriptor)
@@ -339,7 +339,7 @@ import Testing
         let connection = try await onQueue { try VarlinkConnection(OwnedDescriptor(ours)) }
         async let answer = withCheckedContinuation { continuation in
             AgentQueue.async {
-                connection.call(LuggageService.Walk.self, .init()) { continuation.resume(returning: $0) }
+                connection.call(LuggageAPI.Walk.self, .init()) { continuation.resume(returning: $0) }
             }
         }
         expect(await service.receive(), is: Self.walk.replacing("}", with: #","parameters":{}}"#))

@@ -9,77 +9,28 @@ import TestSupport
 /// A service whose methods take and give descriptors, and what its handlers saw.
 @AgentQueue
 final class LuggageService {
-    /// Says what the named descriptor has to read, or "none" where none was named.
-    enum Weigh: VarlinkMethod {
-        static let name = "org.example.Luggage.Weigh"
-        static let takesDescriptors = true
-        struct Parameters: VarlinkParameters {
-            var fileDescriptor: Int?
-            enum CodingKeys: CodingKey { case fileDescriptor }
-        }
-        struct Reply: Codable, Hashable, Sendable { var text: String }
-    }
-
-    /// Gives a file with a text in it, and `weight` more bytes in the reply.
-    enum Fetch: VarlinkMethod {
-        static let name = "org.example.Luggage.Fetch"
-        struct Parameters: VarlinkParameters {
-            var text: String
-            var weight: Int?
-            enum CodingKeys: CodingKey { case text, weight }
-        }
-        struct Reply: Codable, Hashable, Sendable {
-            var fileDescriptor: Int
-            var padding: String
-        }
-    }
-
-    /// Keeps the exchange.
-    enum Keep: VarlinkMethod {
-        static let name = "org.example.Luggage.Keep"
-        static let takesDescriptors = true
-        typealias Parameters = VarlinkEmpty
-        typealias Reply = VarlinkEmpty
-    }
-
-    /// Takes none.
-    enum Walk: VarlinkMethod {
-        static let name = "org.example.Luggage.Walk"
-        typealias Parameters = VarlinkEmpty
-        typealias Reply = VarlinkEmpty
-    }
-
-    static let description = """
-        interface org.example.Luggage
-        method Weigh(fileDescriptor: ?int) -> (text: string)
-        method Fetch(text: string, weight: ?int) -> (fileDescriptor: int, padding: string)
-        method Keep() -> ()
-        method Walk() -> ()
-
-        """
-
     let service = VarlinkService(vendor: "Dialtone", product: "Test", version: "1", url: "https://example.org")
     let server: VarlinkServer
     private(set) var incidents: [VarlinkServer.Incident] = []
-    var kept: [VarlinkExchange<Keep>] = []
+    var kept: [VarlinkExchange<LuggageAPI.Keep>] = []
 
     init(limits: VarlinkServer.Limits = .init()) {
         server = VarlinkServer(service, limits: limits)
         server.onIncident = { [weak self] incident, _ in self?.incidents.append(incident) }
-        service.add(interface: "org.example.Luggage", description: Self.description)
-        service.handleLater(Weigh.self) { parameters, exchange throws(VarlinkFailure) in
+        service.add(interface: LuggageAPI.name, description: LuggageAPI.description)
+        service.handleLater(LuggageAPI.Weigh.self) { parameters, exchange throws(VarlinkFailure) in
             guard let place = parameters.fileDescriptor else { return exchange.reply(.init(text: "none")) }
             let descriptor = try exchange.takeDescriptor(place, parameter: "fileDescriptor")
             exchange.reply(.init(text: contents(of: descriptor)))
         }
-        service.handleLater(Fetch.self) { parameters, exchange in
+        service.handleLater(LuggageAPI.Fetch.self) { parameters, exchange in
             let descriptors = VarlinkDescriptors()
             let place = descriptors.append(file(parameters.text))
             let padding = String(repeating: "x", count: parameters.weight ?? 0)
             exchange.reply(.init(fileDescriptor: place, padding: padding), descriptors)
         }
-        service.handleLater(Keep.self) { [weak self] _, exchange in self?.kept.append(exchange) }
-        service.handle(Walk.self) { _, _ in .init() }
+        service.handleLater(LuggageAPI.Keep.self) { [weak self] _, exchange in self?.kept.append(exchange) }
+        service.handle(LuggageAPI.Walk.self) { _, _ in .init() }
     }
 
     /// A client of this service over a socket pair.

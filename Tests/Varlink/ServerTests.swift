@@ -251,7 +251,7 @@ import Testing
         let test = await TestService()
         await onQueue {
             test.server.admission = { [unowned server = test.server] peer throws(VarlinkFailure) in
-                if server.connectionCount >= 3 { throw VarlinkFailure(TestService.Refused(uid: Int(peer.uid))) }
+                if server.connectionCount >= 3 { throw VarlinkFailure(TestAPI.Refused(uid: Int(peer.uid))) }
             }
         }
         let greedy = [try await test.client(of: 1), try await test.client(of: 1), try await test.client(of: 1)]
@@ -280,7 +280,7 @@ import Testing
         for _ in 0..<10 { greedy.append(try await test.client(of: 1)) }
         await onQueue {
             test.server.admission = { [unowned server = test.server] peer throws(VarlinkFailure) in
-                if server.connectionCount >= 3 { throw VarlinkFailure(TestService.Refused(uid: Int(peer.uid))) }
+                if server.connectionCount >= 3 { throw VarlinkFailure(TestAPI.Refused(uid: Int(peer.uid))) }
             }
         }
         let root = try await test.client(of: 7)
@@ -373,7 +373,7 @@ import Testing
         #expect(write(theirs, call, call.utf8.count) == call.utf8.count)
         try await eventually("kept") { test.kept.count == 1 }
         let held = await onQueue {
-            let reply = LuggageService.Weigh.Reply(text: String(repeating: "x", count: 1_000_000))
+            let reply = LuggageAPI.Weigh.Reply(text: String(repeating: "x", count: 1_000_000))
             test.kept[0].reply(.reply(reply, continues: false))
             return test.server.heldBytes(for: 1)
         }

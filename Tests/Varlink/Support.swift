@@ -138,42 +138,6 @@ final class RawClient: Sendable {
 /// A service with a method of each kind, and what its handlers saw.
 @AgentQueue
 final class TestService {
-    enum Ping: VarlinkMethod {
-        static let name = "org.example.Test.Ping"
-        struct Parameters: VarlinkParameters {
-            var text: String
-            enum CodingKeys: CodingKey { case text }
-        }
-        struct Reply: Codable, Hashable, Sendable { var text: String }
-    }
-
-    enum Later: VarlinkMethod {
-        static let name = "org.example.Test.Later"
-        typealias Parameters = VarlinkEmpty
-        typealias Reply = Ping.Reply
-    }
-
-    enum Refuse: VarlinkMethod {
-        static let name = "org.example.Test.Refuse"
-        typealias Parameters = VarlinkEmpty
-        typealias Reply = VarlinkEmpty
-    }
-
-    enum Count: VarlinkMethod {
-        static let name = "org.example.Test.Count"
-        static let isStream = true
-        struct Parameters: VarlinkParameters {
-            var to: Int?
-            enum CodingKeys: CodingKey { case to }
-        }
-        struct Reply: Codable, Hashable, Sendable { var number: Int }
-    }
-
-    struct Refused: VarlinkErrorReply, Hashable {
-        static let errorName = "org.example.Test.Refused"
-        var uid: Int
-    }
-
     /// Counts up to a limit that the test raises.
     final class Counter: VarlinkSubscription {
         let stream: VarlinkStream
@@ -195,35 +159,16 @@ final class TestService {
             asked += 1
             guard number < available else { return nil }
             number += 1
-            return .reply(Count.Reply(number: number), continues: number != end)
+            return .reply(TestAPI.Count.Reply(number: number), continues: number != end)
         }
 
         func ended() { endings += 1 }
     }
 
-    static let description = """
-        # For tests.
-        interface org.example.Test
-
-        # Answers with what it got.
-        method Ping(text: string) -> (text: string)
-        # Answers when the test says so.
-        method Later() -> (text: string)
-        # Refuses.
-        method Refuse() -> ()
-        # Counts.
-        method Count(to: ?int) -> (number: int)
-        # Is not there.
-        method Missing() -> ()
-
-        error Refused (uid: int)
-
-        """
-
     let service = VarlinkService(vendor: "Dialtone", product: "Test", version: "1", url: "https://example.org")
     let server: VarlinkServer
     private(set) var pings: [String] = []
-    var exchanges: [VarlinkExchange<Later>] = []
+    var exchanges: [VarlinkExchange<TestAPI.Later>] = []
     private(set) var counters: [Counter] = []
     private(set) var incidents: [VarlinkServer.Incident] = []
     /// What `Later` throws after it has kept nothing.
@@ -232,20 +177,20 @@ final class TestService {
     init(limits: VarlinkServer.Limits = .init()) {
         server = VarlinkServer(service, limits: limits)
         server.onIncident = { [weak self] incident, _ in self?.incidents.append(incident) }
-        service.add(interface: "org.example.Test", description: Self.description)
-        service.handle(Ping.self) { [weak self] parameters, _ in
+        service.add(interface: TestAPI.name, description: TestAPI.description)
+        service.handle(TestAPI.Ping.self) { [weak self] parameters, _ in
             self?.pings.append(parameters.text)
-            return Ping.Reply(text: parameters.text)
+            return TestAPI.Ping.Reply(text: parameters.text)
         }
-        service.handleLater(Later.self) { [weak self] _, exchange throws(VarlinkFailure) in
+        service.handleLater(TestAPI.Later.self) { [weak self] _, exchange throws(VarlinkFailure) in
             guard let self else { return }
-            if laterThrows { throw VarlinkFailure(Refused(uid: Int(exchange.peer.uid))) }
+            if laterThrows { throw VarlinkFailure(TestAPI.Refused(uid: Int(exchange.peer.uid))) }
             exchanges.append(exchange)
         }
-        service.handle(Refuse.self) { _, peer throws(VarlinkFailure) in
-            throw VarlinkFailure(Refused(uid: Int(peer.uid)))
+        service.handle(TestAPI.Refuse.self) { _, peer throws(VarlinkFailure) in
+            throw VarlinkFailure(TestAPI.Refused(uid: Int(peer.uid)))
         }
-        service.handleStream(Count.self) { [weak self] parameters, stream throws(VarlinkFailure) in
+        service.handleStream(TestAPI.Count.self) { [weak self] parameters, stream throws(VarlinkFailure) in
             let counter = Counter(stream: stream, end: parameters.to)
             self?.counters.append(counter)
             return counter

@@ -2,8 +2,7 @@
 
 import Testing
 import VarlinkDefinition
-
-@testable import varlink_swift
+import VarlinkGeneration
 
 @Suite("Varlink definitions") struct DefinitionTests {
     private static let text = """
@@ -75,28 +74,37 @@ import VarlinkDefinition
     @Test func `it is written as Swift`() throws {
         let definition = try InterfaceDefinition(Self.text)
         let known = ["bell", "key"].map(\.self)
-        let swift = SwiftWriter.write(definition, source: Self.text, known: [known: "OtherAPI.Reason"])
+        let swift = SwiftWriter.write(definition, source: Self.text, known: [known: "OtherAPI.Reason"], module: "House")
         for part in [
             "/// Doors of a house.\npublic enum DoorsAPI {",
             "    public static let name = \"org.example.Doors\"\n",
-            "    public enum State: String, Codable, Hashable, Sendable, CaseIterable {\n"
+            "    public enum State: String, Hashable, Sendable, CaseIterable {\n"
                 + "        /// one can go through.\n        case open\n        /// one\n        /// cannot.\n"
                 + "        case shut\n",
             "    public typealias Cause = OtherAPI.Reason\n",
-            "    public struct Door: VarlinkParameters, Hashable {\n",
+            "    public struct Door: VarlinkObject {\n",
             "        public var since: Timestamp?\n", "        public var causes: [Cause]\n",
             "        public static let isStream = true\n", "        public static let takesDescriptors = true\n",
             "            public var `default`: Int?\n",
-            "            public init(door: Door? = nil, default: Int? = nil) {\n",
-            "                case .door: Door.self\n", "            public enum Kind: String, Codable",
+            "            public init(door: Door? = nil, `default`: Int? = nil) {\n",
+            "            public enum Kind: String, Hashable", "\npublic import Varlink\n",
+            "        public init?(from _fields: inout some VarlinkFieldReader) {\n",
+            "            let name: String? = _fields.text(\"name\") ?? _fields.lacking(\"name\")\n",
+            "            self.since = _fields.time(\"since\")\n",
+            "            let causes: [Cause]? = _fields.choices(\"causes\") ?? _fields.lacking(\"causes\")\n",
+            "            guard let name, let state, let causes else { return nil }\n",
+            "            self.`default` = _fields.integer(\"default\")\n",
+            "            if let `default` { _fields.put(\"default\", `default`) }\n",
+            "            _fields.put(\"causes\", causes.map(\\.rawValue))\n",
             "        public typealias Reply = VarlinkEmpty\n",
             "        public static let errorName = \"org.example.Doors.NoSuchDoor\"\n",
             "        case noSuchDoor = \"org.example.Doors.NoSuchDoor\"\n",
         ] {
             #expect(swift.contains(part), "\(part)\nis not in\n\(swift)")
         }
-        let open = SwiftWriter.write(definition, source: Self.text, known: [:])
+        let open = SwiftWriter.write(definition, source: Self.text, known: [:], module: "Varlink")
         #expect(open.contains("public struct Cause: RawRepresentable"), "others may be added")
+        #expect(!open.contains("import"), "of the module that it would import")
         #expect(open.contains("public static let bell = Cause(rawValue: \"bell\")"))
     }
 

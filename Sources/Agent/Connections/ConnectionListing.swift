@@ -23,7 +23,8 @@ final class ConnectionListing {
 
     /// `connections`, in the array `connections` of `reply`, for a user.
     init(
-        _ connections: [RegisteredConnection], in reply: some Encodable, continues: Bool = false, for user: UInt32,
+        _ connections: [RegisteredConnection], in reply: some VarlinkWritable, continues: Bool = false,
+        for user: UInt32,
         _ memory: MemoryGuard?
     ) {
         rest = connections[...]

@@ -3,8 +3,8 @@
 internal import Connection
 internal import ConnectionIO
 internal import DialtoneAPI
-internal import FoundationEssentials
 internal import Persistence
+internal import Varlink
 
 // From one process of the agent to the next.
 
@@ -59,9 +59,9 @@ extension ConnectionRegistry {
     /// With what it goes on; `nil` where this version cannot.
     nonisolated static func policy(of kept: SavedConnection, _ configured: ConfiguredConnection?) -> ConnectionPolicy? {
         guard kept.isConfigured else {
-            return try? ConnectionPolicy(
-                JSONDecoder().decode(ConnectionsAPI.Open.Parameters.self, from: Data(kept.parameters)),
-                user: kept.owner, redials: kept.redials)
+            return ConnectionsAPI.Open.Parameters(json: kept.parameters).flatMap {
+                try? ConnectionPolicy($0, user: kept.owner, redials: kept.redials)
+            }
         }
         guard let remote = try? Remote(kept.remote) else { return nil }
         if let configured, configured.policy.remote == remote,

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import FoundationEssentials
 internal import Glibc
 internal import Platform
 
@@ -29,8 +28,8 @@ final class MemoryPressure {
     nonisolated static func source(group: String?, environment: (String) -> String?) -> Source? {
         if let path = environment("MEMORY_PRESSURE_WATCH") {
             if path == "/dev/null" { return nil }
-            let trigger = environment("MEMORY_PRESSURE_WRITE").flatMap { Data(base64Encoded: $0) } ?? Data()
-            return Source(path: path, trigger: Array(trigger))
+            let trigger = environment("MEMORY_PRESSURE_WRITE").flatMap { Base64.bytes(of: $0) } ?? []
+            return Source(path: path, trigger: trigger)
         }
         return group.map { Source(path: "\($0)/memory.pressure", trigger: Array("\(standardTrigger)\0".utf8)) }
     }

@@ -2,7 +2,6 @@
 
 internal import Connection
 internal import DialtoneAPI
-internal import FoundationEssentials
 internal import NetworkPath
 internal import Persistence
 internal import Platform
@@ -95,7 +94,7 @@ final class ConnectionsService {
         let policy = try ConnectionPolicy(parameters, user: user)
         return try answer(about: parameters.name ?? policy.remote.host.description) { () throws(RegistryError) in
             try registry.open(
-                parameters.name, policy, owner: user, origin: .client, given: parameters.encoded)
+                parameters.name, policy, owner: user, origin: .client, given: parameters.json)
         }
     }
 
@@ -105,7 +104,7 @@ final class ConnectionsService {
         var after: UInt64?
         if let number = parameters.after {
             guard let valid = UInt64(exactly: number) else {
-                throw VarlinkFailure(VarlinkService.InvalidParameter(parameter: "after"))
+                throw VarlinkFailure(ServiceAPI.InvalidParameter(parameter: "after"))
             }
             after = valid
         }
@@ -153,7 +152,7 @@ final class ConnectionsService {
     }
 
     private func listing(
-        _ connections: [RegisteredConnection], in reply: some Encodable, continues: Bool = false, for user: UInt32
+        _ connections: [RegisteredConnection], in reply: some VarlinkWritable, continues: Bool = false, for user: UInt32
     ) -> ConnectionListing {
         ConnectionListing(connections, in: reply, continues: continues, for: user, memory)
     }
@@ -260,9 +259,4 @@ extension ConnectionsAPI.Monitor.Reply {
         let event = entry.event.wire(sequence: entry.sequence)
         self.init(sequence: event.sequence, kind: .change, connections: [event.connection], event: event)
     }
-}
-
-extension ConnectionsAPI.Open.Parameters {
-    /// In JSON, for the next process to make the same policy of.
-    var encoded: [UInt8] { (try? JSONEncoder().encode(self)).map { Array($0) } ?? [] }
 }

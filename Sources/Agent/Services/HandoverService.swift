@@ -34,7 +34,7 @@ enum HandoverService {
         service.handle(ConnectionsAPI.Park.self) { parameters, peer throws(VarlinkFailure) in
             try boundary.check(peer)
             guard let epoch = UInt64(exactly: parameters.epoch) else {
-                throw VarlinkFailure(VarlinkService.InvalidParameter(parameter: "epoch"))
+                throw VarlinkFailure(ServiceAPI.InvalidParameter(parameter: "epoch"))
             }
             let opening = try parameters.opening.map { steps throws(VarlinkFailure) in try LeftOpening(steps) }
             let which = try ConnectionReference(parameters.name, owner: parameters.owner)
@@ -45,7 +45,7 @@ enum HandoverService {
         }
         service.handle(ConnectionsAPI.Acknowledge.self) { parameters, peer throws(VarlinkFailure) in
             guard let wake = UInt64(exactly: parameters.wake) else {
-                throw VarlinkFailure(VarlinkService.InvalidParameter(parameter: "wake"))
+                throw VarlinkFailure(ServiceAPI.InvalidParameter(parameter: "wake"))
             }
             let which = try ConnectionReference(parameters.name, owner: parameters.owner)
             try answer(about: parameters.name) { () throws(RegistryError) in
@@ -150,7 +150,7 @@ enum HandoverService {
         let process = try? ProcessHandle(exchange.openPeerProcess())
         do throws(RegistryError) {
             return try registry.adopt(
-                parameters.name, descriptor, adoption, policy, by: process, owner: user, given: given.encoded)
+                parameters.name, descriptor, adoption, policy, by: process, owner: user, given: given.json)
         } catch {
             throw VarlinkFailure(error, about: parameters.name)
         }

@@ -26,7 +26,7 @@ enum KeepAliveService {
             let wakesMachine = parameters.wakeMachine ?? false
             // The kernel asks for a capability (CAP_WAKE_ALARM), and the daemon does not lend its own.
             guard !wakesMachine || user == 0 || user == geteuid() else {
-                throw VarlinkFailure(VarlinkService.PermissionDenied())
+                throw VarlinkFailure(ServiceAPI.PermissionDenied())
             }
             let calls = KeepaliveStream(stream)
             let which = try ConnectionReference(parameters.name, owner: parameters.owner)

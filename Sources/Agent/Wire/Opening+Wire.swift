@@ -3,7 +3,6 @@
 internal import Configuration
 internal import Connection
 internal import DialtoneAPI
-internal import FoundationEssentials
 internal import Varlink
 
 /// An opening exchange that a client left when it parked, and in which words, for the next process of the agent.
@@ -16,13 +15,14 @@ struct LeftOpening {
     /// What a client leaves. Validated.
     init(_ steps: [ConnectionsAPI.OpeningStep]) throws(VarlinkFailure) {
         opening = try Opening(steps)
-        given = (try? JSONEncoder().encode(steps)).map { Array($0) } ?? []
+        given = steps.json
     }
 
     /// What a client left to an earlier process; `nil` for what this one cannot play.
     init?(given: [UInt8]) {
-        let steps = try? JSONDecoder().decode([ConnectionsAPI.OpeningStep].self, from: Data(given))
-        guard let steps, let opening = try? Opening(steps) else { return nil }
+        guard let steps = [ConnectionsAPI.OpeningStep](json: given), let opening = try? Opening(steps) else {
+            return nil
+        }
         (self.opening, self.given) = (opening, given)
     }
 }

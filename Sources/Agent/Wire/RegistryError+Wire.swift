@@ -26,8 +26,8 @@ extension VarlinkFailure {
             case .quotaExceeded(let limit): VarlinkFailure(ConnectionsAPI.QuotaExceeded(limit: limit))
             case .outOfResources(let shortage):
                 VarlinkFailure(ConnectionsAPI.OutOfResources(reason: shortage.reason))
-            case .invalidName: VarlinkFailure(VarlinkService.InvalidParameter(parameter: "name"))
-            case .configured: VarlinkFailure(VarlinkService.PermissionDenied())
+            case .invalidName: VarlinkFailure(ServiceAPI.InvalidParameter(parameter: "name"))
+            case .configured: VarlinkFailure(ServiceAPI.PermissionDenied())
             case .notReady(let state): VarlinkFailure(ConnectionsAPI.NotReady(name: name, state: .init(state)))
             case .heldByClient(let process):
                 VarlinkFailure(ConnectionsAPI.HeldByClient(name: name, process: Int(process)))

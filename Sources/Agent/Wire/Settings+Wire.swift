@@ -33,7 +33,7 @@ extension VarlinkFailure {
         if field.hasPrefix("opening") {
             self.init(ConnectionsAPI.InvalidOpening(reason: Self.step(field) + (problem?.reason ?? "")))
         } else {
-            self.init(VarlinkService.InvalidParameter(parameter: "settings.\(field)"))
+            self.init(ServiceAPI.InvalidParameter(parameter: "settings.\(field)"))
         }
     }
 
@@ -53,7 +53,7 @@ extension ConnectionsAPI.Settings {
         // connection of another user, root names one in the configuration. To wake the machine takes one as well
         // (CAP_WAKE_ALARM).
         guard mark == nil, keepalive?.wakeMachine != true else {
-            throw VarlinkFailure(VarlinkService.PermissionDenied())
+            throw VarlinkFailure(ServiceAPI.PermissionDenied())
         }
         // The daemon reads files with its own rights, which may be more than the client's. The text of a failure would
         // tell the client about files that it cannot see, and every client could use every key.

@@ -5,6 +5,7 @@ internal import DialtoneAPI
 internal import NetworkPath
 internal import Persistence
 internal import Platform
+internal import Varlink
 
 // What the socket carries, made of what the daemon knows, and the targets that it brings.
 

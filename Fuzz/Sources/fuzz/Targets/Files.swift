@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import FoundationEssentials
 internal import Processes
+internal import Varlink
 
 @testable internal import Agent
 @testable internal import Configuration
@@ -54,7 +54,7 @@ extension FuzzTarget {
     static let history = FuzzTarget(name: "history") { bytes in
         let text = SealedLine.open(bytes[...]) ?? bytes[...]
         precondition(SealedLine.open(SealedLine.seal(text)[...]) == text)
-        _ = try? JSONDecoder().decode(HistoryFiles.Line.self, from: Data(text))
+        _ = HistoryFiles.Line(json: text)
     }
 
     /// What was learned of keepalives.

@@ -41,8 +41,8 @@ extension FuzzTarget {
         reader(of: ConnectionsAPI.History.self),
         reader(of: ConnectionsAPI.Open.self), reader(of: ConnectionsAPI.Take.self),
         reader(of: ConnectionsAPI.Adopt.self), reader(of: ConnectionsAPI.Park.self),
-        reader(of: ConnectionsAPI.KeepAlive.self), reader(of: VarlinkService.GetInfo.self),
-        reader(of: VarlinkService.GetInterfaceDescription.self),
+        reader(of: ConnectionsAPI.KeepAlive.self), reader(of: ServiceAPI.GetInfo.self),
+        reader(of: ServiceAPI.GetInterfaceDescription.self),
     ]
 
     private static let now = Timestamp(milliseconds: 1_800_000_000_000)

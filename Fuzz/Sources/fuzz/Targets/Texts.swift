@@ -4,6 +4,7 @@
 @testable internal import Configuration
 @testable internal import Connection
 @testable internal import DialtoneAPI
+internal import Varlink
 @testable internal import NetworkPath
 @testable internal import Persistence
 @testable internal import Presentation

@@ -36,7 +36,7 @@ extension FuzzTarget {
     }
 
     private static let methods: [(String, @Sendable (VarlinkCall) -> Void)] = [
-        method(VarlinkService.GetInfo.self), method(VarlinkService.GetInterfaceDescription.self),
+        method(ServiceAPI.GetInfo.self), method(ServiceAPI.GetInterfaceDescription.self),
         method(NetworkAPI.GetPath.self), method(NetworkAPI.MonitorPath.self), method(NetworkAPI.Explain.self),
         method(NetworkAPI.ListInterfaces.self),
         method(ConnectionsAPI.List.self), method(ConnectionsAPI.Monitor.self), method(ConnectionsAPI.Close.self),

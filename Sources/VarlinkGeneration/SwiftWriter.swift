@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import VarlinkDefinition
+package import VarlinkDefinition
 
 /// Writes an interface as Swift: an enumeration without cases, which has its types, methods and errors.
 ///
 /// A text that the comment says is RFC 3339 is a `Timestamp`. An enumeration whose comment says that others may be
 /// added is a structure, so that a client that does not know a value passes it on. One that has the values of a type of
 /// an interface written before is that type.
-struct SwiftWriter {
+package struct SwiftWriter {
     let definition: InterfaceDefinition
     /// The named enumerations of the interfaces before this one, by their values.
     private let known: [[String]: String]
-    /// What a caller sends, whose fields are checked.
-    private var sent: Set<String> = []
+    /// Whether it becomes a part of the module that has the protocols.
+    private let isWithinVarlink: Bool
     let text = Output()
 
     /// The name in Swift of an interface: "ConnectionsAPI" for "org.dialtone.Connections".
     static func name(of definition: InterfaceDefinition) -> String {
-        "\(definition.name.split(separator: ".").last ?? "")API"
+        let last = definition.name.split(separator: ".").last ?? ""
+        return "\(last.prefix(1).uppercased())\(last.dropFirst())API"
     }
 
     /// The named enumerations of an interface, by their values.
-    static func enumerations(of definition: InterfaceDefinition) -> [[String]: String] {
+    package static func enumerations(of definition: InterfaceDefinition) -> [[String]: String] {
         definition.types.reduce(into: [:]) { found, type in
             if case .enumeration(let values) = type.kind { found[values] = "\(name(of: definition)).\(type.name)" }
         }
@@ -32,28 +33,17 @@ struct SwiftWriter {
     /// - Parameters:
     ///   - source: its text.
     ///   - known: the named enumerations of other interfaces, by their values.
-    static func write(
-        _ definition: InterfaceDefinition, source: String, known: [[String]: String]
+    ///   - module: the module that it becomes a part of.
+    package static func write(
+        _ definition: InterfaceDefinition, source: String, known: [[String]: String], module: String
     ) -> String {
-        let writer = SwiftWriter(definition, known: known)
+        let writer = SwiftWriter(definition, known, isWithinVarlink: module == "Varlink")
         writer.write(source)
         return writer.text.text
     }
 
-    private init(_ definition: InterfaceDefinition, known: [[String]: String]) {
-        self.definition = definition
-        self.known = known
-        for method in definition.methods { for field in method.parameters { markSent(field.kind) } }
-    }
-
-    private mutating func markSent(_ kind: InterfaceDefinition.Kind) {
-        switch kind.element {
-        case .bool, .int, .float, .string, .enumeration, .optional, .array: break
-        case .object(let fields): for field in fields { markSent(field.kind) }
-        case .named(let name):
-            guard sent.insert(name).inserted, let type = definition.type(name) else { return }
-            markSent(type)
-        }
+    private init(_ definition: InterfaceDefinition, _ known: [[String]: String], isWithinVarlink: Bool) {
+        (self.definition, self.known, self.isWithinVarlink) = (definition, known, isWithinVarlink)
     }
 
     // MARK: - The parts
@@ -61,9 +51,10 @@ struct SwiftWriter {
     private func write(_ source: String) {
         text.line("// Made of \(definition.name).varlink by varlink-swift.")
         text.line()
-        text.line("package import Platform")
-        text.line("public import Varlink")
-        text.line()
+        if !isWithinVarlink {
+            text.line("public import Varlink")
+            text.line()
+        }
         text.comment(definition.comment)
         text.open("public enum \(Self.name(of: definition)) {") {
             text.comment(["The interface's name."])
@@ -79,7 +70,7 @@ struct SwiftWriter {
             for method in definition.methods { declare(method) }
             for error in definition.errors {
                 object(
-                    error.name, fields(error.kind), error.comment, ["VarlinkErrorReply", "Hashable"],
+                    error.name, fields(error.kind), error.comment, conforms: "VarlinkErrorReply",
                     constant: ("errorName", "\(definition.name).\(error.name)"))
             }
             errorCodes()
@@ -91,8 +82,7 @@ struct SwiftWriter {
         case .enumeration(let values): enumeration(type.name, values, type.comment)
         case .object(let fields):
             object(
-                type.name, fields, type.comment,
-                sent.contains(type.name) ? ["VarlinkParameters", "Hashable"] : ["Codable", "Hashable", "Sendable"])
+                type.name, fields, type.comment)
         case .bool, .int, .float, .string, .optional, .array, .named:
             text.comment(type.comment)
             text.line("public typealias \(type.name) = \(swift(type.kind, type.name, isTime: false))")
@@ -112,16 +102,14 @@ struct SwiftWriter {
                 text.comment(["Descriptors ride on a call."])
                 text.line("public static let takesDescriptors = true")
             }
-            part("Parameters", method.parameters, ["What a call has."], ["VarlinkParameters", "Hashable"])
-            part("Reply", method.reply, ["What a reply has."], ["Codable", "Hashable", "Sendable"])
+            part("Parameters", method.parameters, ["What a call has."])
+            part("Reply", method.reply, ["What a reply has."])
         }
         text.line()
     }
 
-    private func part(
-        _ name: String, _ fields: [InterfaceDefinition.Field], _ comment: [String], _ protocols: [String]
-    ) {
-        guard fields.isEmpty else { return object(name, fields, comment, protocols) }
+    private func part(_ name: String, _ fields: [InterfaceDefinition.Field], _ comment: [String]) {
+        guard fields.isEmpty else { return object(name, fields, comment) }
         text.comment(["Nothing."])
         text.line("public typealias \(name) = VarlinkEmpty")
     }
@@ -131,13 +119,11 @@ struct SwiftWriter {
     }
 
     private func object(
-        _ name: String, _ fields: [InterfaceDefinition.Field], _ comment: [String], _ protocols: [String],
-        constant: (name: String, value: String)? = nil
+        _ name: String, _ fields: [InterfaceDefinition.Field], _ comment: [String],
+        conforms protocolName: String = "VarlinkObject", constant: (name: String, value: String)? = nil
     ) {
         text.comment(comment)
-        let isRead = sent.contains(name) && isReadable(fields)
-        let all = protocols + (isRead ? ["VarlinkReadable"] : [])
-        text.open("public struct \(name): \(all.joined(separator: ", ")) {") {
+        text.open("public struct \(name): \(protocolName) {") {
             if let constant {
                 text.comment(["Its name with the interface."])
                 text.line("public static let \(constant.name) = \(quoted(constant.value))")
@@ -147,69 +133,14 @@ struct SwiftWriter {
                 text.comment(remark(on: field))
                 text.line("public var \(escaped(field.name)): \(swift(field))")
             }
-            if protocols.contains("VarlinkParameters") { keys(of: fields) }
             text.comment(["Made of its fields."])
-            let parameters = fields.map { "\($0.name): \(swift($0))\($0.isOptional ? " = nil" : "")" }
+            let parameters = fields.map { "\(escaped($0.name)): \(swift($0))\($0.isOptional ? " = nil" : "")" }
             text.open("public init(\(parameters.joined(separator: ", "))) {") {
-                for field in fields { text.line("self.\(field.name) = \(escaped(field.name))") }
+                for field in fields { text.line("self.\(escaped(field.name)) = \(escaped(field.name))") }
             }
-            if isRead { reading(fields) }
-            if definition.type(name) != nil, !sent.contains(name) { keeping(fields, of: name) }
+            coding(fields)
         }
         text.line()
-    }
-
-    /// The coding keys, by which fields that are none are refused, here and within.
-    private func keys(of fields: [InterfaceDefinition.Field]) {
-        text.comment(["The fields there are."])
-        text.line("public enum CodingKeys: String, CodingKey, CaseIterable {")
-        text.line("    case \(fields.map { escaped($0.name) }.joined(separator: ", "))")
-        text.line("}")
-        let objects = fields.compactMap { field in objectName(field.kind).map { (field.name, $0) } }
-        guard !objects.isEmpty else { return }
-        text.comment(["Their fields are checked as well."])
-        text.open("public static func object(in field: CodingKeys) -> (any VarlinkParameters.Type)? {") {
-            text.line("switch field {")
-            for (field, type) in objects { text.line("case .\(field): \(type).self") }
-            if objects.count < fields.count { text.line("default: nil") }
-            text.line("}")
-        }
-    }
-
-    /// Whether an object can be read out of something other than a message.
-    private func isReadable(_ fields: [InterfaceDefinition.Field]) -> Bool {
-        !fields.isEmpty && fields.allSatisfy { field in reader(of: field.kind) != nil }
-    }
-
-    /// What reads a field of that kind; `nil` for one that must be there, and where nothing does.
-    private func reader(of kind: InterfaceDefinition.Kind) -> String? {
-        switch kind {
-        case .optional(.bool): return "flag"
-        case .optional(.int): return "integer"
-        case .optional(.float): return "number"
-        case .optional(.string): return "text"
-        case .optional(.array(.string)): return "texts"
-        default: break
-        }
-        guard kind.isOptional, case .object(let fields) = definition.resolve(kind.element), isReadable(fields) else {
-            return nil
-        }
-        return kind.isArray ? "objects" : "object"
-    }
-
-    private func reading(_ fields: [InterfaceDefinition.Field]) {
-        text.comment(["Read out of something other than a message."])
-        text.open("public init(from reader: inout some VarlinkFieldReader) {") {
-            for field in fields {
-                text.line("self.\(field.name) = reader.\(reader(of: field.kind) ?? "")(\(quoted(field.name)))")
-            }
-        }
-    }
-
-    /// The type of an object, or of each in an array.
-    private func objectName(_ kind: InterfaceDefinition.Kind) -> String? {
-        guard case .named(let name) = kind.element, case .object = definition.resolve(kind.element) else { return nil }
-        return name
     }
 
     // MARK: - Enumerations
@@ -222,7 +153,7 @@ struct SwiftWriter {
         let meanings = Meanings(of: values, in: comment)
         text.comment(meanings.introduction)
         if says("Others may be added", comment) {
-            text.open("public struct \(name): RawRepresentable, Codable, Hashable, Sendable {") {
+            text.open("public struct \(name): RawRepresentable, Hashable, Sendable {") {
                 text.comment(["The value as it is written."])
                 text.line("public let rawValue: String")
                 text.comment(["The one that is written so, known or not."])
@@ -232,11 +163,11 @@ struct SwiftWriter {
                     text.line("public static let \(escaped(value)) = \(name)(rawValue: \(quoted(value)))")
                 }
                 text.comment(["Those that are known."])
-                let all = values.map { ".\($0)" }.joined(separator: ", ")
+                let all = values.map { ".\(escaped($0))" }.joined(separator: ", ")
                 text.line("public static let known: [\(name)] = [\(all)]")
             }
         } else {
-            text.open("public enum \(name): String, Codable, Hashable, Sendable, CaseIterable {") {
+            text.open("public enum \(name): String, Hashable, Sendable, CaseIterable {") {
                 for value in values {
                     text.comment(meanings[value])
                     text.line("case \(escaped(value))")
@@ -254,7 +185,7 @@ struct SwiftWriter {
             for error in definition.errors {
                 text.comment(error.comment)
                 text.line(
-                    "case \(error.name.prefix(1).lowercased() + error.name.dropFirst()) = "
+                    "case \(escaped(error.name.prefix(1).lowercased() + error.name.dropFirst())) = "
                         + quoted("\(definition.name).\(error.name)"))
             }
         }
@@ -265,7 +196,7 @@ struct SwiftWriter {
         switch field.kind.element {
         case .enumeration(let values): enumeration(typeName(of: field), values, field.comment)
         case .object(let fields):
-            object(typeName(of: field), fields, field.comment, ["Codable", "Hashable", "Sendable"])
+            object(typeName(of: field), fields, field.comment)
         case .bool, .int, .float, .string, .optional, .array, .named: break
         }
     }
@@ -283,7 +214,7 @@ struct SwiftWriter {
     }
 
     func isTime(_ field: InterfaceDefinition.Field) -> Bool {
-        says("RFC 3339", field.comment)
+        field.hasOwnComment && says("RFC 3339", field.comment)
     }
 
     /// Whether a comment says something, on one line or over two.
@@ -302,23 +233,26 @@ struct SwiftWriter {
         }
     }
 
-    /// What is said of a field: there, or of one of its name elsewhere in the interface.
+    /// What is said of a field: there, or of the first one of its name and kind in the interface.
     private func remark(on field: InterfaceDefinition.Field) -> [String] {
         if !field.comment.isEmpty { return field.comment }
         let all = definition.types.flatMap { fields($0.kind) } + definition.methods.flatMap { $0.parameters + $0.reply }
-        return all.first { $0.name == field.name && !$0.comment.isEmpty }?.comment ?? []
+        return all.first { $0.name == field.name && $0.kind == field.kind && !$0.comment.isEmpty }?.comment ?? []
     }
 
     func escaped(_ name: String) -> String {
         Self.reserved.contains(name) ? "`\(name)`" : name
     }
 
-    private func quoted(_ text: String) -> String { "\"\(text)\"" }
+    func quoted(_ text: String) -> String { "\"\(text)\"" }
 
+    /// The words that are no names ("The Swift Programming Language", Lexical Structure, Keywords).
     private static let reserved: Set = [
-        "as", "break", "case", "catch", "class", "continue", "default", "defer", "do", "else", "enum", "extension",
-        "false", "for", "func", "if", "import", "in", "init", "inout", "internal", "is", "let", "nil", "operator",
-        "private", "protocol", "public", "repeat", "return", "self", "static", "struct", "switch", "throw", "true",
-        "try", "typealias", "var", "where", "while",
+        "Any", "Protocol", "Self", "Type", "as", "associatedtype", "await", "break", "case", "catch", "class",
+        "continue", "default", "defer", "deinit", "do", "else", "enum", "extension", "fallthrough", "false",
+        "fileprivate", "for", "func", "guard", "if", "import", "in", "init", "inout", "internal", "is", "let", "nil",
+        "operator", "precedencegroup", "private", "protocol", "public", "repeat", "rethrows", "return", "self",
+        "static", "struct", "subscript", "super", "switch", "throw", "throws", "true", "try", "typealias", "var",
+        "where", "while",
     ]
 }

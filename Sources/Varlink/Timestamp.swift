@@ -90,23 +90,6 @@ public struct Timestamp: Hashable, Comparable, Sendable, CustomStringConvertible
     }
 }
 
-extension Timestamp: Codable {
-    /// Reads the text.
-    public init(from decoder: any Decoder) throws {
-        let container = try decoder.singleValueContainer()
-        guard let time = Timestamp(try container.decode(String.self)) else {
-            throw DecodingError.dataCorruptedError(in: container, debugDescription: "not an RFC 3339 time in UTC")
-        }
-        self = time
-    }
-
-    /// Writes the text.
-    public func encode(to encoder: any Encoder) throws {
-        var container = encoder.singleValueContainer()
-        try container.encode(description)
-    }
-}
-
 extension [UInt8] {
     /// The number that these decimal digits are, without sign; `nil` if there is another character.
     fileprivate func decimal(_ range: Range<Int>) -> Int? {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import VarlinkDefinition
+package import VarlinkDefinition
 
 /// Writes interfaces as a page of the manual, in mdoc(7).
-struct ManualWriter {
+package struct ManualWriter {
     private var lines: [String] = []
 
     /// The page `dialtone-varlink`.
-    static func write(_ definitions: [InterfaceDefinition], date: String) -> String {
+    package static func write(_ definitions: [InterfaceDefinition], date: String) -> String {
         var writer = ManualWriter()
         writer.head(date)
         for definition in definitions { writer.add(definition) }
@@ -30,8 +30,8 @@ struct ManualWriter {
         lines.append(".Pp")
         text([
             "A type with a question mark may be left out, or be null. A later version may add methods, errors and",
-            "fields, to a call only such as may be left out, and values where this page says so. It takes nothing",
-            "away.",
+            "fields, to a call only such as may be left out. It may add values to an enumeration where this page says",
+            "so, or where only calls have that enumeration. It takes nothing away.",
         ])
     }
 

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import VarlinkDefinition
+
+// How an object is read and written, field by field, by readers and writers that know nothing of it.
+
+extension SwiftWriter {
+    /// Writes what reads an object, and what writes it.
+    func coding(_ fields: [InterfaceDefinition.Field]) {
+        // Not in the way of fields of any name.
+        let required = fields.filter { !$0.isOptional }
+        text.comment(["Reads its fields\(required.isEmpty ? "" : "; `nil` where one that must be there is not")."])
+        text.open("public init\(required.isEmpty ? "" : "?")(from _fields: inout some VarlinkFieldReader) {") {
+            for field in required {
+                let read = reading(field)
+                text.line(
+                    "let \(escaped(field.name)): \(swift(field))? = \(read) ?? _fields.lacking(\(quoted(field.name)))")
+            }
+            for field in fields where field.isOptional { text.line("self.\(escaped(field.name)) = \(reading(field))") }
+            guard !required.isEmpty else { return }
+            text.line("guard \(required.map { "let \(escaped($0.name))" }.joined(separator: ", ")) else { return nil }")
+            for field in required { text.line("self.\(escaped(field.name)) = \(escaped(field.name))") }
+        }
+        text.comment(["Writes its fields."])
+        text.open("public func write(to _fields: inout some VarlinkFieldWriter) {") {
+            for field in fields { write(field) }
+        }
+    }
+
+    private func reading(_ field: InterfaceDefinition.Field) -> String {
+        let isArray = field.kind.isArray
+        let method =
+            switch definition.resolve(field.kind.element) {
+            case .bool: "flag"
+            case .int: isArray ? "integers" : "integer"
+            case .float: "number"
+            case .string where isTime(field): "time"
+            case .enumeration: isArray ? "choices" : "choice"
+            case .object: isArray ? "objects" : "object"
+            default: isArray ? "texts" : "text"
+            }
+        return "_fields.\(method)(\(quoted(field.name)))"
+    }
+
+    private func write(_ field: InterfaceDefinition.Field) {
+        let name = escaped(field.name)
+        var value = name
+        if case .enumeration = definition.resolve(field.kind.element) {
+            value = field.kind.isArray ? "\(name).map(\\.rawValue)" : "\(name).rawValue"
+        }
+        let put = "_fields.put(\(quoted(field.name)), \(value))"
+        text.line(field.isOptional ? "if let \(name) { \(put) }" : put)
+    }
+}
