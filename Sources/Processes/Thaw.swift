@@ -63,7 +63,9 @@ final class Thaw {
     private var isStillFrozen: Bool {
         var bytes = [UInt8](repeating: 0, count: 256)
         let count = pread(events.number, &bytes, bytes.count, 0)
-        return String(decoding: bytes.prefix(max(count, 0)), as: UTF8.self).contains("frozen 1")
+        return bytes.prefix(max(count, 0)).split(separator: UInt8(ascii: "\n")).contains {
+            $0.elementsEqual("frozen 1".utf8)
+        }
     }
 
     private func finish(_ outcome: Activator.Outcome) {

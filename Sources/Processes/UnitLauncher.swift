@@ -71,7 +71,9 @@ final class UnitLauncher {
         do throws(SystemError) {
             // That it is in the unit's group shows, once it is held by a descriptor, that the number was still its own.
             if !start.isOver, let process = try? ProcessHandle(start.process),
-                FileContent.text(of: "/proc/\(start.process)/cgroup")?.contains("/\(unit).service") == true,
+                FileContent.text(of: "/proc/\(start.process)/cgroup")?.split(whereSeparator: { $0 == "/" || $0 == "\n" }
+                )
+                .contains(where: { $0 == "\(unit).service" }) == true,
                 process.isAlive
             {
                 return .launched(process)

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Varlink
+
 @testable internal import Agent
 @testable internal import Configuration
 @testable internal import Connection
 @testable internal import DialtoneAPI
-internal import Varlink
 @testable internal import NetworkPath
 @testable internal import Persistence
 @testable internal import Presentation
