@@ -15,8 +15,8 @@ let strict: [SwiftSetting] = [
 /// What the simulation lives through a million times is optimized in debug builds too; assertions hold all the same.
 let optimized = strict + [.unsafeFlags(["-O", "-assert-config", "Debug"], .when(configuration: .debug))]
 
-/// The programs of releases are linked without what nobody calls, and without a table of their functions for others: a tenth
-/// of their size.
+/// The programs of releases are linked without what nobody calls, and without a table of their functions for others: a
+/// tenth of their size.
 let lean: [LinkerSetting] = [
     .unsafeFlags(
         ["-use-ld=lld", "-Xlinker", "--gc-sections", "-Xlinker", "--no-export-dynamic"], .when(configuration: .release))
@@ -233,7 +233,7 @@ let package = Package(
             plugins: ["VarlinkSwift"]),
         tests("VarlinkDefinition", ["VarlinkDefinition", "VarlinkGeneration"]),
         tests(
-            "DialtoneAPI", ["DialtoneAPI", "Platform", "TestSupport", "Varlink", "VarlinkDefinition"],
+            "DialtoneAPI", ["DialtoneAPI", "Persistence", "Platform", "TestSupport", "Varlink", "VarlinkDefinition"],
             resources: [.copy("Interfaces"), .copy("strict.py")]),
         tests("DialtoneClient", ["DialtoneAPI", "DialtoneClient", "Platform", "TestSupport", "Varlink"]),
         tests("Presentation", ["DialtoneAPI", "Presentation", "Varlink"]),

@@ -44,6 +44,10 @@ package struct InterfaceDefinition: Sendable {
         /// Whether these are its own.
         package let hasOwnComment: Bool
 
+        package init(name: String, kind: Kind, comment: [String], hasOwnComment: Bool) {
+            (self.name, self.kind, self.comment, self.hasOwnComment) = (name, kind, comment, hasOwnComment)
+        }
+
         package var isOptional: Bool { kind.isOptional }
     }
 

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DialtoneAPI
+import Persistence
+import Testing
+import VarlinkDefinition
+
+@Suite("The numbers of fields that are kept") struct KeptNumberTests {
+    /// Two of one number would be read as one.
+    private static func collisions(among fields: [InterfaceDefinition.Field]) -> [[String]] {
+        Dictionary(grouping: fields.map(\.name)) { keptNumber(of: $0) }.values.filter { $0.count > 1 }
+    }
+
+    @Test(arguments: [NetworkAPI.description, ConnectionsAPI.description])
+    func `no two fields of an object have one number`(text: String) throws {
+        let definition = try InterfaceDefinition(text)
+        for type in definition.types {
+            guard case .object(let fields) = type.kind else { continue }
+            #expect(Self.collisions(among: fields) == [], "rename one, in \(type.name)")
+        }
+    }
+
+    @Test func `two that have are found`() {
+        let names = (0..<2000).map { "field\($0)" }
+        let fields = names.map { InterfaceDefinition.Field(name: $0, kind: .int, comment: [], hasOwnComment: false) }
+        #expect(!Self.collisions(among: fields).isEmpty, "two thousand names in 65,536 numbers")
+    }
+}
