@@ -72,7 +72,7 @@ struct SettingsTable: VarlinkFieldReader {
         table.error(key, places.found[path + name]?.position ?? table.position, "unknown value")
     }
 
-    mutating func lacks(_ name: String) { table.error(note(name), table.position, "missing") }
+    mutating func lacks(_ name: String) { table.require(note(name)) }
 
     mutating func texts(_ name: String) -> [String]? {
         let key = Self.key(of: name)
@@ -107,7 +107,11 @@ struct SettingsTable: VarlinkFieldReader {
         guard !table.isAbsent(key) else { return nil }
         let tables = take(name) { table, key in table.tables(key) }
         if let first = tables.first { places.found[path + name] = (first.position, keys + key) }
-        return tables.enumerated().compactMap { index, table in read(table, as: "\(path)\(name)[\(index)]", key: key) }
+        let objects: [Object?] = tables.enumerated().map { index, table in
+            read(table, as: "\(path)\(name)[\(index)]", key: key)
+        }
+        // Without one of them, those behind it would be told with the places of others.
+        return objects.contains { $0 == nil } ? nil : objects.compactMap(\.self)
     }
 
     private func read<Object: VarlinkObject>(_ table: TableReader, as field: String, key: String) -> Object? {

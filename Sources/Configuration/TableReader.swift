@@ -71,8 +71,13 @@ struct TableReader {
 
     /// A string that must be there.
     mutating func required(_ key: String) -> Located<String>? {
-        if isAbsent(key) { missing.append(key) }
+        require(key)
         return string(key)
+    }
+
+    /// Has `finish` report the key where it is not there.
+    mutating func require(_ key: String) {
+        if isAbsent(key) { missing.append(key) }
     }
 
     mutating func boolean(_ key: String) -> Bool? {

@@ -92,6 +92,9 @@ struct KeptFieldReader: VarlinkFieldReader {
 
     mutating func lacks(_ name: String) { isDamaged = true }
 
+    /// An empty array is written as none.
+    mutating func lackingElements<Element>(_ name: String) -> [Element]? { [] }
+
     /// The last one of a number, as with Protocol Buffers.
     private mutating func read<Value>(
         _ name: String, _ take: (FieldReader.Value) throws(DamagedState) -> Value
@@ -101,16 +104,15 @@ struct KeptFieldReader: VarlinkFieldReader {
         return taken(last.value, take)
     }
 
-    /// None and an empty array are written alike, and read as the latter.
     private mutating func readAll<Value>(
         _ name: String, _ take: (FieldReader.Value) throws(DamagedState) -> Value
-    ) -> [Value] {
+    ) -> [Value]? {
         let number = keptNumber(of: name)
         var all: [Value] = []
         for (each, value) in values where each == number {
             if let value = taken(value, take) { all.append(value) }
         }
-        return all
+        return all.isEmpty ? nil : all
     }
 
     private mutating func taken<Value>(

@@ -8,9 +8,10 @@ public func processEnvironment() -> [String: String] {
     var variables: [String: String] = [:]
     var next = environ
     while let variable = next.pointee {
-        let text = String(cString: variable)
-        if let sign = text.firstIndex(of: "="), variables[String(text[..<sign])] == nil {
-            variables[String(text[..<sign])] = String(text[text.index(after: sign)...])
+        // By bytes: for Swift, "=" and an accent that follows it are one character.
+        let text = String(cString: variable).utf8
+        if let sign = text.firstIndex(of: UInt8(ascii: "=")), let name = String(text[..<sign]), variables[name] == nil {
+            variables[name] = String(text[text.index(after: sign)...])
         }
         next += 1
     }

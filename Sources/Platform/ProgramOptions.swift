@@ -2,7 +2,8 @@
 
 internal import Glibc
 
-/// The command line of a daemon, which has long options alone: `--name VALUE`, `--name=VALUE`, or `--name` for a flag.
+/// The command line of a daemon, which has long options alone: `--name VALUE`, `--name=VALUE`, or `--name` for a flag;
+/// and `-h` for `--help`. A value that begins like an option is given with "=".
 /// `dialtone`, which has commands, has a parser from a library; that one brings megabytes with it.
 public struct ProgramOptions: Hashable, Sendable {
     /// What is wrong with a command line.
@@ -24,6 +25,10 @@ public struct ProgramOptions: Hashable, Sendable {
     public init(_ arguments: [String], valued: Set<String>, flags: Set<String>) throws(Mistake) {
         var rest = arguments[...]
         while let argument = rest.popFirst() {
+            if argument == "-h", flags.contains("help") {
+                values["help"] = ""
+                continue
+            }
             guard argument.hasPrefix("--") else {
                 throw Mistake(description: "Unexpected argument '\(argument)'")
             }
@@ -32,10 +37,13 @@ public struct ProgramOptions: Hashable, Sendable {
             if flags.contains(name), parts.count == 1 {
                 values[name] = ""
             } else if valued.contains(name) {
-                guard let value = parts.count > 1 ? String(parts[1]) : rest.popFirst() else {
+                if parts.count > 1 {
+                    values[name] = String(parts[1])
+                } else if let value = rest.popFirst(), !value.hasPrefix("--"), value != "-h" {
+                    values[name] = value
+                } else {
                     throw Mistake(description: "Missing value for '--\(name)'")
                 }
-                values[name] = value
             } else {
                 throw Mistake(description: "Unknown option '\(argument)'")
             }
@@ -60,7 +68,7 @@ public struct ProgramOptions: Hashable, Sendable {
         let arguments = Array(CommandLine.arguments.dropFirst())
         do throws(Mistake) {
             let options = try ProgramOptions(
-                arguments.map { $0 == "-h" ? "--help" : $0 }, valued: valued, flags: flags.union(["help", "version"]))
+                arguments, valued: valued, flags: flags.union(["help", "version"]))
             if options.has("help") {
                 writeLine(usage, to: STDOUT_FILENO)
                 exit(EXIT_SUCCESS)

@@ -37,6 +37,8 @@ public protocol VarlinkFieldReader {
     mutating func refuse(_ name: String)
     /// Notes that a field without which there is no object was not read.
     mutating func lacks(_ name: String)
+    /// What an array that was not read is where there must be one.
+    mutating func lackingElements<Element>(_ name: String) -> [Element]?
 }
 
 extension VarlinkFieldReader {
@@ -72,6 +74,9 @@ extension VarlinkFieldReader {
         lacks(name)
         return nil
     }
+
+    /// Notes that it was not read.
+    public mutating func lackingElements<Element>(_ name: String) -> [Element]? { lacking(name) }
 }
 
 /// What the fields of an object are written into: a message, or what is kept.

@@ -13,11 +13,13 @@ final class JSONDocument: @unchecked Sendable {
     /// - Throws: `notUTF8` and `notJSON`.
     init(_ bytes: some Collection<UInt8>) throws(VarlinkViolation) {
         var failure = json_error_t()
-        // Any value, so that one that is no object can be told from what is no JSON; NUL is a character like others.
+        // Any value, so that one that is no object can be told from what is no JSON; in a text, NUL is a character like
+        // others.
         let flags = Int(JSON_DECODE_ANY | JSON_ALLOW_NUL)
         var tree = Self.load(bytes, flags, &failure)
         if tree == nil, json_error_code(&failure) == json_error_numeric_overflow {
-            // A number too large for an integer is not the end of the message: who reads its field refuses it by name.
+            // An integer of more than 64 bits is not the end of the message: who reads its field refuses it by name. One
+            // that no double has room for is.
             tree = Self.load(bytes, flags | Int(JSON_DECODE_INT_AS_REAL), &failure)
         }
         guard let tree else {
@@ -168,7 +170,8 @@ struct JSONFields: VarlinkFieldReader {
         var member = json_object_iter(object)
         while let place = member {
             let name = String(cString: json_object_iter_key(place))
-            if !asked.contains(name) {
+            // By bytes, as jansson compares; Swift takes a composed and a decomposed letter for the same.
+            if !asked.contains(where: { $0.utf8.elementsEqual(name.utf8) }) {
                 refuse(name)
                 break
             }
@@ -187,7 +190,8 @@ struct JSONFields: VarlinkFieldReader {
     private static func integer(_ value: Value) -> Int? {
         switch value.pointee.type {
         case JSON_INTEGER: Int(exactly: json_integer_value(value))
-        case JSON_REAL: Int(exactly: json_real_value(value))
+        // Larger ones may have been another integer before they were a double.
+        case JSON_REAL where abs(json_real_value(value)) < 0x1p53: Int(exactly: json_real_value(value))
         default: nil
         }
     }

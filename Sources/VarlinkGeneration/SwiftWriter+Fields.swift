@@ -12,9 +12,10 @@ extension SwiftWriter {
         text.comment(["Reads its fields\(required.isEmpty ? "" : "; `nil` where one that must be there is not")."])
         text.open("public init\(required.isEmpty ? "" : "?")(from _fields: inout some VarlinkFieldReader) {") {
             for field in required {
-                let read = reading(field)
+                let lacking = field.kind.isArray ? "lackingElements" : "lacking"
                 text.line(
-                    "let \(escaped(field.name)): \(swift(field))? = \(read) ?? _fields.lacking(\(quoted(field.name)))")
+                    "let \(escaped(field.name)): \(swift(field))? = "
+                        + "\(reading(field)) ?? _fields.\(lacking)(\(quoted(field.name)))")
             }
             for field in fields where field.isOptional { text.line("self.\(escaped(field.name)) = \(reading(field))") }
             guard !required.isEmpty else { return }
