@@ -69,6 +69,8 @@ package struct SettingsCheck {
         if let priority = number(settings.priority, "priority", ConnectionPolicy.priorities) {
             policy?.priority = priority
         }
+        let numbers = socketNumbers()
+        policy?.socketNumbers = numbers
         guard found.areHarmless, unread.isEmpty, let made = policy else { return nil }
         do throws(PolicyError) {
             try made.validate()

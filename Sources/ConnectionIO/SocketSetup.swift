@@ -84,6 +84,10 @@ extension SocketOptions {
         let timeout = CInt(clamping: userTimeout.milliseconds)
         try socket.set(CInt(IPPROTO_TCP), TCP_USER_TIMEOUT, timeout, "setting the user timeout")
         try applyTrafficClass(to: socket, of: family)
+        for number in numbers {
+            try socket.set(
+                number.level, number.option, number.value, "setting the socket's \(number.name) to \(number.value)")
+        }
     }
 
     private func applyTrafficClass(

@@ -2,6 +2,7 @@
 
 internal import ArgumentParser
 internal import DialtoneAPI
+internal import Varlink
 
 /// How a connection is supervised.
 struct PolicyOptions: ParsableArguments {
@@ -44,6 +45,13 @@ struct PolicyOptions: ParsableArguments {
     @Option(help: "In which order its packets leave this machine (SO_PRIORITY), 0 to 6; 6 unless given.")
     var priority: Int?
 
+    @Option(
+        help: ArgumentHelp(
+            "An option of its sockets, as in maximum_segment=1200; dialtone-varlink(7) has them. May be repeated.",
+            valueName: "name=number"),
+        transform: SocketOption.init)
+    var socketOption: [SocketOption] = []
+
     @OptionGroup(title: "Keepalive")
     var keepalive: KeepaliveOptions
 
@@ -76,7 +84,33 @@ struct PolicyOptions: ParsableArguments {
             graceMilliseconds: grace.map { Int($0 * 1000) },
             keepAbandoned: keepsAbandonedFlow ? true : nil, makeBeforeBreak: makeBeforeBreak,
             otherUplinks: otherUplinks,
-            trafficClass: trafficClass, priority: priority, mark: mark)
+            trafficClass: trafficClass, priority: priority, mark: mark,
+            socket: socketOption.isEmpty ? nil : SocketOption.object(socketOption))
+    }
+}
+
+/// An option of a socket, by its name in a file or in `SocketSettings`.
+struct SocketOption {
+    let name: String
+    let value: Int
+
+    init(_ text: String) throws {
+        let parts = text.split(separator: "=", maxSplits: 1)
+        guard parts.count == 2, let value = Int(parts[1]) else {
+            throw ValidationError("invalid option of sockets “\(text)” (name=number)")
+        }
+        let words = parts[0].split { !$0.isASCII || !$0.isLetter }
+        name = words.dropFirst().reduce("\(words.first ?? "")") { $0 + $1.prefix(1).uppercased() + $1.dropFirst() }
+        self.value = value
+        guard let object = Self.object([self]), object != .init() else {
+            throw ValidationError("no option of sockets is called “\(parts[0])”")
+        }
+    }
+
+    /// By way of JSON, so that the names stand in the definition of the interface alone.
+    static func object(_ options: [Self]) -> ConnectionsAPI.SocketSettings? {
+        let members = options.map { "\"\($0.name)\":\($0.value)" }
+        return .init(json: "{\(members.joined(separator: ","))}".utf8)
     }
 }
 

@@ -25,6 +25,9 @@ struct CommandLineTests {
         ["open", "tcp://h:1", "--keepalive", "0", "--keepalive-protocol", "crlf"],
         ["open", "tcp://h:1", "--grace", "-1"], ["open", "tcp://h:1", "--user-timeout", "1e300"],
         ["open", "tcp://h:1", "--user-timeout", "nan"],
+        ["open", "tcp://h:1", "--socket-option", "maximum_segment"],
+        ["open", "tcp://h:1", "--socket-option", "maximum_segment=1.5"],
+        ["open", "tcp://h:1", "--socket-option", "mss=1200"], ["open", "tcp://h:1", "--socket-option", "\"x=1"],
         ["open", "tcp://h:1", "--mark=-1"], ["open", "tcp://h:1", "--mark", "0x100000000"], ["close"],
         ["close", "a", "b"],
         ["redial"], ["list", "--frobnicate"], ["status", "extra"], ["take", "office"], ["take", "office", "cat"],
@@ -141,6 +144,7 @@ struct CommandLineTests {
         let named = try await home.dialtone(
             "open", "mqtt://192.0.2.1", "--name", "van", "--keepalive", "50", "--user-timeout", "30.5", "--mark", "0x7",
             "--no-make-before-break", "--no-other-uplinks", "--traffic-class", "ef", "--priority", "4",
+            "--socket-option", "maximum_segment=1200",
             on: machine)
         #expect(named.output == "van", "\(named)")
         let list = try await home.dialtone("list", on: machine)

@@ -64,6 +64,8 @@ public struct ConnectionPolicy: Hashable, Sendable {
     public package(set) var mark: UInt32?
     /// The user whose packets they are, which routing rules may select on; `nil` for the agent's own.
     public package(set) var user: UInt32?
+    /// Further options of its sockets.
+    public package(set) var socketNumbers: [SocketNumber] = []
 
     private var boxedHeartbeat: Boxed<Heartbeat>?
     /// `nil` for the defaults.
@@ -96,7 +98,8 @@ public struct ConnectionPolicy: Hashable, Sendable {
         let kernel = keepalive.map { heartbeat?.kernelKeepalive($0) ?? $0 }
         return SocketOptions(
             keepalive: kernel, userTimeout: userTimeout ?? Self.userTimeout(kernel, heartbeat),
-            trafficClass: trafficClass, priority: priority, mark: mark, user: user)
+            trafficClass: trafficClass, priority: priority, mark: mark, user: user,
+            numbers: socketNumbers)
     }
 
     /// Long enough for all of the kernel's probes: once one is under way, the kernel goes by this timeout and not by

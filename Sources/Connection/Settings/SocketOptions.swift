@@ -39,6 +39,23 @@ public struct KeepalivePolicy: Hashable, Sendable {
     }
 }
 
+/// An option of a socket that is a number (setsockopt(2)), of which nothing here depends.
+public struct SocketNumber: Hashable, Sendable {
+    /// As the settings name it, for errors.
+    public let name: String
+    /// As the kernel numbers it: `IPPROTO_TCP`, `SOL_SOCKET`.
+    public let level: Int32
+    /// As the kernel numbers it within the level.
+    public let option: Int32
+    /// What it is set to.
+    public let value: Int32
+
+    /// An option, set to `value`.
+    public init(name: String, level: Int32, option: Int32, value: Int32) {
+        (self.name, self.level, self.option, self.value) = (name, level, option, value)
+    }
+}
+
 /// What the driver sets on a flow's socket.
 public struct SocketOptions: Hashable, Sendable {
     /// Kernel keepalive (`SO_KEEPALIVE` and its figures); `nil` for none.
@@ -53,6 +70,8 @@ public struct SocketOptions: Hashable, Sendable {
     public var mark: UInt32?
     /// The user whose packets they are, for policy rules by uid. Fixed for the life of a flow.
     public var user: UInt32?
+    /// What else was asked for. An option that is not asked for any more stays on a flow that stands.
+    public var numbers: [SocketNumber]
 
     /// Linux's `TC_PRIO_INTERACTIVE` (linux/pkt_sched.h): the highest that takes no capability (socket(7)). Queueing
     /// disciplines with bands, as the default one of most network cards, send it first.
@@ -61,8 +80,10 @@ public struct SocketOptions: Hashable, Sendable {
     /// Options; what is left out is as signaling has it, or not set.
     public init(
         keepalive: KeepalivePolicy?, userTimeout: Duration, trafficClass: TrafficClass = .signaling,
-        priority: Int = SocketOptions.interactivePriority, mark: UInt32? = nil, user: UInt32? = nil
+        priority: Int = SocketOptions.interactivePriority, mark: UInt32? = nil, user: UInt32? = nil,
+        numbers: [SocketNumber] = []
     ) {
+        self.numbers = numbers
         self.keepalive = keepalive
         self.userTimeout = userTimeout
         self.trafficClass = trafficClass
