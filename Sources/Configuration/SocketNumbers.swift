@@ -12,7 +12,9 @@ extension SettingsCheck {
         guard let socket = settings.socket else { return [] }
         return [
             // `TCP_MIN_MSS` and `MAX_TCP_WINDOW` (include/net/tcp.h).
-            number(socket.maximumSegment, "maximumSegment", 88...32_767, IPPROTO_TCP, TCP_MAXSEG)
+            number(socket.maximumSegment, "maximumSegment", 88...32_767, IPPROTO_TCP, TCP_MAXSEG),
+            // From the least that tcp(7) has for a socket to what fills a fast line of some 100 ms.
+            number(socket.receiveBuffer, "receiveBuffer", 4_096...4_194_304, Int(SOL_SOCKET), SO_RCVBUF),
         ].compactMap(\.self)
     }
 

@@ -29,6 +29,8 @@ import Testing
     @Test(arguments: [
         ("socket.maximum_segment = 1200", Int(IPPROTO_TCP), TCP_MAXSEG, 1200),
         ("", Int(IPPROTO_TCP), TCP_MAXSEG, 536),
+        // The kernel doubles it, for what it keeps beside the bytes (socket(7)).
+        ("socket.receive_buffer = 8192", Int(SOL_SOCKET), SO_RCVBUF, 16_384),
     ])
     func `what a file says is what the kernel has`(line: String, level: Int, name: CInt, value: CInt) throws {
         #expect(try option(level, name, after: line) == value)
