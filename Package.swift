@@ -1,6 +1,7 @@
 // swift-tools-version: 6.2
 // SPDX-License-Identifier: Apache-2.0
 
+import Glibc
 import PackageDescription
 
 /// Every target of the project is compiled alike: Swift 6 mode, the strict upcoming features, no warning left standing.
@@ -15,11 +16,24 @@ let strict: [SwiftSetting] = [
 /// What the simulation lives through a million times is optimized in debug builds too; assertions hold all the same.
 let optimized = strict + [.unsafeFlags(["-O", "-assert-config", "Debug"], .when(configuration: .debug))]
 
-/// The programs of releases are linked without what nobody calls, and without a table of their functions for others: a
-/// tenth of their size.
+/// What a release runs now and then, and not for each event, is compiled for size.
+let small = strict + [.unsafeFlags(["-Osize"], .when(configuration: .release))]
+
+/// A table of relocations that is a tenth as large, and is read at each start. The glibc of this machine, which the
+/// programs need from then on, must understand it (`DT_RELR`, since 2.36).
+let packedRelocations: [String] = {
+    var name = [CChar](repeating: 0, count: 64)
+    _ = confstr(Int32(_CS_GNU_LIBC_VERSION), &name, name.count)
+    let version = String(cString: name).split(whereSeparator: { !$0.isNumber }).prefix(2).compactMap { Int($0) }
+    return version.count == 2 && (version[0], version[1]) >= (2, 36) ? ["-z", "pack-relative-relocs"] : []
+}()
+
+/// The programs of releases are linked without what nobody calls, and without a table of their functions for others.
 let lean: [LinkerSetting] = [
     .unsafeFlags(
-        ["-use-ld=lld", "-Xlinker", "--gc-sections", "-Xlinker", "--no-export-dynamic"], .when(configuration: .release))
+        ["-use-ld=lld"]
+            + (["--gc-sections", "--no-export-dynamic"] + packedRelocations).flatMap { ["-Xlinker", $0] },
+        .when(configuration: .release))
 ]
 
 /// A test target's folder is `Tests/<name without the suffix "Tests">`.
@@ -99,7 +113,7 @@ let package = Package(
             name: "TLS", dependencies: ["COpenSSL", "NetworkPath", "Platform", "Connection"], swiftSettings: strict),
         .target(
             name: "RelayMessages", dependencies: ["CPlatform", "Connection", "NetworkPath", "Platform"],
-            swiftSettings: strict),
+            swiftSettings: small),
         .systemLibrary(name: "CSeccomp", pkgConfig: "libseccomp", providers: [.apt(["libseccomp-dev"])]),
         .target(
             name: "TLSRelay",
@@ -112,6 +126,11 @@ let package = Package(
                 deque,
             ],
             swiftSettings: strict),
+
+        .target(
+            name: "ServerProbe",
+            dependencies: ["Connection", "ConnectionIO", "NetworkPath", "Platform", "RelayMessages", "TLS"],
+            swiftSettings: small),
 
         // The socket: protocol, typed interface, client; and what its values look like to a person.
         .target(name: "VarlinkDefinition", swiftSettings: strict),
@@ -132,30 +151,30 @@ let package = Package(
 
         // The daemon and the command line.
         .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
-        .target(name: "Systemd", dependencies: ["CSystemd", "Platform", logging], swiftSettings: strict),
+        .target(name: "Systemd", dependencies: ["CSystemd", "Platform", logging], swiftSettings: small),
         .target(name: "CProcesses"),
         .target(
             name: "Processes", dependencies: ["CProcesses", "Platform", "Connection", "Systemd"],
-            swiftSettings: strict),
-        .target(name: "TOML", swiftSettings: strict),
+            swiftSettings: small),
+        .target(name: "TOML", swiftSettings: small),
         .target(
             name: "Configuration",
             dependencies: ["Coalescing", "Connection", "DialtoneAPI", "Platform", "Processes", "TOML", "Varlink"],
-            swiftSettings: strict),
+            swiftSettings: small),
         .target(
             name: "Persistence",
             dependencies: [
                 "Connection", "ConnectionIO", "DialtoneAPI", "NetworkPath", "Platform", "RelayMessages", "Systemd",
                 "Varlink", deque, logging, ordered,
             ],
-            swiftSettings: strict),
+            swiftSettings: small),
         .target(
             name: "PrivilegedLauncher",
             dependencies: [
                 "Configuration", "Connection", "DialtoneAPI", "NetworkPath", "Platform", "Processes", "Systemd",
                 "Varlink", logging,
             ],
-            exclude: ["org.dialtone.Launcher.varlink"], swiftSettings: strict, plugins: ["VarlinkSwift"]),
+            exclude: ["org.dialtone.Launcher.varlink"], swiftSettings: small, plugins: ["VarlinkSwift"]),
         .target(
             name: "Agent",
             dependencies: [
@@ -163,22 +182,22 @@ let package = Package(
                 "PrivilegedLauncher", "Processes", "Reachability", "RelayMessages", "Systemd", "Varlink", deque,
                 logging, ordered,
             ],
-            swiftSettings: strict),
+            swiftSettings: small),
         .executableTarget(
-            name: "dialtoned", dependencies: ["Agent", "Platform", "Systemd", logging], swiftSettings: strict,
+            name: "dialtoned", dependencies: ["Agent", "Platform", "Systemd", logging], swiftSettings: small,
             linkerSettings: lean),
         .executableTarget(
             name: "dialtone-launcher", dependencies: ["Platform", "PrivilegedLauncher", "Systemd", logging],
-            swiftSettings: strict, linkerSettings: lean),
+            swiftSettings: small, linkerSettings: lean),
         .executableTarget(
             name: "dialtone-tls", dependencies: ["Platform", "TLSRelay"], swiftSettings: strict, linkerSettings: lean),
         .executableTarget(
             name: "dialtone",
             dependencies: [
-                "DialtoneAPI", "DialtoneClient", "NetworkPath", "Platform", "Presentation", "Reachability", "Varlink",
-                arguments,
+                "Connection", "DialtoneAPI", "DialtoneClient", "NetworkPath", "Platform", "Presentation",
+                "Reachability", "ServerProbe", "Varlink", arguments,
             ],
-            swiftSettings: strict),
+            swiftSettings: small),
 
         // Networks of namespaces, for tests, the demo and benchmarks.
         .target(name: "CLabSupport", path: "Tests/CLabSupport"),

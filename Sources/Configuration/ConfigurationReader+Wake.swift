@@ -2,6 +2,7 @@
 
 internal import Connection
 internal import Glibc
+internal import Platform
 internal import Processes
 internal import TOML
 

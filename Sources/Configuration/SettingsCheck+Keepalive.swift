@@ -3,6 +3,7 @@
 internal import Coalescing
 internal import Connection
 internal import DialtoneAPI
+internal import Platform
 
 /// What is sent to keep a connection alive, as users name it.
 private enum KeepaliveMethod: String, CaseIterable {

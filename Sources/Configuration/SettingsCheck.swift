@@ -2,6 +2,7 @@
 
 package import Connection
 package import DialtoneAPI
+internal import Platform
 
 /// Makes a policy of the settings of a connection. It alone says which settings make sense, for files, clients and the
 /// command line.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Platform
 internal import TOML
 
 /// A value with its place, for what is checked once the value is read.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Connection
+package import Connection
 internal import Glibc
 internal import NetworkPath
-internal import Platform
+package import Platform
 
 // What is done to a flow's socket before its first packet, and the few options that may change later.
 
@@ -12,7 +12,7 @@ extension FlowRequest {
     ///
     /// What was asked for and cannot be had fails the dial: a flow that must carry a mark and does not would take a way
     /// that its user ruled out.
-    func connectingSocket() throws(FlowFailure) -> OwnedDescriptor {
+    package func connectingSocket() throws(FlowFailure) -> OwnedDescriptor {
         let descriptor = try preparedSocket()
         do throws(SystemError) {
             try bind(descriptor)
@@ -139,7 +139,7 @@ extension Duration {
 
 extension FlowFailure {
     /// A kernel's error from `bind`, `connect` or a socket that broke, by what it means for the next dial.
-    init(_ error: SystemError) {
+    package init(_ error: SystemError) {
         switch error.code {
         case ECONNREFUSED: self = .refused
         case ECONNRESET, ECONNABORTED, EPIPE: self = .reset

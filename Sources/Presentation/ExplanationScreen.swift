@@ -42,13 +42,13 @@ extension PathText {
         let address = path.destination ?? "another address"
         switch path.status {
         case .satisfied:
-            return "\(address): reachable" + (path.isLocalAddress ? " on this machine" : way(path))
+            return "\(address): route available" + (path.isLocalAddress ? " on this machine" : way(path))
         case .unsatisfied:
             // Its address stands before it already.
             var plain = path
             plain.destination = nil
             return "\(address): " + (path.reason.map { reason($0, plain) } ?? "not reachable")
-        case .requiresConnection: return "\(address): reachable once a connection is brought up"
+        case .requiresConnection: return "\(address): route available once a connection is brought up"
         case .unknown: return "\(address): unknown"
         }
     }

@@ -31,26 +31,31 @@ public enum PathText {
         let condition = interface.map { " without \($0)" } ?? ""
         switch path.status {
         case .satisfied:
-            var text = "Reachable\(condition): \(target)"
+            var text = "Route available\(condition): \(target)"
             if let destination = path.destination, !target.contains(destination) { text += " is \(destination)," }
-            if path.isLocalAddress { return text + " on this machine." }
+            if path.isLocalAddress { return text + " on this machine (nothing was sent)." }
             text += way(path)
             if let source = path.source { text += " from \(source)" }
             if path.isDirect { text += ", on the link itself" }
-            return text + "."
-        case .unsatisfied:
-            var named = path
-            // Of a name without addresses there is none.
-            named.destination = path.destination ?? target
-            return "Not reachable\(condition): \(path.reason.map { reason($0, named) } ?? "no reason is known")."
+            return text + " (nothing was sent)."
+        case .unsatisfied: return "Not reachable\(condition): \(obstacle(path, target: target))."
         case .requiresConnection:
-            return "Reachable\(condition) once a connection is brought up: \(target)\(way(path))."
+            return "Route available\(condition) once a connection is brought up: \(target)\(way(path))."
         case .unknown:
             return "Unknown: the kernel cannot be asked for the route to \(target). Is netlink to be had here?"
         }
     }
 
-    /// Why a path is not satisfied, for the middle of a sentence.
+    /// Why a path to `target`, as the user wrote it, is not satisfied, for the middle of a sentence.
+    public static func obstacle(_ path: NetworkAPI.Path, target: String?) -> String {
+        if path.status == .requiresConnection { return "a connection is to be brought up first" }
+        var named = path
+        // Of a name without addresses there is none.
+        named.destination = path.destination ?? target
+        return path.reason.map { reason($0, named) } ?? "no reason is known"
+    }
+
+    /// The same for one reason.
     public static func reason(_ reason: NetworkAPI.Reason, _ path: NetworkAPI.Path) -> String {
         let destination = path.destination.map { " to \($0)" } ?? ""
         let interface = path.interface?.name

@@ -18,8 +18,8 @@ final class JSONDocument: @unchecked Sendable {
         let flags = Int(JSON_DECODE_ANY | JSON_ALLOW_NUL)
         var tree = Self.load(bytes, flags, &failure)
         if tree == nil, json_error_code(&failure) == json_error_numeric_overflow {
-            // An integer of more than 64 bits is not the end of the message: who reads its field refuses it by name. One
-            // that no double has room for is.
+            // An integer of more than 64 bits is not the end of the message, unless no double has room for it: who
+            // reads its field refuses it by name.
             tree = Self.load(bytes, flags | Int(JSON_DECODE_INT_AS_REAL), &failure)
         }
         guard let tree else {

@@ -9,10 +9,12 @@ internal import Varlink
 
 struct Check: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Say whether a host can be reached, and over what.",
+        abstract: "Say whether there is a route to a host, and with --probe whether it answers.",
         discussion: """
             Asks the kernel for the route that packets of this user would take; sends none, and needs no agent. A name \
             is resolved first.
+
+            With --probe the server itself is asked, at each address of its name.
 
             With --explain the answer is followed by what it rests on: the name's addresses, the policy rule, the \
             route, the interface, the gateway, the source address. Where the host cannot be reached, the line that \
@@ -21,10 +23,11 @@ struct Check: AsyncParsableCommand {
             With --without the answer is what it would be if an interface were removed, with its addresses, its routes \
             and the interfaces that stand on it. Both can be asked for together.
 
-            Exit status: 0 it can be reached, 1 it cannot, 64 bad usage, 69 the kernel cannot be asked.
+            Exit status: 0 there is a route or, with --probe, an address answered; 1 not; 64 bad usage; 69 the kernel \
+            cannot be asked.
             """)
 
-    @Argument(help: "HOST, HOST:PORT, ADDRESS or [ADDRESS]:PORT.", transform: TargetArgument.parse)
+    @Argument(help: TargetArgument.help, transform: TargetArgument.parse)
     var target: TargetArgument
 
     @Flag(help: "Say what the answer rests on, and which of that decided.")
@@ -33,16 +36,34 @@ struct Check: AsyncParsableCommand {
     @Option(help: ArgumentHelp("Answer as if this interface were gone.", valueName: "interface"))
     var without: String?
 
+    @OptionGroup
+    var probing: ProbeOption
+
     @OptionGroup(title: "The packets that are asked about")
     var packets: PacketOptions
 
-    @Flag(help: "Write one JSON object: the path, or with --explain what the socket's Explain answers.")
+    @Flag(
+        help: """
+            Write one JSON object: the path; with --explain what the socket's Explain answers; with --probe what came \
+            of each address.
+            """)
     var json = false
+
+    func validate() throws {
+        try probing.refuse(target)
+        if probing.probe, packets.protocol == .udp {
+            throw ValidationError("--probe asks by TCP; a program on UDP need not answer anybody")
+        }
+        if probing.probe, explain || without != nil {
+            throw ValidationError("--probe asks the server, --explain and --without the kernel alone")
+        }
+    }
 
     func run() async throws {
         let target = packets.applied(to: self.target.target)
         try refuseWrongLink(of: target)
         let host = HostReachability(target)
+        if probing.probe { return try await probe(host, target) }
         guard explain || without != nil else {
             let path = NetworkAPI.Path(await host.path())
             return try answer(path, json: path, [PathText.check(path, target: self.target.text)])
@@ -56,6 +77,22 @@ struct Check: AsyncParsableCommand {
         } else {
             try answer(path, json: path, [PathText.check(path, target: self.target.text, without: without)])
         }
+    }
+
+    private func probe(_ host: HostReachability, _ target: Target) async throws {
+        let explanation = NetworkAPI.Explain.Reply(try await explanation(of: host))
+        let paths = [explanation.path] + (explanation.others ?? [])
+        guard paths.contains(where: { $0.status == .satisfied }) else {
+            return try answer(
+                explanation.path, json: explanation.path, [PathText.check(explanation.path, target: self.target.text)])
+        }
+        let screen = await ProbeOption.ask(self.target, target, paths)
+        if json {
+            Output.write(json: screen)
+        } else {
+            Output.write(screen.lines(Output.style))
+        }
+        if !screen.isReachable { throw ExitCode(1) }
     }
 
     /// Ends the command where a packet would have to leave by a link that there is not, or by one that is not named:

@@ -35,7 +35,7 @@ struct DialtoneCommand: AsyncParsableCommand {
                 try command.run()
             }
         } catch let error as DialtoneError {
-            Output.fail(error.description)
+            Output.fail(error.description + (await KnownNames.hint(for: error)))
             Glibc.exit(error.exitStatus)
         } catch {
             exit(withError: error)

@@ -37,15 +37,19 @@ struct History: AsyncParsableCommand {
             names: names.isEmpty ? nil : names, owner: owner.number, since: json ? since?.time : nil)
         var story = HistoryStory(
             .init(day: Output.localDay, clock: Output.localTime), for: Output.reader, since: since?.time)
+        var kept: Set<String> = []
         for try await entry in DialtoneClient().stream(ConnectionsAPI.History.self, parameters) {
             // The last reply is there to end the others.
             guard entry.time != nil else { continue }
+            if let event = entry.event { kept.insert(event.connection.name) }
             if json {
                 Output.write(json: entry)
             } else {
                 Output.write(story.lines(entry, Output.style))
             }
         }
+        // Of what was before `since`, a script is told nothing.
+        if !json || since == nil { try await KnownNames.require(names, beside: kept) }
         if json { return }
         let uptime = Int(clamping: BootClock.now().milliseconds)
         Output.write(story.summary(now: .now(), uptime: uptime, Output.style))

@@ -1,16 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import ArgumentParser
+internal import Connection
 internal import NetworkPath
 
 /// A target on the command line.
 struct TargetArgument {
+    static let help: ArgumentHelp = "HOST, HOST:PORT, ADDRESS, [ADDRESS]:PORT, or SCHEME://HOST[:PORT] as in `open`."
+
     /// As it was written.
     let text: String
     let target: Target
+    /// What is spoken there, where that was said.
+    var scheme: Remote.Scheme?
 
     /// Reads a target; what is none is told with what would be one.
     static func parse(_ text: String) throws -> TargetArgument {
+        if text.contains("://") {
+            do throws(RemoteError) {
+                let remote = try Remote(text)
+                return TargetArgument(
+                    text: text, target: Target(remote.host, port: remote.port), scheme: remote.scheme)
+            } catch {
+                throw ValidationError("\(error)")
+            }
+        }
         guard let target = Target(text: text) else {
             throw ValidationError(
                 """

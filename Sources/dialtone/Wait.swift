@@ -1,70 +1,62 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import ArgumentParser
+internal import DialtoneAPI
 internal import Glibc
 internal import NetworkPath
+internal import Platform
+internal import Presentation
 internal import Reachability
 
 struct Wait: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Wait until a host, or the network as such, can be reached.",
+        abstract: "Wait until there is a route to a host or to the network as such, or until a server answers.",
         discussion: """
-            Needs no agent. Exit status: 0 once it can be reached, 1 at the timeout, 69 the kernel cannot be asked.
+            Sleeps between the changes of the network; needs no agent. With --probe, a server that does not answer is \
+            asked again at each change of its path, and after 1, 2, 4 and so on up to 30 seconds.
+
+            Exit status: 0 once it is so, 1 at the timeout, 64 bad usage, 69 the kernel cannot be asked.
             """)
 
     @Argument(
-        help: "HOST, HOST:PORT, ADDRESS or [ADDRESS]:PORT; left out, the network as such.",
+        help: "HOST, HOST:PORT, ADDRESS, [ADDRESS]:PORT or SCHEME://HOST[:PORT]; left out, the network as such.",
         transform: TargetArgument.parse)
     var target: TargetArgument?
 
-    @Option(help: "Seconds after which to give up; by default never.")
-    var timeout: Double?
+    @OptionGroup
+    var probing: ProbeOption
+
+    @Flag(help: "Wait until there is no route any more.")
+    var untilUnreachable = false
+
+    @Option(help: ArgumentHelp("When to give up, as in 30 or 1m30s; by default never.", valueName: "duration"))
+    var timeout: DurationArgument?
 
     func validate() throws {
-        if let timeout, !(0...1e9).contains(timeout) {
-            throw ValidationError("--timeout \(timeout) is out of range: give seconds from 0 on")
+        try probing.refuse(target)
+        if probing.probe, untilUnreachable {
+            throw ValidationError("--until-unreachable goes by the route alone: leave --probe out")
         }
     }
 
     func run() async throws {
-        let target = target
-        let status = await withTaskGroup(of: Path.Status.self) { group in
-            group.addTask {
-                if let target {
-                    for await (path, _) in HostReachability(target.target).updates where path.status.endsWaiting {
-                        return path.status
-                    }
-                } else {
-                    for await path in PathMonitor() where path.status.endsWaiting { return path.status }
-                }
-                return .unsatisfied
-            }
-            if let timeout {
-                group.addTask {
-                    try? await ContinuousClock().sleep(for: .seconds(timeout))
-                    return .unsatisfied
-                }
-            }
-            let first = await group.next() ?? .unsatisfied
-            group.cancelAll()
-            return first
-        }
-        switch status {
-        case .satisfied: return
-        case .unsatisfied, .requiresConnection: throw ExitCode(1)
+        let isTerminal = isatty(STDERR_FILENO) == 1
+        if isTerminal { Output.fail("waiting for \(goal)") }
+        let waiting = Waiting(target, probes: probing.probe, untilUnreachable: untilUnreachable)
+        switch await waiting.outcome(within: timeout?.duration) {
+        case .reached: return
+        case .gaveUp(let why):
+            Output.fail("gave up on \(goal): \(why ?? "there was no verdict by then")")
+            throw ExitCode(1)
         case .unknown:
             Output.fail("The kernel cannot be asked for a route. Is netlink to be had here?")
             throw ExitCode(EX_UNAVAILABLE)
         }
     }
-}
 
-extension Path.Status {
-    /// Whether there is nothing to wait for: it can be reached, or no change would ever be told.
-    fileprivate var endsWaiting: Bool {
-        switch self {
-        case .satisfied, .unknown: true
-        case .unsatisfied, .requiresConnection: false
-        }
+    private var goal: String {
+        let name = target?.text ?? "the network"
+        if probing.probe { return "an answer of \(name)" }
+        return untilUnreachable ? "the end of the route to \(name)" : "a route to \(name)"
     }
 }

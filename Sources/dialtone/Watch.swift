@@ -25,6 +25,8 @@ struct Watch: AsyncParsableCommand {
 
     func run() async throws {
         try await Output.endWithReader()
+        // A script may begin before the connection is there.
+        if !json { try await KnownNames.require(names) }
         // A connection of the socket for each stream: one holds its connection until it ends.
         let (names, owner, json) = (names, owner.number, json)
         try await withThrowingTaskGroup(of: Void.self) { group in

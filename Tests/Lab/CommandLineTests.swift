@@ -101,7 +101,7 @@ struct CommandLineTests {
         let (machine, home) = (try await Namespace.island(), try DaemonHome())
         let here = try await home.dialtone("check", "127.0.0.1:80", on: machine)
         #expect(here.exit == .status(0), "\(here)")
-        #expect(here.output == "Reachable: 127.0.0.1:80 on this machine.")
+        #expect(here.output == "Route available: 127.0.0.1:80 on this machine (nothing was sent).")
         let far = try await home.dialtone("check", "192.0.2.1", on: machine)
         #expect(far.exit == .status(1), "\(far)")
         #expect(far.output == "Not reachable: no interface has a carrier.")
@@ -157,6 +157,12 @@ struct CommandLineTests {
             let missing = try await home.dialtone(command, "nobody", on: machine)
             #expect(missing.exit == .status(1))
             #expect(missing.error.contains("There is no connection \"nobody\""), "\(missing)")
+        }
+        for command in ["history", "watch", "redial"] {
+            let mistyped = try await home.dialtone(command, "vam", on: machine)
+            #expect(mistyped.exit == .status(1) && mistyped.output.isEmpty, "\(mistyped)")
+            #expect(mistyped.error.hasPrefix("dialtone: There is no connection \"vam\"."), "\(mistyped)")
+            #expect(mistyped.error.hasSuffix(" Did you mean \"van\"?"), "\(mistyped)")
         }
         let taken = try await home.dialtone("open", "tcp://192.0.2.1:1", "--name", "192.0.2.1", on: machine)
         #expect(taken.exit == .status(1))

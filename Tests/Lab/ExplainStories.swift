@@ -20,7 +20,8 @@ struct ExplainStories {
             #expect(answer.exit == .status(0))
             #expect(
                 answer.output == """
-                    Reachable: 203.0.113.10:1883 over wan0 (virtual) via 192.0.2.1 from 192.0.2.2.
+                    Route available: 203.0.113.10:1883 over wan0 (virtual) via 192.0.2.1 from 192.0.2.2 \
+                    (nothing was sent).
 
                       rule       32766: from all lookup main
                       route      default via 192.0.2.1 dev wan0 metric 100
@@ -161,7 +162,8 @@ struct ExplainStories {
             let bound = try await lab.explain(Self.server, "--interface", "wan1")
             #expect(
                 bound.output == """
-                    Reachable: 203.0.113.10 over wan1 (virtual) from 198.51.100.2, on the link itself.
+                    Route available: 203.0.113.10 over wan1 (virtual) from 198.51.100.2, on the link itself \
+                    (nothing was sent).
 
                       route      none by wan1: bound to it, the kernel takes 203.0.113.10 for a host on that link
                       link       wan1 (virtual) is up, carrier present
@@ -221,7 +223,8 @@ struct ExplainStories {
             expect(
                 try await lab.explain("sip.example.com:5061", by: files.command).output,
                 is: """
-                    Reachable: sip.example.com:5061 is 203.0.113.10, over wan0 (virtual) via 192.0.2.1 from 192.0.2.2.
+                    Route available: sip.example.com:5061 is 203.0.113.10, over wan0 (virtual) via 192.0.2.1 \
+                    from 192.0.2.2 (nothing was sent).
 
                       name       sip.example.com is 2001:db8:c::10 and 203.0.113.10, by the hosts file
                       rule       32766: from all lookup main
@@ -286,7 +289,8 @@ struct ExplainStories {
             #expect(answer.exit == .status(0))
             #expect(
                 answer.output == """
-                    Reachable without wan0: 203.0.113.10 over wan1 (virtual) via 198.51.100.1 from 198.51.100.2.
+                    Route available without wan0: 203.0.113.10 over wan1 (virtual) via 198.51.100.1 from 198.51.100.2 \
+                    (nothing was sent).
 
                       without    wan0, and with it mac0
                       rule       32766: from all lookup main

@@ -28,8 +28,8 @@ struct ExplanationScreenTests {
                 "  rule       32766: from all lookup main",
                 "  neighbour  192.168.1.1 is FAILED  <- decided",
                 "  also       2001:db8::7: no route",
-                "  also       203.0.113.9: reachable over wlan0 (wifi) via 192.168.1.1",
-                "  also       ::1: reachable on this machine",
+                "  also       203.0.113.9: route available over wlan0 (wifi) via 192.168.1.1",
+                "  also       ::1: route available on this machine",
                 "  also       203.0.113.8: unknown",
             ])
     }
@@ -39,7 +39,7 @@ struct ExplanationScreenTests {
         func lines(_ without: String...) -> [String] {
             ExplanationScreen(.init(path: path, steps: [], without: without), target: "h").lines(Sample.plain)
         }
-        #expect(lines("eth0").first?.hasPrefix("Reachable without eth0: h over wlan0") == true)
+        #expect(lines("eth0").first?.hasPrefix("Route available without eth0: h over wlan0") == true)
         #expect(!lines("eth0").contains { $0.hasPrefix("  without") })
         #expect(lines("eth0", "eth0.5", "mac0").last == "  without    eth0, and with it eth0.5, mac0")
         let lost = PathText.check(Sample.path(.unsatisfied, .noRoute, interface: nil), target: "h", without: "eth0")

@@ -72,19 +72,25 @@ struct PathTextTests {
         let routed = Sample.path { $0.destination = "198.51.100.7" }
         #expect(
             PathText.check(routed, target: "sip.example.com:5061")
-                == "Reachable: sip.example.com:5061 is 198.51.100.7, over wlan0 (wifi) "
-                + "via 192.168.1.1 from 192.168.1.23."
+                == "Route available: sip.example.com:5061 is 198.51.100.7, over wlan0 (wifi) "
+                + "via 192.168.1.1 from 192.168.1.23 (nothing was sent)."
         )
         #expect(
             PathText.check(routed, target: "198.51.100.7:5061")
-                == "Reachable: 198.51.100.7:5061 over wlan0 (wifi) via 192.168.1.1 from 192.168.1.23.")
+                == "Route available: 198.51.100.7:5061 over wlan0 (wifi) via 192.168.1.1 from 192.168.1.23 "
+                + "(nothing was sent).")
         let direct = Sample.path(gateway: nil) { ($0.destination, $0.isDirect) = ("192.168.1.40", true) }
         #expect(
             PathText.check(direct, target: "printer")
-                == "Reachable: printer is 192.168.1.40, over wlan0 (wifi) from 192.168.1.23, on the link itself.")
+                == "Route available: printer is 192.168.1.40, over wlan0 (wifi) from 192.168.1.23, on the link itself "
+                + "(nothing was sent).")
         let local = Sample.path { ($0.destination, $0.isLocalAddress) = ("127.0.0.1", true) }
-        #expect(PathText.check(local, target: "localhost") == "Reachable: localhost is 127.0.0.1, on this machine.")
-        #expect(PathText.check(local, target: "127.0.0.1") == "Reachable: 127.0.0.1 on this machine.")
+        #expect(
+            PathText.check(local, target: "localhost")
+                == "Route available: localhost is 127.0.0.1, on this machine (nothing was sent).")
+        #expect(
+            PathText.check(local, target: "127.0.0.1")
+                == "Route available: 127.0.0.1 on this machine (nothing was sent).")
     }
 
     @Test func `a check that cannot say yes says what there is`() {
@@ -93,7 +99,7 @@ struct PathTextTests {
                 == "Not reachable: no reason is known.")
         #expect(
             PathText.check(Sample.path(.requiresConnection, gateway: nil), target: "h")
-                == "Reachable once a connection is brought up: h over wlan0 (wifi).")
+                == "Route available once a connection is brought up: h over wlan0 (wifi).")
         let unknown = PathText.check(Sample.path(.unknown, interface: nil), target: "h:1")
         #expect(unknown == "Unknown: the kernel cannot be asked for the route to h:1. Is netlink to be had here?")
         #expect(!unknown.contains("Not reachable"))

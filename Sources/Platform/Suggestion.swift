@@ -2,7 +2,7 @@
 
 /// The candidate that was probably meant by `word`, if one is near enough: case aside, at most two slips away (a letter
 /// too many, too few, another or swapped with its neighbour), and of short words at most one.
-func suggestion(for word: String, among candidates: [String]) -> String? {
+package func suggestion(for word: String, among candidates: [String]) -> String? {
     guard word.utf8.count <= longestSuggestible else { return nil }
     let near = candidates.map { (candidate: $0, slips: slips(from: word.lowercased(), to: $0.lowercased())) }
     guard let best = near.min(by: { $0.slips < $1.slips }) else { return nil }

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Platform
-
 extension Duration {
     private static let units: [(suffix: String, length: Duration)] = [
         ("h", .seconds(3600)), ("m", .seconds(60)), ("s", .seconds(1)), ("ms", .milliseconds(1)),
@@ -12,7 +10,7 @@ extension Duration {
 
     /// A duration as it is written in the configuration: whole numbers with their units `h`, `m`, `s` and `ms`, the
     /// larger first, none twice: `120s`, `1m30s`, `500ms`. No spaces and no fractions.
-    init?(configurationText text: String) {
+    package init?(configurationText text: String) {
         var rest = text[...]
         var units = Self.units[...]
         var total = Duration.zero
@@ -31,7 +29,7 @@ extension Duration {
     }
 
     /// This duration as it would be written in the configuration, to the millisecond.
-    var configurationText: String {
+    package var configurationText: String {
         if self < .zero { return "-" + (.zero - self).configurationText }
         var rest = milliseconds
         var text = ""

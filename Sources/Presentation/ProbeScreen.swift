@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import Varlink
+
+/// `dialtone check --probe`: whether the server answered, and what each of its addresses did.
+public struct ProbeScreen: Sendable, VarlinkWritable {
+    /// What came of one address.
+    public struct Answer: Hashable, Sendable, VarlinkWritable {
+        /// The address and the port.
+        public var address: String
+        /// How long it took, in milliseconds; `nil` where it did not answer as it must.
+        public var milliseconds: Double?
+        /// Why it is no answer; `nil` for one.
+        public var failure: String?
+        /// The version of TLS; `nil` where none was asked for.
+        public var version: String?
+        /// When the certificate ends.
+        public var certificateEndsAt: Timestamp?
+
+        /// What came of an address.
+        public init(
+            address: String, milliseconds: Double? = nil, failure: String? = nil, version: String? = nil,
+            certificateEndsAt: Timestamp? = nil
+        ) {
+            self.address = address
+            self.milliseconds = milliseconds
+            self.failure = failure
+            self.version = version
+            self.certificateEndsAt = certificateEndsAt
+        }
+
+        /// Writes its fields.
+        public func write(to fields: inout some VarlinkFieldWriter) {
+            fields.put("address", address)
+            if let milliseconds { fields.put("milliseconds", milliseconds) }
+            if let failure { fields.put("failure", failure) }
+            if let version { fields.put("version", version) }
+            if let certificateEndsAt { fields.put("certificateEndsAt", certificateEndsAt) }
+        }
+    }
+
+    private let answers: [Answer]
+    private let target: String
+    private let now: Timestamp
+
+    /// What came of a probe of `target`, as the user wrote it.
+    public init(_ answers: [Answer], target: String, now: Timestamp) {
+        (self.answers, self.target, self.now) = (answers, target, now)
+    }
+
+    /// Whether any address answered.
+    public var isReachable: Bool { answers.contains { $0.failure == nil } }
+
+    /// Why it is not reachable, for the middle of a sentence.
+    public var obstacle: String? {
+        isReachable ? nil : answers.count == 1 ? text(answers[0]) : "none of its \(answers.count) addresses answered"
+    }
+
+    /// Writes its fields.
+    public func write(to fields: inout some VarlinkFieldWriter) {
+        fields.put("target", target)
+        fields.put("reachable", isReachable)
+        fields.put("answers", answers)
+    }
+
+    /// The lines: what it comes to and, where there are several addresses, each of them.
+    public func lines(_ style: Style) -> [String] {
+        let first = answers.filter { $0.failure == nil }.min { $0.milliseconds ?? 0 < $1.milliseconds ?? 0 }
+        let summary =
+            if let first {
+                style.paint("Reachable: \(target) \(text(first)).", .good)
+            } else {
+                style.paint("Not reachable: \(target): \(obstacle ?? "").", .bad)
+            }
+        guard answers.count > 1 else { return [summary] }
+        let width = answers.map(\.address.count).max() ?? 0
+        return [summary]
+            + answers.map { answer in
+                let padding = String(repeating: " ", count: width - answer.address.count)
+                return "  \(answer.address)\(padding)  "
+                    + style.paint(text(answer), answer.failure == nil ? .faint : .bad)
+            }
+    }
+
+    private func text(_ answer: Answer) -> String {
+        if let failure = answer.failure { return failure }
+        var text = "answered in \(Self.text(milliseconds: answer.milliseconds ?? 0))"
+        if let version = answer.version { text += ", TLS \(version)" }
+        if let end = answer.certificateEndsAt {
+            let days = (end.milliseconds - now.milliseconds) / 86_400_000
+            text += ", certificate verified, \(days) \(days == 1 ? "day" : "days") left"
+        }
+        return text
+    }
+
+    /// `12 ms`; below ten with a decimal.
+    private static func text(milliseconds: Double) -> String {
+        let tenths = Int((milliseconds * 10).rounded())
+        return tenths < 100 ? "\(tenths / 10).\(tenths % 10) ms" : "\((tenths + 5) / 10) ms"
+    }
+}

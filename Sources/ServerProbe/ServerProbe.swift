@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import Connection
+internal import Glibc
+internal import Platform
+internal import RelayMessages
+internal import TLS
+
+/// Asks a server whether it answers: connects to each of its addresses at once, and shakes hands where its scheme needs
+/// TLS. Nothing of the scheme's own protocol is said.
+public struct ServerProbe: Sendable {
+    /// What came of one address.
+    public struct Answer: Sendable {
+        /// The address and the port.
+        public let endpoint: Endpoint
+        /// What TLS agreed on, `nil` for a scheme without; or why there is no connection.
+        public let result: Result<TLSSummary?, FlowFailure>
+        /// How long it took, from the SYN on.
+        public let duration: Duration
+    }
+
+    private let requests: [FlowRequest]
+    private let limit: Duration
+
+    /// A question.
+    ///
+    /// - Parameters:
+    ///   - requests: the sockets to make, one for each address. The TLS of all is that of the first.
+    ///   - limit: how long an address may take to answer.
+    public init(_ requests: [FlowRequest], limit: Duration) { (self.requests, self.limit) = (requests, limit) }
+
+    /// Asks, and returns what came of each address, in their order. Blocks its thread until all have answered, and for
+    /// no longer than the limit.
+    public func answers() -> [Answer] {
+        let context: TLSContext?
+        do throws(TLSFailure) {
+            context = try requests.first?.tls.map { request throws(TLSFailure) in try Self.context(for: request.policy)
+            }
+        } catch {
+            return requests.map { Answer(endpoint: $0.remote, result: .failure(.tls(error)), duration: .zero) }
+        }
+        let attempts = requests.map { ProbeAttempt($0, context) }
+        let end = BootClock.now() + limit
+        while true {
+            let open = attempts.filter { $0.result == nil }
+            let left = end - BootClock.now()
+            if open.isEmpty || left <= .zero { break }
+            var sockets = open.map(\.awaited)
+            // Rounded up: with 0 it would spin for the last millisecond.
+            let count = poll(&sockets, nfds_t(sockets.count), CInt(clamping: left.milliseconds + 1))
+            // Interrupted, it is called again.
+            guard count >= 0 else { continue }
+            for (attempt, socket) in zip(open, sockets) where socket.revents != 0 { attempt.advance() }
+        }
+        for attempt in attempts { attempt.giveUp() }
+        return attempts.map(\.answer)
+    }
+
+    private static func context(for policy: TLSPolicy) throws(TLSFailure) -> TLSContext {
+        let files = try SettingsFiles(of: policy)
+        let authorities = OwnedDescriptor(fcntl(files.numbers[0], F_DUPFD_CLOEXEC, 0))
+        return try TLSContext(policy, TLSFiles(authorities: authorities))
+    }
+}

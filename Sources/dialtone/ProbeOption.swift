@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import ArgumentParser
+internal import Connection
+internal import DialtoneAPI
+internal import Dispatch
+internal import NetworkPath
+internal import Platform
+internal import Presentation
+internal import ServerProbe
+internal import Varlink
+
+/// Whether a command asks the server itself.
+struct ProbeOption: ParsableArguments {
+    @Flag(
+        help: """
+            Ask the server: connect by TCP and, for a scheme with TLS, shake hands and verify the certificate, at each \
+            address of the name. SRV records are not looked up.
+            """)
+    var probe = false
+
+    /// As long as a connection's attempt may take by default.
+    private static let limit = Duration.seconds(10)
+
+    /// Refuses a target that cannot be probed.
+    func refuse(_ target: TargetArgument?) throws {
+        guard probe else { return }
+        guard let target else { throw ValidationError("--probe takes a host to ask") }
+        if target.target.port == nil {
+            throw ValidationError("--probe takes a port: \(target.text):PORT, or a URL as in mqtts://HOST")
+        }
+    }
+
+    /// What came of the addresses that these paths lead to. It waits for the server on a thread of its own.
+    ///
+    /// - Parameter target: what was asked for, with all that is said of its packets.
+    static func ask(
+        _ argument: TargetArgument, _ target: Target, _ paths: [NetworkAPI.Path]
+    ) async -> ProbeScreen {
+        let options = SocketOptions(keepalive: nil, userTimeout: limit, mark: target.mark, user: target.user)
+        let tls = argument.scheme.flatMap { scheme in
+            scheme.needsTLS
+                ? TLSRequest(to: target.host, offering: scheme.applicationProtocols, under: TLSPolicy()) : nil
+        }
+        let requests = paths.enumerated().compactMap { index, path -> FlowRequest? in
+            guard let address = path.destination.flatMap({ IPAddress($0) }), let port = target.port else { return nil }
+            return FlowRequest(
+                epoch: UInt64(index), remote: Endpoint(address: address, port: port),
+                source: target.source, interfaceIndex: path.interface?.index,
+                isBoundToInterface: target.interface != nil, options: options, tls: tls)
+        }
+        let probe = ServerProbe(requests, limit: limit)
+        let answers = await withCheckedContinuation { continuation in
+            DispatchQueue(label: "probe").async { continuation.resume(returning: probe.answers()) }
+        }
+        return ProbeScreen(answers.map(ProbeScreen.Answer.init), target: argument.text, now: .now())
+    }
+}
+
+extension ProbeScreen.Answer {
+    fileprivate init(_ answer: ServerProbe.Answer) {
+        self.init(address: "\(answer.endpoint)")
+        switch answer.result {
+        case .success(let summary):
+            milliseconds = answer.duration / .milliseconds(1)
+            version = summary?.version.rawValue
+            certificateEndsAt = summary?.certificateEnd.map { Timestamp(milliseconds: $0.seconds * 1000) }
+        case .failure(let failure): self.failure = "\(failure)"
+        }
+    }
+}
