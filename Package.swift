@@ -67,14 +67,15 @@ let package = Package(
         .executable(name: "dialtone", targets: ["dialtone"]),
         .executable(name: "dialtone-launcher", targets: ["dialtone-launcher"]),
         .executable(name: "dialtone-tls", targets: ["dialtone-tls"]),
-        // For the package of benchmarks.
-        .library(name: "LabSupport", targets: ["CLabSupport", "LabSupport", "Platform"]),
+        // For the packages of this repository, and for nobody else: what begins with an underscore has no public
+        // declarations. Decision 0028.
+        .library(name: "_LabSupport", targets: ["CLabSupport", "LabSupport", "Platform"]),
         .executable(name: "lab-neighbour", targets: ["lab-neighbour"]),
-        .library(name: "Models", targets: ["Coalescing", "Connection", "Models", "TestSupport"]),
-        .library(name: "Presentation", targets: ["Presentation"]),
-        // For the package of fuzzers: what reads bytes that come from outside, and what is made of them.
+        .library(name: "_Models", targets: ["Coalescing", "Connection", "Models", "TestSupport"]),
+        .library(name: "_Presentation", targets: ["Presentation"]),
+        // What reads bytes that come from outside, and what is made of them.
         .library(
-            name: "Readers",
+            name: "_Readers",
             targets: [
                 "Agent", "Coalescing", "Configuration", "Connection", "ConnectionIO", "DialtoneAPI", "DialtoneClient",
                 "Netlink", "NetworkPath", "Persistence", "Platform", "Presentation", "PrivilegedLauncher", "Processes",

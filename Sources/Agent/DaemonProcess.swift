@@ -4,7 +4,7 @@ internal import Configuration
 internal import DialtoneAPI
 internal import Dispatch
 internal import Glibc
-public import Logging
+package import Logging
 internal import Persistence
 internal import Platform
 internal import PrivilegedLauncher
@@ -14,18 +14,18 @@ internal import Systemd
 internal import Varlink
 
 /// What the command line of the daemon says.
-public struct DaemonOptions: Sendable {
+package struct DaemonOptions: Sendable {
     /// The main configuration file in place of the standard one.
-    public var configuration: String?
+    package var configuration: String?
     /// The socket in place of the standard one.
-    public var socket: String?
+    package var socket: String?
     /// Where to record what the kernel says.
-    public var recording: String?
+    package var recording: String?
     /// The minimum log level.
-    public var logLevel: Logger.Level
+    package var logLevel: Logger.Level
 
     /// What the command line says.
-    public init(
+    package init(
         configuration: String? = nil, socket: String? = nil, recording: String? = nil, logLevel: Logger.Level = .notice
     ) {
         self.configuration = configuration
@@ -36,9 +36,9 @@ public struct DaemonOptions: Sendable {
 }
 
 /// Starts the daemon, keeps its configuration current and ends it.
-public enum DaemonProcess {
+package enum DaemonProcess {
     /// The version of the program.
-    public static let version = Product.version
+    package static let version = Product.version
 
     /// The signals that the daemon answers itself: the end by the service manager or a terminal, and a reload.
     fileprivate static let signals = [SIGTERM, SIGINT, SIGHUP]
@@ -46,7 +46,7 @@ public enum DaemonProcess {
     /// Checks the configuration and writes what is wrong with it.
     ///
     /// - Returns: the exit status: 0, or `EX_CONFIG`.
-    public static func checkConfiguration(_ options: DaemonOptions) -> CInt {
+    package static func checkConfiguration(_ options: DaemonOptions) -> CInt {
         do throws(ConfigurationError) {
             let loaded = try load(options)
             for notice in loaded.notices { writeLine(notice.description, to: STDERR_FILENO) }
@@ -61,7 +61,7 @@ public enum DaemonProcess {
 
     /// Runs the daemon; ends the process with an exit status of sysexits.h. To be called by `main`, before it starts a
     /// thread.
-    public static func run(_ options: DaemonOptions) -> Never {
+    package static func run(_ options: DaemonOptions) -> Never {
         ProcessMemory.forbidDumps()
         signal(SIGPIPE, SIG_IGN)
         SignalWatch.block(signals)

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// How often something must happen: at the latest each ``interval``, and no earlier than ``tolerance`` before that.
-public struct Cadence: Hashable, Sendable {
+package struct Cadence: Hashable, Sendable {
     /// The longest time between two occurrences; more than zero.
-    public let interval: Duration
+    package let interval: Duration
     /// How much earlier it may happen, so that it can share a wake with others; from zero to ``interval``.
     ///
     /// All of the interval means: goes along with every wake there is.
-    public let tolerance: Duration
+    package let tolerance: Duration
 
     /// A cadence. A tolerance outside of its range is brought into it; an interval below a millisecond counts as one,
     /// because a planner of wakes must not be made to spin.
-    public init(interval: Duration, tolerance: Duration) {
+    package init(interval: Duration, tolerance: Duration) {
         self.interval = max(interval, .milliseconds(1))
         self.tolerance = min(max(tolerance, .zero), self.interval)
     }
 
     /// When it may and must happen next, if it happened last at `last`.
-    public func window(after last: Duration) -> ClosedRange<Duration> {
+    package func window(after last: Duration) -> ClosedRange<Duration> {
         last + (interval - tolerance)...last + interval
     }
 

@@ -31,9 +31,9 @@
 ///   `docs/keepalive.md` has the figures against a lower bound.
 ///
 /// All operations cost O(log n); ``take(at:)`` O(log n) for each entry that it gives.
-public struct TimerCoalescer: Sendable {
+package struct TimerCoalescer: Sendable {
     /// Names an entry. A token of an entry that was removed, or that happened once, names nothing and is ignored.
-    public struct Token: Hashable, Sendable {
+    package struct Token: Hashable, Sendable {
         fileprivate let slot: Int32
         fileprivate let generation: UInt32
     }
@@ -56,17 +56,17 @@ public struct TimerCoalescer: Sendable {
     private var pacers = PacerTable()
 
     /// A planner of nothing.
-    public init() {}
+    package init() {}
 
     /// How many entries there are.
-    public var count: Int { slots.count - freeSlots.count }
+    package var count: Int { slots.count - freeSlots.count }
 
     // MARK: When
 
     /// When to wake next; `nil` where there is nothing to wake for.
     ///
     /// It may lie in the past of whoever asks late: then wake now.
-    public var nextWake: Duration? {
+    package var nextWake: Duration? {
         guard let first = tree.first, let entry = slots[first].entry else { return nil }
         return entry.window.upperBound - advance(of: entry)
     }
@@ -74,7 +74,7 @@ public struct TimerCoalescer: Sendable {
     /// The last moment at which even a sleeping machine must be woken (`CLOCK_BOOTTIME_ALARM`); `nil` where no entry
     /// asks for that. Never before ``nextWake``, so an alarm timer armed for it rings only if the machine slept through
     /// that one.
-    public var nextAlarm: Duration? {
+    package var nextAlarm: Duration? {
         tree.firstAlarm.flatMap { slots[$0].entry?.window.upperBound }
     }
 
@@ -94,39 +94,39 @@ public struct TimerCoalescer: Sendable {
     // MARK: What
 
     /// Adds an entry that recurs, and happened last at `last`.
-    public mutating func add(_ cadence: Cadence, after last: Duration, wakesMachine: Bool = false) -> Token {
+    package mutating func add(_ cadence: Cadence, after last: Duration, wakesMachine: Bool = false) -> Token {
         add(Entry(window: cadence.window(after: last), cadence: cadence, wakesMachine: wakesMachine))
     }
 
     /// Adds an entry that happens once, in this window.
-    public mutating func add(once window: ClosedRange<Duration>, wakesMachine: Bool = false) -> Token {
+    package mutating func add(once window: ClosedRange<Duration>, wakesMachine: Bool = false) -> Token {
         add(Entry(window: window, cadence: nil, wakesMachine: wakesMachine))
     }
 
     /// Takes note that what the entry stands for happened at `now` in another way: its window begins anew. Nothing
     /// happens to an entry that happens once.
-    public mutating func restart(_ token: Token, at now: Duration) {
+    package mutating func restart(_ token: Token, at now: Duration) {
         guard var entry = entry(token), let cadence = entry.cadence else { return }
         entry.window = cadence.window(after: now)
         replace(token, with: entry)
     }
 
     /// Gives an entry another cadence, counted from when it happened last; from then on it recurs.
-    public mutating func change(_ token: Token, to cadence: Cadence, after last: Duration) {
+    package mutating func change(_ token: Token, to cadence: Cadence, after last: Duration) {
         guard var entry = entry(token) else { return }
         (entry.cadence, entry.window) = (cadence, cadence.window(after: last))
         replace(token, with: entry)
     }
 
     /// Gives an entry another window. A recurring one goes on from there.
-    public mutating func move(_ token: Token, to window: ClosedRange<Duration>) {
+    package mutating func move(_ token: Token, to window: ClosedRange<Duration>) {
         guard var entry = entry(token) else { return }
         entry.window = window
         replace(token, with: entry)
     }
 
     /// Removes an entry.
-    public mutating func remove(_ token: Token) {
+    package mutating func remove(_ token: Token) {
         guard let entry = entry(token) else { return }
         tree.remove(Int(token.slot))
         if let cadence = entry.cadence { pacers.remove(Int(token.slot), cadence.interval) }
@@ -136,11 +136,11 @@ public struct TimerCoalescer: Sendable {
     }
 
     /// The window of an entry as it is now.
-    public func window(of token: Token) -> ClosedRange<Duration>? { entry(token)?.window }
+    package func window(of token: Token) -> ClosedRange<Duration>? { entry(token)?.window }
 
     /// Everyone whose window is open at `now`, those whose end has passed included. They count as having happened: what
     /// recurs begins its next window, the others are gone.
-    public mutating func take(at now: Duration) -> [Token] {
+    package mutating func take(at now: Duration) -> [Token] {
         tree.opened(by: now).map { number in
             let token = Token(slot: Int32(number), generation: slots[number].generation)
             if slots[number].entry?.cadence == nil { remove(token) } else { restart(token, at: now) }

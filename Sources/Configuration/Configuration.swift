@@ -1,50 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import Connection
-public import DialtoneAPI
-public import Processes
+package import Connection
+package import DialtoneAPI
+package import Processes
 
 /// What an administrator or user told the daemon. Plain values: two loads of the same text are equal, wherever in the
 /// files it stands, so a reload finds the connections that did not change by comparing.
-public struct Configuration: Hashable, Sendable {
+package struct Configuration: Hashable, Sendable {
     /// The connections to supervise from the start, in the order of the files.
-    public var connections: [ConnectionSettings] = []
+    package var connections: [ConnectionSettings] = []
     /// What is said of the host's interfaces.
-    public var network = NetworkSettings()
+    package var network = NetworkSettings()
     /// Who is served.
-    public var clients = ClientSettings()
+    package var clients = ClientSettings()
     /// What a user of the socket may take up.
-    public var limits = LimitSettings()
+    package var limits = LimitSettings()
 
     /// The embedded default, for a machine without any file: no connection, the default limits.
-    public init() {}
+    package init() {}
 }
 
 /// One `[[connection]]`. An absent setting is not filled in here: its default belongs to the part that obeys it.
-public struct ConnectionSettings: Hashable, Sendable {
+package struct ConnectionSettings: Hashable, Sendable {
     /// What it is called; unique over all files. See ``nameProblem(_:)``.
-    public var name: String
+    package var name: String
     /// Where it goes, as it is written: `tcp://sip.example.com:5060`.
-    public var remote: String
+    package var remote: String
     /// The user it belongs to, by number; without one, the user that the daemon runs as (and root, always).
-    public var owner: UInt32?
+    package var owner: UInt32?
     /// How it is kept.
-    public var settings = ConnectionsAPI.Settings()
+    package var settings = ConnectionsAPI.Settings()
     /// How a sleeping client is got to run, beyond the event that every subscriber gets.
-    public var wake: WakeSettings?
+    package var wake: WakeSettings?
 
     /// A connection with nothing set but what it must have.
-    public init(name: String, remote: String) {
+    package init(name: String, remote: String) {
         self.name = name
         self.remote = remote
     }
 
     /// The longest name: one that fits a terminal's table beside the rest.
-    public static let longestName = 64
+    package static let longestName = 64
 
     /// What is wrong with a connection's name, for the end of a sentence; `nil` if nothing is. Letters, digits and
     /// `. _ - @ :`, so that a name can stand in a shell command, a file name and a log field as it is.
-    public static func nameProblem(_ name: String) -> String? {
+    package static func nameProblem(_ name: String) -> String? {
         if name.isEmpty { return "is empty" }
         if name.utf8.count > longestName { return "is longer than \(longestName) bytes" }
         let isPlain = name.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "._-@:".contains($0)) }
@@ -56,72 +56,72 @@ public struct ConnectionSettings: Hashable, Sendable {
 }
 
 /// `wake = { … }`: the ways to get a client to run; several are steps of an escalation.
-public struct WakeSettings: Hashable, Sendable {
+package struct WakeSettings: Hashable, Sendable {
     /// A unit of the service manager to start.
-    public var unit: String?
+    package var unit: String?
     /// A program to launch, by its absolute path, with its arguments.
-    public var command: [String]?
+    package var command: [String]?
     /// Whether the program finds the socket as its standard input and output.
-    public var usesStandardStreams: Bool?
+    package var usesStandardStreams: Bool?
     /// Whose the program is to be.
-    public var identity: ProgramIdentity?
+    package var identity: ProgramIdentity?
     /// The number of a signal for the process that parked the connection.
-    public var signal: Int32?
+    package var signal: Int32?
     /// What is thawed.
-    public var thaw: WakeTargets.Thaw?
+    package var thaw: WakeTargets.Thaw?
     /// When the client is launched.
-    public var launch: WakePolicy.Launch?
+    package var launch: WakePolicy.Launch?
     /// Whether a program that failed is launched again.
-    public var relaunches: Bool?
+    package var relaunches: Bool?
     /// What the client is woken for.
-    public var reasons: Set<WakeReason>?
+    package var reasons: Set<WakeReason>?
     /// How long a client that runs has to acknowledge.
-    public var answerTime: Duration?
+    package var answerTime: Duration?
     /// How long a client that is started has.
-    public var startTime: Duration?
+    package var startTime: Duration?
     /// How often each means is tried.
-    public var rounds: Int?
+    package var rounds: Int?
     /// The wait before the second round, and before a program that failed is launched again.
-    public var pause: Duration?
+    package var pause: Duration?
     /// The longest such wait.
-    public var longestPause: Duration?
+    package var longestPause: Duration?
 
     /// Nothing beside the event.
-    public init() {}
+    package init() {}
 }
 
 /// `[network]`
-public struct NetworkSettings: Hashable, Sendable {
+package struct NetworkSettings: Hashable, Sendable {
     /// Interfaces whose use costs money, by name.
-    public var expensive: Set<String> = []
+    package var expensive: Set<String> = []
     /// Interfaces whose use does not, whatever their kind or the network manager say, by name.
-    public var inexpensive: Set<String> = []
+    package var inexpensive: Set<String> = []
     /// Interfaces on which the user wants little traffic, by name.
-    public var constrained: Set<String> = []
+    package var constrained: Set<String> = []
 
     /// Nothing said.
-    public init() {}
+    package init() {}
 }
 
 /// `[clients]`
-public struct ClientSettings: Hashable, Sendable {
+package struct ClientSettings: Hashable, Sendable {
     /// The users whose programs get connections also from another network namespace than the daemon's, by number.
-    public var otherNamespaces: Set<UInt32> = []
+    package var otherNamespaces: Set<UInt32> = []
 
     /// Nothing said: none.
-    public init() {}
+    package init() {}
 }
 
 /// `[limits]`: what one user may take up of the daemon. Root has no limit.
-public struct LimitSettings: Hashable, Sendable {
+package struct LimitSettings: Hashable, Sendable {
     /// Connections, opened over the socket or named in the files. A thousand is the number that the daemon's memory
     /// and wake-ups are measured with.
-    public var connectionsPerUser = 1024
+    package var connectionsPerUser = 1024
     /// Monitors of the network and of connections. A desktop has a handful of them; each costs a queue.
-    public var subscriptionsPerUser = 64
+    package var subscriptionsPerUser = 64
     /// Bytes that wait to be read by the user's clients. Four mebibytes are some ten thousand events.
-    public var queuedBytesPerUser = 4 << 20
+    package var queuedBytesPerUser = 4 << 20
 
     /// The defaults.
-    public init() {}
+    package init() {}
 }

@@ -5,22 +5,22 @@ internal import Platform
 internal import TOML
 
 /// Which files hold the configuration.
-public struct ConfigurationFiles: Hashable, Sendable {
+package struct ConfigurationFiles: Hashable, Sendable {
     /// The main file.
-    public var main: String
+    package var main: String
     /// Whether the main file was named by the user and so must be there.
-    public var mainIsRequired: Bool
+    package var mainIsRequired: Bool
     /// The directory whose `*.toml` hold further connections. It need not exist.
-    public var connections: String
+    package var connections: String
 
     /// Where those of the machine are.
     private static let machineDirectory = "/etc/dialtone"
 
     /// Whether they are the machine's, and not a user's.
-    public var areTheMachines: Bool { main == Self(directory: Self.machineDirectory).main }
+    package var areTheMachines: Bool { main == Self(directory: Self.machineDirectory).main }
 
     /// The file that `--config` names, and `connections.d` beside it.
-    public init(main: String) {
+    package init(main: String) {
         self.main = main
         mainIsRequired = true
         let directory = main.lastIndex(of: "/").map { main[...$0] } ?? ""
@@ -40,7 +40,7 @@ public struct ConfigurationFiles: Hashable, Sendable {
     /// - Parameters:
     ///   - user: the effective user of the process.
     ///   - environment: looks up an environment variable.
-    public static func standard(user: UInt32, environment: (String) -> String?) -> ConfigurationFiles {
+    package static func standard(user: UInt32, environment: (String) -> String?) -> ConfigurationFiles {
         // Several directories are separated by colons (systemd.exec(5)); the unit names one.
         if let directory = environment("CONFIGURATION_DIRECTORY")?.split(separator: ":").first {
             return ConfigurationFiles(directory: String(directory))
@@ -55,13 +55,13 @@ public struct ConfigurationFiles: Hashable, Sendable {
 }
 
 /// A configuration with what is worth saying of it.
-public struct LoadedConfiguration: Hashable, Sendable {
+package struct LoadedConfiguration: Hashable, Sendable {
     /// The configuration.
-    public var configuration: Configuration
+    package var configuration: Configuration
     /// Settings that are understood and kept but have no effect in this version.
-    public var notices: [ConfigurationIssue]
+    package var notices: [ConfigurationIssue]
     /// The files it was read from, in order; empty when there was none and this is the embedded default.
-    public var files: [String]
+    package var files: [String]
 }
 
 extension Configuration {
@@ -69,7 +69,7 @@ extension Configuration {
     /// queue.
     ///
     /// - Throws: every error of every file.
-    public static func load(
+    package static func load(
         _ files: ConfigurationFiles, _ checks: ConfigurationChecks
     ) throws(ConfigurationError) -> LoadedConfiguration {
         let report = ConfigurationReport()
@@ -185,7 +185,7 @@ extension Configuration {
 
 /// A user's number from the system's own list of users, getpwnam(3). It may block, for as long as a directory service
 /// of the network takes.
-public func systemUserNumber(_ name: String) -> UInt32? {
+package func systemUserNumber(_ name: String) -> UInt32? {
     // Sixteen times what sysconf(_SC_GETPW_R_SIZE_MAX) advises; a directory's entries can be long.
     withUnsafeTemporaryAllocation(of: CChar.self, capacity: 16_384) { buffer in
         var entry = passwd()

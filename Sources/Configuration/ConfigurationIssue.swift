@@ -3,31 +3,31 @@
 internal import TOML
 
 /// One thing that is wrong with, or worth knowing of, a configuration, and where it stands.
-public struct ConfigurationIssue: Hashable, Sendable, CustomStringConvertible {
+package struct ConfigurationIssue: Hashable, Sendable, CustomStringConvertible {
     /// The file's path.
-    public var file: String
+    package var file: String
     /// Line and column, from one; `nil` when it is the file as such.
-    public var position: Position?
+    package var position: Position?
     /// The key, with those of the tables around it: `connection.keepalive.interval`.
-    public var key: String?
+    package var key: String?
     /// What it is.
-    public var message: String
+    package var message: String
 
     /// A place in a file.
-    public struct Position: Hashable, Comparable, Sendable {
+    package struct Position: Hashable, Comparable, Sendable {
         /// The line, from one.
-        public var line: Int
+        package var line: Int
         /// The column, from one, in code points.
-        public var column: Int
+        package var column: Int
 
         /// By line, then by column.
-        public static func < (left: Position, right: Position) -> Bool {
+        package static func < (left: Position, right: Position) -> Bool {
             (left.line, left.column) < (right.line, right.column)
         }
     }
 
     /// `FILE:LINE:COLUMN: KEY: MESSAGE`, as compilers write it and editors jump to it.
-    public var description: String {
+    package var description: String {
         "\(place): \(key.map { "\($0): " } ?? "")\(message)"
     }
 
@@ -37,15 +37,15 @@ public struct ConfigurationIssue: Hashable, Sendable, CustomStringConvertible {
 }
 
 /// All that is wrong with a configuration, in the order of the files and of the text in them.
-public struct ConfigurationError: Error, Hashable, Sendable, CustomStringConvertible {
+package struct ConfigurationError: Error, Hashable, Sendable, CustomStringConvertible {
     /// At least one.
-    public var issues: [ConfigurationIssue]
+    package var issues: [ConfigurationIssue]
 
     /// At least one issue.
-    public init(issues: [ConfigurationIssue]) { self.issues = issues }
+    package init(issues: [ConfigurationIssue]) { self.issues = issues }
 
     /// A line for each.
-    public var description: String {
+    package var description: String {
         issues.map(\.description).joined(separator: "\n")
     }
 }

@@ -3,25 +3,25 @@
 internal import Connection
 internal import DialtoneAPI
 internal import Glibc
-public import Processes
+package import Processes
 internal import TOML
 
 /// What a load cannot know by itself.
-public struct ConfigurationChecks: Sendable {
+package struct ConfigurationChecks: Sendable {
     /// A user's number by name; `nil` if there is no such user.
-    public var userNumber: @Sendable (String) -> UInt32?
+    package var userNumber: @Sendable (String) -> UInt32?
     /// What belongs to a user whose program is launched; `nil` if there is no such user.
-    public var identity: @Sendable (UInt32) -> ProgramIdentity?
+    package var identity: @Sendable (UInt32) -> ProgramIdentity?
     /// The user that the daemon runs as.
-    public var daemonUser: UInt32
+    package var daemonUser: UInt32
     /// Whether the daemon is the machine's own service, of a user that is not root. A program of that user's would run
     /// in the service's sandbox and end with it, and could do what the daemon can; those of others the launcher
     /// launches.
-    public var isMachineService = false
+    package var isMachineService = false
 
     /// The checks of a load. Users are looked up with getpwnam(3) unless told otherwise, which may ask the network:
     /// load off the agent's queue.
-    public init(
+    package init(
         userNumber: @escaping @Sendable (String) -> UInt32? = systemUserNumber,
         identity: @escaping @Sendable (UInt32) -> ProgramIdentity? = { ProgramIdentity.lookUp($0) },
         daemonUser: UInt32? = nil

@@ -4,13 +4,13 @@
 
 extension Connection {
     /// A socket that is to be given out.
-    public struct Offer: Hashable, Sendable {
+    package struct Offer: Hashable, Sendable {
         /// Its number.
-        public let epoch: UInt64
+        package let epoch: UInt64
         /// Whether the flow has ended: what it received before is there to be read.
-        public let isOver: Bool
+        package let isOver: Bool
         /// Whose it becomes.
-        public let reader: Reader
+        package let reader: Reader
     }
 
     /// Says what a client is to be given that comes and asks. What an ended flow left unread comes before the flow that
@@ -23,7 +23,7 @@ extension Connection {
     /// - Parameters:
     ///   - process: the client; `nil` for one that cannot be watched.
     ///   - effects: what is to be done in any case.
-    public mutating func offer(
+    package mutating func offer(
         to process: KnownProcess?, facts: some ConnectionFacts, _ effects: inout [ConnectionEffect]
     ) throws(TakeRefusal) -> Offer {
         if let reader = ownership.reader {
@@ -51,7 +51,7 @@ extension Connection {
     ///
     /// - Parameter leavesOpening: whether the client leaves an opening. On one that has ended nothing else can be left,
     ///   and where its login was refused, that is what is waited for.
-    public func parkRefusal(of epoch: UInt64, leavesOpening: Bool = false) -> ParkRefusal? {
+    package func parkRefusal(of epoch: UInt64, leavesOpening: Bool = false) -> ParkRefusal? {
         if leavesOpening, line.standing == nil, line.login.refusal != nil, ownership.isGiven(epoch) { return nil }
         guard let standing = line.standing, standing.epoch == epoch else { return .staleEpoch(current: status.epoch) }
         return standing.ownership.holder == .client ? nil : .notTaken
@@ -269,7 +269,7 @@ extension Connection {
 }
 
 /// Why a flow cannot be taken.
-public enum TakeRefusal: Error, Hashable {
+package enum TakeRefusal: Error, Hashable {
     /// There is none, or one on which the agent plays the opening exchange.
     case notReady(ConnectionStatus.State)
     /// Somebody has it: this process, where it is known.
@@ -277,7 +277,7 @@ public enum TakeRefusal: Error, Hashable {
 }
 
 /// Why a flow cannot be parked.
-public enum ParkRefusal: Error, Hashable {
+package enum ParkRefusal: Error, Hashable {
     /// It is over; this one is the newest.
     case staleEpoch(current: UInt64)
     /// Nobody has taken it.

@@ -21,12 +21,12 @@
 /// - Gives a socket out in two steps: asks what is to be given (``offer(to:facts:_:)``), gives it, and tells so
 ///   (``ClientInput/took(epoch:by:)``). Nothing is told in between.
 /// - Tells the end of a process only once, and of a program that was launched with how it ended.
-public struct Connection: ~Copyable {
+package struct Connection: ~Copyable {
     var line: ConnectionStateMachine
     /// Who may read what.
-    public internal(set) var ownership = Ownership()
+    package internal(set) var ownership = Ownership()
     /// The client, and its wakes.
-    public internal(set) var wakes: Wakes
+    package internal(set) var wakes: Wakes
     private var deadlines = Deadlines()
     /// What the line was told and answered, for who checks it; `nil` where nobody does.
     var exchanges: [Exchange]?
@@ -41,7 +41,7 @@ public struct Connection: ~Copyable {
     /// A connection of a policy that was validated, not yet at work: ``ConnectionInput/opened`` starts it.
     ///
     /// - Parameter lastWake: the highest number that a wake of it has had in an earlier run of the agent.
-    public init(policy: ConnectionPolicy, wakes: Wakes.Settings, lastWake: UInt64 = 0, now: Duration) {
+    package init(policy: ConnectionPolicy, wakes: Wakes.Settings, lastWake: UInt64 = 0, now: Duration) {
         line = ConnectionStateMachine(policy: policy, now: now)
         self.wakes = Wakes(wakes, lastNumber: lastWake)
     }
@@ -49,36 +49,36 @@ public struct Connection: ~Copyable {
     // MARK: - What can be asked
 
     /// What its user decided about the line.
-    public var policy: ConnectionPolicy { line.policy }
+    package var policy: ConnectionPolicy { line.policy }
 
     /// What can be said of it now.
-    public var status: ConnectionStatus { line.status }
+    package var status: ConnectionStatus { line.status }
 
     /// What a later run of the agent needs to go on with the flow that stands; `nil` without one.
-    public var adoption: Adoption? { line.adoption }
+    package var adoption: Adoption? { line.adoption }
 
     /// The number of the flow that stands; `nil` without one.
-    public var standingEpoch: UInt64? { line.standing?.epoch }
+    package var standingEpoch: UInt64? { line.standing?.epoch }
 
     /// The highest number that a flow had.
-    public var newestEpoch: UInt64 { line.newestEpoch }
+    package var newestEpoch: UInt64 { line.newestEpoch }
 
     /// The turn to dial that it waits for.
-    public var awaitedTurn: Duration? { line.awaitedTurn }
+    package var awaitedTurn: Duration? { line.awaitedTurn }
 
     /// Whether bytes wait on the flow that stands, and no client has ever come.
-    public var hasUnclaimedBytes: Bool { !wakes.hasHadClient && line.standing?.ownership.hasArrivals == true }
+    package var hasUnclaimedBytes: Bool { !wakes.hasHadClient && line.standing?.ownership.hasArrivals == true }
 
     /// When ``deadlinePassed(now:dialsFrom:facts:using:)`` is to be called next; `nil` for not at all.
-    public var nextDeadline: Duration? {
+    package var nextDeadline: Duration? {
         [deadlines.first, wakes.deadline, ownership.lingering.values.map(\.end).min()].compactMap(\.self).min()
     }
 
     /// The timers of the line that are due: before they are judged, its driver tells what has come meanwhile.
-    public func dueTimers(at now: Duration) -> [ConnectionTimer] { deadlines.due(at: now) }
+    package func dueTimers(at now: Duration) -> [ConnectionTimer] { deadlines.due(at: now) }
 
     /// What goes on after a restart of the agent, beside the line.
-    public var clientele: Clientele {
+    package var clientele: Clientele {
         var kept = Clientele()
         kept.reader = ownership.reader
         kept.ended = ownership.ended.map { .init(epoch: $0.epoch, reader: $0.reader) }
@@ -89,7 +89,7 @@ public struct Connection: ~Copyable {
     }
 
     /// The processes whose end matters: those that have a flow, a replaced one included, and those that it wakes.
-    public var processes: Set<KnownProcess> {
+    package var processes: Set<KnownProcess> {
         let readers = [ownership.reader] + ownership.ended.map(\.reader)
         let processes = readers.map { $0?.process } + ownership.lingering.values.map(\.reader.process)
         return Set((processes + [wakes.client, wakes.program]).compactMap(\.self))
@@ -100,7 +100,7 @@ public struct Connection: ~Copyable {
     /// Takes note of what happened to the line, and says what to do about it.
     ///
     /// - Parameter dialsFrom: as of ``ConnectionStateMachine/process(_:now:dialsFrom:using:)``.
-    public mutating func process(
+    package mutating func process(
         _ input: ConnectionInput, now: Duration, dialsFrom: Duration = .zero, facts: some ConnectionFacts,
         using random: inout some RandomNumberGenerator
     ) -> [ConnectionEffect] {
@@ -115,7 +115,7 @@ public struct Connection: ~Copyable {
     }
 
     /// Takes note of what a client or a program did, and says what to do about it.
-    public mutating func process(
+    package mutating func process(
         _ input: ClientInput, now: Duration, dialsFrom: Duration = .zero, facts: some ConnectionFacts,
         using random: inout some RandomNumberGenerator
     ) -> [ConnectionEffect] {
@@ -126,7 +126,7 @@ public struct Connection: ~Copyable {
     /// are gone are told afterwards (``ClientInput/processEnded(_:_:)``).
     ///
     /// - Parameter input: `adopted` or `reopened`.
-    public mutating func restore(
+    package mutating func restore(
         _ kept: Clientele, _ input: ConnectionInput, leaving opening: Opening?, now: Duration,
         dialsFrom: Duration = .zero, facts: some ConnectionFacts, using random: inout some RandomNumberGenerator
     ) -> [ConnectionEffect] {
@@ -137,7 +137,7 @@ public struct Connection: ~Copyable {
     }
 
     /// Does what is due.
-    public mutating func deadlinePassed(
+    package mutating func deadlinePassed(
         now: Duration, dialsFrom: Duration = .zero, facts: some ConnectionFacts,
         using random: inout some RandomNumberGenerator
     ) -> [ConnectionEffect] {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// What is to be done for a ``Connection``, in the order of the answer.
-public enum ConnectionEffect: Hashable, Sendable {
+package enum ConnectionEffect: Hashable, Sendable {
     /// What the line needs: paths, names, sockets, keepalives. Of it neither `closeSocket`, `emit` nor a timer comes in
     /// this way.
     case network(ConnectionAction)
@@ -29,7 +29,7 @@ public enum ConnectionEffect: Hashable, Sendable {
 }
 
 /// What clients and programs do. ``Connection`` says when each may be told.
-public enum ClientInput: Hashable, Sendable {
+package enum ClientInput: Hashable, Sendable {
     /// A client brought the flow that the connection begins with; told before that flow.
     case brought(by: KnownProcess?)
     /// A client was given the flow that it was offered (``Connection/offer(to:facts:_:)``).
@@ -60,31 +60,31 @@ public enum ClientInput: Hashable, Sendable {
 }
 
 /// What a ``Connection`` is that goes on after a restart of the agent: all that is not the line's.
-public struct Clientele: Hashable, Sendable {
+package struct Clientele: Hashable, Sendable {
     /// Who had the flow that stands.
-    public var reader: Reader?
+    package var reader: Reader?
     /// The flows that ended, the oldest first.
-    public var ended: [EndedFlow] = []
+    package var ended: [EndedFlow] = []
     /// Whether it has, or had, a client.
-    public var hasHadClient = false
+    package var hasHadClient = false
     /// The process that had the flow last.
-    public var client: KnownProcess?
+    package var client: KnownProcess?
     /// The program that was launched and runs.
-    public var program: KnownProcess?
+    package var program: KnownProcess?
     /// The wake that was not acknowledged.
-    public var wake: StandingWake?
+    package var wake: StandingWake?
 
     /// An ended flow, and who has it.
-    public struct EndedFlow: Hashable, Sendable {
+    package struct EndedFlow: Hashable, Sendable {
         /// Its number.
-        public var epoch: UInt64
+        package var epoch: UInt64
         /// Who has it.
-        public var reader: Reader?
+        package var reader: Reader?
 
         /// An ended flow.
-        public init(epoch: UInt64, reader: Reader?) { (self.epoch, self.reader) = (epoch, reader) }
+        package init(epoch: UInt64, reader: Reader?) { (self.epoch, self.reader) = (epoch, reader) }
     }
 
     /// Nothing.
-    public init() {}
+    package init() {}
 }

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import Connection
+package import Connection
 internal import Glibc
-public import NetworkPath
-public import Platform
+package import NetworkPath
+package import Platform
 
 /// What a connection is called, and whose it is, for notes about it.
-public struct ConnectionLabel: Hashable, Sendable {
+package struct ConnectionLabel: Hashable, Sendable {
     /// Its name.
-    public var name: String
+    package var name: String
     /// The user who owns it.
-    public var user: UInt32
+    package var user: UInt32
 
     /// A label.
-    public init(name: String, user: UInt32) { (self.name, self.user) = (name, user) }
+    package init(name: String, user: UInt32) { (self.name, self.user) = (name, user) }
 }
 
 /// Runs one connection: does with real sockets, timers and names what its ``Connection`` decides, and tells it what
@@ -22,7 +22,7 @@ public struct ConnectionLabel: Hashable, Sendable {
 /// It is at work from ``open()`` to ``close()``, whether somebody holds it or not. While a flow stands and its client
 /// is not being woken, it has no timer and makes no system call.
 @AgentQueue
-public final class ConnectionDriver {
+package final class ConnectionDriver {
     private(set) var connection: Connection
     let context: DialerContext
     private let account: Account
@@ -52,9 +52,9 @@ public final class ConnectionDriver {
     private var backlog: [Input] = []
     private var isProcessing = false
     /// Whether another process goes on from here.
-    public internal(set) var hasSteppedDown = false
+    package internal(set) var hasSteppedDown = false
     /// Whose connection it is.
-    public var label: ConnectionLabel?
+    package var label: ConnectionLabel?
 
     /// A connection that is not at work yet.
     ///
@@ -62,7 +62,7 @@ public final class ConnectionDriver {
     ///   - wakes: how its client is woken.
     ///   - account: who answers for it.
     ///   - store: where its flows outlive the process; `nil` where they end with it.
-    public init(
+    package init(
         policy: ConnectionPolicy, wakes: Wakes.Settings, account: Account = .administrator, context: DialerContext,
         store: (any FlowStore)? = nil, observer: any ConnectionObserver
     ) {
@@ -79,13 +79,13 @@ public final class ConnectionDriver {
     // MARK: - Requests
 
     /// Begins the supervision. To be called once, or ``adopt(_:_:)``.
-    public func open() { process(.opened) }
+    package func open() { process(.opened) }
 
     /// Begins the supervision with a flow that stands: a connected stream socket.
     ///
     /// - Parameter client: the process that brought it, where it can be watched.
     /// - Throws: the kernel's refusal to watch it. Nothing has begun then.
-    public func adopt(
+    package func adopt(
         _ descriptor: consuming OwnedDescriptor, _ adoption: Adoption, from client: KnownProcess? = nil
     ) throws(SystemError) {
         flows[adoption.epoch] = try Flow(
@@ -98,7 +98,7 @@ public final class ConnectionDriver {
     /// Gives a client what it is to read next (``Connection/offer(to:facts:_:)``).
     ///
     /// - Parameter process: the client; `nil` for one that cannot be watched.
-    public func take(by process: KnownProcess? = nil) throws(TakeFailure) -> HandedFlow {
+    package func take(by process: KnownProcess? = nil) throws(TakeFailure) -> HandedFlow {
         var effects: [ConnectionEffect] = []
         let offer: Connection.Offer
         do throws(TakeRefusal) {
@@ -126,7 +126,7 @@ public final class ConnectionDriver {
     ///
     /// - Parameter opening: what to play on the flows to come in place of the policy's opening, an empty one for none;
     ///   `nil` for what was played before.
-    public func park(_ epoch: UInt64, leaving opening: Opening? = nil) throws(ParkRefusal) {
+    package func park(_ epoch: UInt64, leaving opening: Opening? = nil) throws(ParkRefusal) {
         let refusal = connection.parkRefusal(of: epoch, leavesOpening: opening != nil)
         process(.parked(epoch: epoch, leaving: opening))
         if let refusal { throw refusal }
@@ -134,25 +134,25 @@ public final class ConnectionDriver {
 
     /// Makes a new flow in place of whatever there is: now, or as soon as a server that asked to be left alone for a
     /// while may be dialled again.
-    public func redial(after pause: Duration? = nil) { process(.redialRequested(after: pause)) }
+    package func redial(after pause: Duration? = nil) { process(.redialRequested(after: pause)) }
 
     /// Ends the connection for good: when this returns, its socket is closed and nothing of it runs any more. Asked for
     /// by the observer in the middle of an event, as every request it comes right after that event's actions.
-    public func close() { process(.closeRequested) }
+    package func close() { process(.closeRequested) }
 
     /// Goes on under another policy, and keeps the flow where that allows it.
-    public func change(to policy: ConnectionPolicy) { process(.policyChanged(policy)) }
+    package func change(to policy: ConnectionPolicy) { process(.policyChanged(policy)) }
 
     /// An address is no longer on this machine, or no longer usable. For every connection to be told.
-    public func localAddressRemoved(_ address: IPAddress) { process(.localAddressRemoved(address)) }
+    package func localAddressRemoved(_ address: IPAddress) { process(.localAddressRemoved(address)) }
 
     /// The machine woke from suspend. For every connection to be told.
-    public func resumed() { process(.resumed) }
+    package func resumed() { process(.resumed) }
 
     // MARK: - What can be asked
 
     /// What can be said of the connection now, with the newest proof that the kernel knows of.
-    public var status: ConnectionStatus {
+    package var status: ConnectionStatus {
         var status = connection.status
         // While a proof is owed, none is better than the machine's.
         if status.state == .ready, let proof = status.lastProof,
@@ -164,28 +164,28 @@ public final class ConnectionDriver {
     }
 
     /// Whether a flow that ended has bytes left that its client has not read.
-    public var hasUnreadEnds: Bool {
+    package var hasUnreadEnds: Bool {
         connection.ownership.endedEpochs.contains { flows[$0]?.mayHaveUnread ?? false }
     }
 
     /// The policy it runs under.
-    public var policy: ConnectionPolicy { connection.policy }
+    package var policy: ConnectionPolicy { connection.policy }
 
     /// The wake that the client has not acknowledged.
-    public var standingWake: StandingWake? { connection.wakes.standing }
+    package var standingWake: StandingWake? { connection.wakes.standing }
 
     /// Whether bytes wait that no client has ever come for.
-    public var hasUnclaimedBytes: Bool { connection.hasUnclaimedBytes }
+    package var hasUnclaimedBytes: Bool { connection.hasUnclaimedBytes }
 
     /// How many bytes wait for the client; `nil` without a flow that stands.
-    public var unreadBytes: Int? { connection.standingEpoch.flatMap { flows[$0]?.unreadBytes } }
+    package var unreadBytes: Int? { connection.standingEpoch.flatMap { flows[$0]?.unreadBytes } }
 
     // MARK: - The run loop
 
     func process(_ input: ConnectionInput) { process(.line(input)) }
 
     /// Tells what a client or a program did.
-    public func process(_ input: ClientInput) { process(.client(input)) }
+    package func process(_ input: ClientInput) { process(.client(input)) }
 
     func process(_ input: Input) {
         if hasSteppedDown { return }

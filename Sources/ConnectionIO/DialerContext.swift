@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import Coalescing
-public import Connection
-public import NetworkPath
-public import Platform
+package import Coalescing
+package import Connection
+package import NetworkPath
+package import Platform
 
 /// Something that goes on until it is cancelled: a query, an observation.
 @AgentQueue
-public protocol Ongoing: AnyObject {
+package protocol Ongoing: AnyObject {
     /// Ends it. Its handler is not called any more, and is released.
     func cancel()
 }
 
 /// Where connections learn the way to their remote.
 @AgentQueue
-public protocol PathSource: AnyObject {
+package protocol PathSource: AnyObject {
     /// Calls `handler` with the path to `target` as it is now, within this call or soon after, and with each later one,
     /// until what is returned is cancelled. What must be asked for it counts against `account`.
     func observePath(
@@ -32,7 +32,7 @@ public protocol PathSource: AnyObject {
 
 /// Where connections learn what stands behind a name.
 @AgentQueue
-public protocol NameSource: AnyObject {
+package protocol NameSource: AnyObject {
     /// Asks anew, cached answers aside that are within their time to live, and calls `completion` once: with the
     /// answer, in which there is at least one item, or with why there is none. Addresses come with the source that a
     /// packet of the target's properties would have. Not called within this call, nor after what is returned was
@@ -45,7 +45,7 @@ public protocol NameSource: AnyObject {
 
 /// Where copies of flows' sockets are kept beyond the life of this process.
 @AgentQueue
-public protocol FlowStore: AnyObject {
+package protocol FlowStore: AnyObject {
     /// Keeps copies of what belongs together, from before this returns until ``discard(_:)``.
     ///
     /// - Returns: the number by which a later process gets them; `nil` where they cannot be kept.
@@ -57,22 +57,22 @@ public protocol FlowStore: AnyObject {
 
 /// What all connections of an agent share.
 @AgentQueue
-public final class DialerContext {
+package final class DialerContext {
     /// Where they learn the way to their remote.
-    public let paths: any PathSource
+    package let paths: any PathSource
     /// Where they learn the addresses of a name.
-    public let names: any NameSource
+    package let names: any NameSource
     /// What their keepalives have learned of the networks, by user.
-    public let intervals: IntervalLearners
+    package let intervals: IntervalLearners
     /// What the users have caused on the network.
-    public var budget = NetworkBudget()
+    package var budget = NetworkBudget()
     /// When the keepalives of all of them are sent.
     let wakes = CoalescedTimers()
     /// How flows get TLS.
     let relay: RelayAccess
 
     /// The surroundings of connections.
-    public init(
+    package init(
         paths: any PathSource, names: any NameSource, relay: RelayAccess = .none,
         intervals: IntervalLearners = IntervalLearners()
     ) {
@@ -86,7 +86,7 @@ public final class DialerContext {
     /// then, until what is returned is cancelled.
     ///
     /// - Parameter wakesMachine: whether a machine that sleeps is to be woken for it.
-    public func plan(
+    package func plan(
         _ cadence: Cadence, wakesMachine: Bool = false, _ handler: @escaping @AgentQueue () -> Void
     ) -> any Ongoing {
         PlannedCalls(wakes, wakes.add(cadence, wakesMachine: wakesMachine, handler))
@@ -94,14 +94,14 @@ public final class DialerContext {
 
     /// Calls `handler`, once, when the machine was to be woken for a keepalive and the kernel does not let this process
     /// do so. The keepalive is sent on resume then.
-    public func onAlarmRefused(_ handler: @escaping @AgentQueue (SystemError) -> Void) {
+    package func onAlarmRefused(_ handler: @escaping @AgentQueue (SystemError) -> Void) {
         wakes.onAlarmRefused = handler
     }
 }
 
 /// Who hears what happens to a connection, and knows its clients and their processes.
 @AgentQueue
-public protocol ConnectionObserver: AnyObject {
+package protocol ConnectionObserver: AnyObject {
     /// Something happened, and this wake stands; of an event of the wakes, what happened to one. The connection's
     /// ``ConnectionDriver/status`` says already what the event says.
     func connection(

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import Connection
-public import Platform
+package import Connection
+package import Platform
 
 /// A flow for a client to read and write.
-public struct HandedFlow: ~Copyable {
+package struct HandedFlow: ~Copyable {
     /// Its number, by which it is parked.
-    public let epoch: UInt64
+    package let epoch: UInt64
     /// A descriptor of it, blocking. Shares its open file description with the agent's own.
-    public let descriptor: OwnedDescriptor
+    package let descriptor: OwnedDescriptor
     /// Whether it has ended: what it received before is there to be read, and then the end. The flow that took its
     /// place is the next one to be taken.
-    public let isOver: Bool
+    package let isOver: Bool
 
     /// The descriptor alone.
-    public consuming func release() -> OwnedDescriptor { descriptor }
+    package consuming func release() -> OwnedDescriptor { descriptor }
 }
 
 /// Why a flow cannot be taken.
-public enum TakeFailure: Error {
+package enum TakeFailure: Error {
     /// The connection has none for who asked.
     case refused(TakeRefusal)
     /// Descriptors have run out.

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Connection
-public import Platform
+package import Platform
 
 /// What keepalives have taught, by user: one user's server cannot shorten another's intervals. A connection of the
 /// configuration learns with those of its owner.
 @AgentQueue
-public final class IntervalLearners {
+package final class IntervalLearners {
     /// The one who learned last comes first; ``AdaptiveInterval/mostUsers`` at most.
     private var learners: [(user: UInt32, learner: IntervalLearner)] = []
 
     /// Called when something was learned that is worth keeping. It says nothing of how often.
-    public var onLesson: (@AgentQueue () -> Void)?
+    package var onLesson: (@AgentQueue () -> Void)?
 
     /// Learners that know what stands in ``text`` of earlier ones.
-    public init(text: String = "") {
+    package init(text: String = "") {
         for known in AdaptiveInterval.users(in: text) { add(IntervalLearner(known.learned), of: known.user) }
     }
 
     /// All that was learned, to be kept (``AdaptiveInterval/text(of:)``).
-    public var text: String {
+    package var text: String {
         AdaptiveInterval.text(of: learners.map { .init(user: $0.user, $0.learner.learned) })
     }
 

@@ -2,20 +2,20 @@
 
 internal import DequeModule
 internal import Glibc
-public import Platform
+package import Platform
 internal import RelayMessages
 
 /// How flows get to `dialtone-tls`, and the file in memory in which it counts how far they are.
 @AgentQueue
-public final class RelayAccess {
+package final class RelayAccess {
     /// A way to it for one flow.
-    public struct Channel: ~Copyable {
+    package struct Channel: ~Copyable {
         let descriptor: OwnedDescriptor
         /// Whether it goes on when the service of this process ends.
         let outlivesAgent: Bool
 
         /// A way.
-        public init(_ descriptor: consuming OwnedDescriptor, outlivesAgent: Bool) {
+        package init(_ descriptor: consuming OwnedDescriptor, outlivesAgent: Bool) {
             self.descriptor = descriptor
             self.outlivesAgent = outlivesAgent
         }
@@ -32,7 +32,7 @@ public final class RelayAccess {
     /// Reaches it by `connect`, which returns a new connection to it and does not wait.
     ///
     /// - Parameter counts: the file that an earlier process made; `nil` for a new one, when it is needed.
-    public init(
+    package init(
         counts: consuming OwnedDescriptor? = nil,
         _ connect: @escaping @AgentQueue () throws(SystemError) -> Channel
     ) {
@@ -41,12 +41,12 @@ public final class RelayAccess {
     }
 
     /// There is none: no flow can have TLS.
-    public static var none: RelayAccess {
+    package static var none: RelayAccess {
         RelayAccess { () throws(SystemError) in throw SystemError("reaching dialtone-tls", code: ENOENT) }
     }
 
     /// Called when the file of the counts is made, so that it can be kept for a later process.
-    public var madeFile: (@AgentQueue (borrowing OwnedDescriptor) -> Void)?
+    package var madeFile: (@AgentQueue (borrowing OwnedDescriptor) -> Void)?
 
     func connect() throws(SystemError) -> Channel { try connecting() }
 

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import Connection
+package import Connection
 internal import Glibc
 internal import Platform
 package import RelayMessages
 
 /// What of a connection's flows is known to outlive this process: what the next one needs to go on with them.
-public struct SavedFlows: Hashable, Sendable {
+package struct SavedFlows: Hashable, Sendable {
     /// A flow that stands.
-    public struct Standing: Hashable, Sendable {
+    package struct Standing: Hashable, Sendable {
         /// What there is to know of it. Its ``Adoption/past`` is set.
-        public var adoption: Adoption
+        package var adoption: Adoption
         /// Under which number the store has it; `nil` for one that ends with the process.
-        public var number: UInt64?
+        package var number: UInt64?
         /// Of one with TLS, where it is counted how far it is.
         package var place: StreamCounts.Place?
 
@@ -25,13 +25,13 @@ public struct SavedFlows: Hashable, Sendable {
     }
 
     /// A flow that ended, with bytes that its client has not read.
-    public struct Ended: Hashable, Sendable {
+    package struct Ended: Hashable, Sendable {
         /// Its number among the connection's.
-        public var epoch: UInt64
+        package var epoch: UInt64
         /// Where it led.
-        public var remote: Endpoint
+        package var remote: Endpoint
         /// Under which number the store has it.
-        public var number: UInt64
+        package var number: UInt64
         /// As of one that stands.
         package var place: StreamCounts.Place?
 
@@ -45,26 +45,26 @@ public struct SavedFlows: Hashable, Sendable {
     }
 
     /// The highest number that a flow had; the next one's is above it.
-    public var epoch: UInt64
+    package var epoch: UInt64
     /// The one that stands.
-    public var standing: Standing?
+    package var standing: Standing?
     /// Those that ended, the oldest first.
-    public var ended: [Ended]
+    package var ended: [Ended]
 
     /// Flows.
-    public init(epoch: UInt64 = 0, standing: Standing? = nil, ended: [Ended] = []) {
+    package init(epoch: UInt64 = 0, standing: Standing? = nil, ended: [Ended] = []) {
         self.epoch = epoch
         self.standing = standing
         self.ended = ended
     }
 
     /// The numbers under which the store has them.
-    public var numbers: [UInt64] { ended.map(\.number) + (standing?.number.map { [$0] } ?? []) }
+    package var numbers: [UInt64] { ended.map(\.number) + (standing?.number.map { [$0] } ?? []) }
 }
 
 extension ConnectionDriver {
     /// What of the flows outlives this process.
-    public var keptFlows: SavedFlows {
+    package var keptFlows: SavedFlows {
         SavedFlows(
             epoch: connection.newestEpoch,
             standing: connection.adoption.map { adoption in
@@ -81,7 +81,7 @@ extension ConnectionDriver {
     }
 
     /// Whether a flow stands that the store was to have, and had no place for.
-    public var lacksPlace: Bool {
+    package var lacksPlace: Bool {
         guard store != nil, let epoch = connection.standingEpoch, let flow = flows[epoch] else { return false }
         return flow.storeNumber == nil
     }
@@ -95,7 +95,7 @@ extension ConnectionDriver {
     ///   - opening: what a client left to be played on the flows to come; `nil` for what the policy says.
     ///   - clientele: what it knew beside the flows.
     ///   - takeDescriptors: gives the descriptors that the store has under a number.
-    public func resume(
+    package func resume(
         _ kept: SavedFlows, _ clientele: Clientele = Clientele(), leaving opening: Opening? = nil,
         _ takeDescriptors: (UInt64) -> [CInt]
     ) {
@@ -126,10 +126,10 @@ extension ConnectionDriver {
     }
 
     /// What the next process is to know beside the flows.
-    public var clientele: Clientele { connection.clientele }
+    package var clientele: Clientele { connection.clientele }
 
     /// As ``Connection/processes``.
-    public var processes: Set<KnownProcess> { connection.processes }
+    package var processes: Set<KnownProcess> { connection.processes }
 
     private func resumption(_ kept: SavedFlows, _ takeDescriptors: (UInt64) -> [CInt]) -> ConnectionInput {
         guard let standing = kept.standing else { return .reopened(epoch: kept.epoch, .withoutFlow) }
@@ -155,7 +155,7 @@ extension ConnectionDriver {
 
     /// Ends this process's part in the connection, for the next process to go on. Flows that the store has are left as
     /// they are; what cannot be kept is closed in order. Nothing is told, and nothing happens afterwards.
-    public func stepDown() {
+    package func stepDown() {
         hasSteppedDown = true
         setTimer()
         for epoch in flows.keys { keepaliveSender.forget(epoch) }

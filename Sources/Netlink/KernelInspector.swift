@@ -2,8 +2,8 @@
 
 internal import CNetlink
 internal import Glibc
-public import NetworkPath
-public import Platform
+package import NetworkPath
+package import Platform
 
 /// Asks the kernel what explains a path: rules, the entries of its tables, links with what they stand on, neighbours.
 ///
@@ -12,22 +12,22 @@ public import Platform
 /// way, after which the kernel refuses further dumps on the socket.
 ///
 /// It belongs to the network namespace of the threads that call it. Not to be used from two at a time.
-public final class KernelInspector {
+package final class KernelInspector {
     /// How many routes of one table are read before it is given up: a few milliseconds' worth, in which the agent does
     /// nothing else. The tables of machines that are not routers have some tens.
-    public static let mostRoutes = 4096
+    package static let mostRoutes = 4096
 
     private var socket: NetlinkSocket
 
     /// Opens the socket.
     ///
     /// - Throws: the kernel's refusal; `EPERM`, `EACCES` or `EAFNOSUPPORT` in a sandbox without netlink.
-    public init() throws(SystemError) {
+    package init() throws(SystemError) {
         socket = try NetlinkSocket()
     }
 
     /// The links and addresses as they are, with what the links stand on.
-    public func links() throws(SystemError) -> LinkStack {
+    package func links() throws(SystemError) -> LinkStack {
         var details: [Int: LinkDetail] = [:]
         var kinds = InterfaceKinds()
         let dump = KernelDump(on: socket) { message in
@@ -38,19 +38,19 @@ public final class KernelInspector {
     }
 
     /// The kernel's answers to `queries`, in their order.
-    public func answers(to queries: [RouteQuery]) throws(SystemError) -> [RouteAnswer] {
+    package func answers(to queries: [RouteQuery]) throws(SystemError) -> [RouteAnswer] {
         try RouteLookup(on: socket).answers(to: queries.map { PreparedQuery($0) })
     }
 
     /// The entry that a lookup of `query` matches; `nil` where it matches none, or one that refuses: the kernel then
     /// answers with the error alone.
-    public func entry(matching query: RouteQuery) throws(SystemError) -> RouteEntry? {
+    package func entry(matching query: RouteQuery) throws(SystemError) -> RouteEntry? {
         try complete(try socket.ask(NetlinkRequest(query, entry: true)) { RouteEntry($0) })
     }
 
     /// The policy rules of a family in the order in which they are tried. A kernel that is built without them has the
     /// three that every other one starts with.
-    public func rules(_ family: IPAddress.Family) throws(SystemError) -> [PolicyRule] {
+    package func rules(_ family: IPAddress.Family) throws(SystemError) -> [PolicyRule] {
         var header = fib_rule_hdr()
         header.family = family.number
         let request = NetlinkRequest(type: RTM_GETRULE, flags: NLM_F_REQUEST | NLM_F_DUMP, header: header)
@@ -74,7 +74,7 @@ public final class KernelInspector {
     ///
     /// Of a table with more routes than `limit` only those that refuse are looked for (the kernel picks them out), and
     /// the reading is not complete: its other entries are not known.
-    public func reading(
+    package func reading(
         of table: UInt32, covering destinations: [IPAddress], limit: Int = mostRoutes
     ) throws(SystemError) -> TableReading {
         var reading = TableReading(table: table, count: 0)
@@ -123,17 +123,17 @@ public final class KernelInspector {
     }
 
     /// The entry of a gateway or of a host on a link; `nil` where the kernel has none.
-    public func neighbour(_ neighbour: NetworkSnapshot.Neighbour) throws(SystemError) -> NeighbourEntry? {
+    package func neighbour(_ neighbour: NetworkSnapshot.Neighbour) throws(SystemError) -> NeighbourEntry? {
         try socket.ask(NetlinkRequest(neighbour)) { NeighbourEntry($0) }
     }
 
     /// Whether routes by an interface without a carrier are passed over (`ignore_routes_with_linkdown`).
-    public func ignoresLinkDown(_ index: Int, _ family: IPAddress.Family) throws(SystemError) -> Bool {
+    package func ignoresLinkDown(_ index: Int, _ family: IPAddress.Family) throws(SystemError) -> Bool {
         try socket.setting(NETCONFA_IGNORE_ROUTES_WITH_LINKDOWN, ofInterface: CInt(truncatingIfNeeded: index), family)
     }
 
     /// Whether the machine forwards packets of this family for others.
-    public func forwards(_ family: IPAddress.Family) throws(SystemError) -> Bool {
+    package func forwards(_ family: IPAddress.Family) throws(SystemError) -> Bool {
         try socket.forwards(family)
     }
 

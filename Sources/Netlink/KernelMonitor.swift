@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import NetworkPath
-public import Platform
+package import NetworkPath
+package import Platform
 
 /// Follows the kernel's network state: a snapshot of links and addresses that is always current, a callback for each
 /// change, and answers to route lookups.
@@ -9,7 +9,7 @@ public import Platform
 /// The state lives on ``AgentQueue``. An overrun of the socket's buffer is not an end: what is queued is still read,
 /// the snapshot is marked not coherent, everything is read anew, and it is coherent again.
 @AgentQueue
-public final class KernelMonitor {
+package final class KernelMonitor {
     /// The least time between two re-reads after overruns. A storm that overruns an 8 MiB buffer does so again at once;
     /// ten dumps a second bound what that may cost, and the last overrun always gets its re-read.
     private static let rereadInterval = Duration.milliseconds(100)
@@ -32,10 +32,10 @@ public final class KernelMonitor {
     package nonisolated static let datagramsPerTurn = 256
 
     /// The kernel's state as of the last message read.
-    public private(set) var snapshot = NetworkSnapshot()
+    package private(set) var snapshot = NetworkSnapshot()
 
     /// How many routes the kernel was asked for since the start.
-    public private(set) var lookupCount = 0
+    package private(set) var lookupCount = 0
 
     /// How often the kernel's notices were read since the start, several at a time in a storm.
     package private(set) var readCount = 0
@@ -45,7 +45,7 @@ public final class KernelMonitor {
     private let neighbours: NeighbourWatch
     private let expiries: RouteExpiries
     /// Where what the verdicts rest on is recorded.
-    public let recorder: Recorder?
+    package let recorder: Recorder?
     private var destinations: DestinationIndex?
     private var kinds = InterfaceKinds()
     private var noticesRegistration: Poller.Registration?
@@ -61,7 +61,7 @@ public final class KernelMonitor {
     /// Reads the kernel's state through freshly opened sockets.
     ///
     /// - Throws: the kernel's refusal of a dump.
-    public init(_ sockets: borrowing KernelSockets) throws(SystemError) {
+    package init(_ sockets: borrowing KernelSockets) throws(SystemError) {
         notices = sockets.notices
         requests = sockets.requests
         neighbours = NeighbourWatch(notices: sockets.neighbours, requests: sockets.requests)
@@ -81,7 +81,7 @@ public final class KernelMonitor {
     /// - Parameter handler: is called with each change, in the turn of the queue that read it, when it is in the
     ///   snapshot.
     /// - Throws: `ENOSPC` at the user's limit of watched descriptors, and what ``Poller`` has to say the first time.
-    public func start(_ handler: @escaping @AgentQueue (KernelChange) -> Void) throws(SystemError) {
+    package func start(_ handler: @escaping @AgentQueue (KernelChange) -> Void) throws(SystemError) {
         // A mistake of the program that holds it, once at its start.
         precondition(noticesRegistration == nil, "a kernel monitor is started once")
         deliver = handler
@@ -101,7 +101,7 @@ public final class KernelMonitor {
     }
 
     /// Ends the watch. No callback is begun after this; one that waits on another queue may still run.
-    public func stop() {
+    package func stop() {
         noticesRegistration?.cancel()
         neighboursRegistration?.cancel()
         rereadTimer?.cancel()
@@ -113,19 +113,19 @@ public final class KernelMonitor {
     /// The kernel's answers to `queries`, in their order, as of now. Costs about 10 µs each.
     ///
     /// - Throws: when the kernel cannot be asked; a refusal of one query is its answer, not an error.
-    public func routes(for queries: [PreparedQuery]) throws(SystemError) -> [RouteAnswer] {
+    package func routes(for queries: [PreparedQuery]) throws(SystemError) -> [RouteAnswer] {
         lookupCount += queries.count
         snapshot.prepareForVerdicts()
         return try RouteLookup(on: requests).answers(to: queries)
     }
 
     /// Reports a change of routes from now on only where one of `destinations` may be concerned; all with `nil`.
-    public func watch(destinations: DestinationIndex?) {
+    package func watch(destinations: DestinationIndex?) {
         self.destinations = destinations
     }
 
     /// Takes in what the kernel has told, now and not when the queue comes to it.
-    public func catchUp() {
+    package func catchUp() {
         readNotices()
         readNeighbours()
     }
@@ -134,7 +134,7 @@ public final class KernelMonitor {
     /// of its own.
     ///
     /// - Returns: whether there was something.
-    public func readAhead() -> Bool {
+    package func readAhead() -> Bool {
         let before = snapshot.generation
         let later: @AgentQueue (KernelChange) -> Void = { [weak self] change in
             AgentQueue.async { self?.tell(change) }
@@ -145,22 +145,22 @@ public final class KernelMonitor {
 
     /// Counts it as a change of routes when the lifetime of the one ends that `query` goes by, whenever it was made. Of
     /// other routes that is so if they were made under the eyes of this monitor.
-    public func followLifetime(of query: RouteQuery) {
+    package func followLifetime(of query: RouteQuery) {
         expiries.follow(query)
     }
 
     /// Takes the user's word on what interfaces cost.
-    public func setCosts(_ costs: CostPolicy) {
+    package func setCosts(_ costs: CostPolicy) {
         snapshot.costs = costs
     }
 
     /// Counts a change that the kernel tells nothing of.
-    public func countChange() {
+    package func countChange() {
         snapshot.generation += 1
     }
 
     /// Watches whether `gateways` answer, and no others. What is known of new ones is in the snapshot at once.
-    public func watch(gateways: Set<NetworkSnapshot.Neighbour>) throws(SystemError) {
+    package func watch(gateways: Set<NetworkSnapshot.Neighbour>) throws(SystemError) {
         guard gateways != neighbours.watched else { return }
         for event in try neighbours.watch(gateways) { _ = snapshot.apply(event) }
         let forgotten = snapshot.openNeighbours.subtracting(gateways)
@@ -172,7 +172,7 @@ public final class KernelMonitor {
 
     /// Listens for the return of IPv6 routers that do not answer: the kernel goes round them without a word, and comes
     /// back to them. To be called before IPv6 routes are asked for.
-    public func watchSilentRouters() {
+    package func watchSilentRouters() {
         let change = returned(neighbours.watchSilentRouters())
         // In a turn of its own: who is about to ask is in the middle of it.
         if !change.isEmpty { AgentQueue.async { [weak self] in self?.deliver?(change) } }
@@ -185,20 +185,20 @@ public final class KernelMonitor {
     }
 
     /// The link-layer address of a neighbour; `nil` for one that the kernel has none of. Two system calls.
-    public func linkAddress(of neighbour: NetworkSnapshot.Neighbour) -> [UInt8]? {
+    package func linkAddress(of neighbour: NetworkSnapshot.Neighbour) -> [UInt8]? {
         neighbours.linkAddress(of: neighbour)
     }
 
     /// Has the kernel ask for a neighbour whether it is there.
     ///
     /// - Returns: whether it does; it takes `CAP_NET_ADMIN`.
-    public func solicit(_ neighbour: NetworkSnapshot.Neighbour) -> Bool {
+    package func solicit(_ neighbour: NetworkSnapshot.Neighbour) -> Bool {
         neighbours.solicit(neighbour)
     }
 
     /// Takes back the failure of a gateway that the kernel was asked to ask for, if it needs no asking: on a link
     /// without address resolution the entry is good at once, and nothing is told of that.
-    public func recheckFailure(of gateway: NetworkSnapshot.Neighbour) -> KernelChange {
+    package func recheckFailure(of gateway: NetworkSnapshot.Neighbour) -> KernelChange {
         guard snapshot.failedNeighbours.contains(gateway),
             case .neighbourChanged(_, isFailed: false)? = try? neighbours.state(of: gateway)
         else { return KernelChange() }
@@ -206,7 +206,7 @@ public final class KernelMonitor {
     }
 
     /// Takes a gateway's failure back, since nobody can find out whether it lasts; returns what that changes.
-    public func doubtFailure(of gateway: NetworkSnapshot.Neighbour) -> KernelChange {
+    package func doubtFailure(of gateway: NetworkSnapshot.Neighbour) -> KernelChange {
         recorder?.noteDoubt(of: gateway)
         let change = snapshot.apply(.neighbourChanged(gateway, isFailed: false))
         _ = try? neighbours.update(open: snapshot.openNeighbours)
@@ -214,10 +214,10 @@ public final class KernelMonitor {
     }
 
     /// Awaits anew whether a failed gateway answers, which was asked for just now.
-    public func awaitAnew(_ gateway: NetworkSnapshot.Neighbour) { snapshot.doubt(gateway) }
+    package func awaitAnew(_ gateway: NetworkSnapshot.Neighbour) { snapshot.doubt(gateway) }
 
     /// Ends the wait for a gateway of which nothing came to be known; returns what that changes.
-    public func stopAwaiting(_ gateway: NetworkSnapshot.Neighbour) -> KernelChange {
+    package func stopAwaiting(_ gateway: NetworkSnapshot.Neighbour) -> KernelChange {
         let change = snapshot.stopAwaiting(gateway)
         _ = try? neighbours.update(open: snapshot.openNeighbours)
         return change
@@ -225,7 +225,7 @@ public final class KernelMonitor {
 
     /// Reads everything anew, for those who have reason to doubt what is known: after a suspend, say. What differs is
     /// reported like any change, before this returns.
-    public func refresh() {
+    package func refresh() {
         needsReread = true
         lastReread = BootClock.now() - rereadDelay
         readNotices()

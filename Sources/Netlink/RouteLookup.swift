@@ -2,7 +2,7 @@
 
 internal import CNetlink
 internal import Glibc
-public import NetworkPath
+package import NetworkPath
 internal import Platform
 
 /// Asks the kernel for routes (`RTM_GETROUTE`), many questions to one system call.
@@ -85,13 +85,13 @@ struct RouteLookup {
 
 /// A query in the form in which the kernel takes it. Made once for a watched target, which asks the same at each
 /// change; a class, so that a round of many questions copies none of them.
-public final class PreparedQuery: Sendable {
+package final class PreparedQuery: Sendable {
     /// What is asked.
-    public let query: RouteQuery
+    package let query: RouteQuery
     let request: NetlinkRequest
 
     /// The kernel's form of `query`.
-    public init(_ query: RouteQuery) {
+    package init(_ query: RouteQuery) {
         self.query = query
         request = NetlinkRequest(query)
     }

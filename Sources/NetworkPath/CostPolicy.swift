@@ -13,7 +13,7 @@ public enum CostSource: String, Hashable, Sendable, CaseIterable {
 }
 
 /// What a network manager says of an interface's traffic.
-public enum Metering: String, Hashable, Sendable, CaseIterable {
+package enum Metering: String, Hashable, Sendable, CaseIterable {
     /// Its user said that it costs money by volume.
     case yes
     /// Its user said that it does not.
@@ -29,18 +29,18 @@ public enum Metering: String, Hashable, Sendable, CaseIterable {
 /// The kernel does not know. In this order it is the word of the configuration, of the network manager's profile, the
 /// manager's guess that it does, and the interface's kind. A guess that it does not comes last: it is made of the lack
 /// of signs, and a cellular link is one.
-public struct CostPolicy: Hashable, Sendable {
+package struct CostPolicy: Hashable, Sendable {
     /// Names of interfaces whose traffic costs money by volume.
-    public var expensive: Set<String>
+    package var expensive: Set<String>
     /// Names of interfaces whose traffic does not, whatever else is said of them.
-    public var inexpensive: Set<String>
+    package var inexpensive: Set<String>
     /// Names of interfaces that the user wants spared.
-    public var constrained: Set<String>
+    package var constrained: Set<String>
     /// What the network manager says, by interface name.
-    public var metered: [String: Metering]
+    package var metered: [String: Metering]
 
     /// A policy; by default no word from anybody.
-    public init(
+    package init(
         expensive: Set<String> = [], inexpensive: Set<String> = [], constrained: Set<String> = [],
         metered: [String: Metering] = [:]
     ) {

@@ -4,19 +4,19 @@
 ///
 /// A router's table changes thousands of times a second, and hardly ever where a watched target is. Each change is one
 /// binary search here, and ends there.
-public struct DestinationIndex: Sendable {
+package struct DestinationIndex: Sendable {
     private let v4: [UInt128]
     private let v6: [UInt128]
 
     /// An index of `addresses`.
-    public init(_ addresses: some Sequence<IPAddress> = []) {
+    package init(_ addresses: some Sequence<IPAddress> = []) {
         let unique = Set(addresses)
         v4 = unique.filter { $0.family == .v4 }.map(\.bits).sorted()
         v6 = unique.filter { $0.family == .v6 }.map(\.bits).sorted()
     }
 
     /// Whether an address of the set lies inside `prefix`.
-    public func touches(_ prefix: IPPrefix) -> Bool {
+    package func touches(_ prefix: IPPrefix) -> Bool {
         let width = prefix.address.family.bitWidth
         let sorted = prefix.address.family == .v4 ? v4 : v6
         // A prefix is the run of addresses from its own, host bits cleared, up to the one with all host bits set.

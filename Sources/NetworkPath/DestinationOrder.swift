@@ -4,20 +4,20 @@
 /// chose for each.
 ///
 /// The rules for Mobile IP (4) and for prefixes of routers (5.5) are left out: Linux tells nobody of either here.
-public enum DestinationOrder {
+package enum DestinationOrder {
     /// An address with what the kernel would do with a packet to it.
-    public struct Candidate: Hashable, Sendable {
+    package struct Candidate: Hashable, Sendable {
         /// Where the packet would go.
-        public var destination: IPAddress
+        package var destination: IPAddress
         /// The address it would carry; `nil` when it could not leave.
-        public var source: IPAddress?
+        package var source: IPAddress?
         /// Whether that address is deprecated: good for flows that stand, not for new ones (RFC 4862, section 5.5.4).
-        public var isDeprecated: Bool
+        package var isDeprecated: Bool
         /// Whether the packet would go through a tunnel.
-        public var isTunnelled: Bool
+        package var isTunnelled: Bool
 
         /// A candidate.
-        public init(
+        package init(
             _ destination: IPAddress, source: IPAddress?, isDeprecated: Bool = false, isTunnelled: Bool = false
         ) {
             self.destination = destination
@@ -27,7 +27,7 @@ public enum DestinationOrder {
         }
 
         /// What a path says of its destination; one that is not satisfied has no source to send from.
-        public init(_ destination: IPAddress, by path: Path) {
+        package init(_ destination: IPAddress, by path: Path) {
             let source = path.status == .satisfied ? path.source : nil
             self.init(
                 destination, source: source,
@@ -38,7 +38,7 @@ public enum DestinationOrder {
 
     /// `candidates`, the best first. Those between which no rule decides stay as they were: whoever gave them (a name
     /// server that spreads its load) meant something by it.
-    public static func sorted(_ candidates: [Candidate]) -> [Candidate] {
+    package static func sorted(_ candidates: [Candidate]) -> [Candidate] {
         let ranks = candidates.enumerated().map { Rank($1, position: $0) }
         return ranks.sorted { $0.precedes($1) }.map(\.candidate)
     }

@@ -3,7 +3,7 @@
 extension Duration {
     /// The duration as people say it: the two largest units that matter, no more. `75 ms`, `4.2 s`, `41 s`,
     /// `2 m 10 s`, `3 h 12 m`, `5 d 4 h`. A negative one (a clock that was set back) counts as none.
-    public var short: String {
+    package var short: String {
         let (whole, attoseconds) = components
         let milliseconds = max(0, Int64(clamping: Int128(whole) * 1000 + Int128(attoseconds / 1_000_000_000_000_000)))
         if milliseconds < 1000 { return "\(milliseconds) ms" }

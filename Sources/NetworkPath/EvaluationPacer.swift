@@ -6,9 +6,9 @@
 /// address, then a route, each may be the one that makes the path usable. A storm empties the bucket, and from then on
 /// an evaluation waits for the next token, taking everything with it that came meanwhile. The wait never restarts on a
 /// further event, so a verdict is never staler than ``refill``.
-public struct EvaluationPacer: Sendable {
+package struct EvaluationPacer: Sendable {
     /// What to do about a change.
-    public enum Decision: Hashable, Sendable {
+    package enum Decision: Hashable, Sendable {
         /// Evaluate in this turn.
         case now
         /// Evaluate at this instant; further changes until then need nothing of their own.
@@ -18,21 +18,21 @@ public struct EvaluationPacer: Sendable {
     }
 
     /// How many evaluations a burst gets at once. Bringing up a dual-stack interface makes some twenty notices.
-    public static let burst = 24
+    package static let burst = 24
     /// The time in which one token comes back, and so the greatest staleness of a verdict in a storm: a hundred
     /// evaluations a second at most.
-    public static let refill = Duration.milliseconds(10)
+    package static let refill = Duration.milliseconds(10)
 
     private var bucket: TokenBucket
     private var due: Duration?
 
     /// A pacer with a full bucket.
-    public init(now: Duration) {
+    package init(now: Duration) {
         bucket = TokenBucket(burst: Self.burst, refill: Self.refill, now: now)
     }
 
     /// Something changed.
-    public mutating func changed(now: Duration) -> Decision {
+    package mutating func changed(now: Duration) -> Decision {
         if due != nil { return .alreadyDue }
         guard let instant = bucket.take(now: now) else { return .now }
         due = instant
@@ -40,7 +40,7 @@ public struct EvaluationPacer: Sendable {
     }
 
     /// The instant given by ``Decision/at(_:)`` has come, and everything is evaluated.
-    public mutating func evaluated(now: Duration) {
+    package mutating func evaluated(now: Duration) {
         due = nil
         _ = bucket.take(now: now)
     }

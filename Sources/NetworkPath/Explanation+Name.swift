@@ -4,7 +4,7 @@ extension Explanation.Step {
     /// What a name stands for, or why for nothing.
     ///
     /// - Parameter isDecisive: whether that is why the target cannot be reached.
-    public init(_ finding: NameFinding, isDecisive: Bool = false) {
+    package init(_ finding: NameFinding, isDecisive: Bool = false) {
         self.init(.name, finding.text, isDecisive: isDecisive)
     }
 }

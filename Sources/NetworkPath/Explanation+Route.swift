@@ -6,7 +6,7 @@ extension Explanation {
     /// - Parameters:
     ///   - path: the verdict on it. The step that decided it is marked.
     ///   - stack: the links, as they are or would be.
-    public static func steps(for finding: RouteFinding, path: Path, on stack: LinkStack) -> [Step] {
+    package static func steps(for finding: RouteFinding, path: Path, on stack: LinkStack) -> [Step] {
         var steps = RouteStory(finding: finding, path: path, stack: stack).steps
         guard path.status == .unsatisfied, let reason = path.reason else { return steps }
         // The first is where such a verdict is decided; the others, where it shows when that step has nothing to tell.
@@ -289,7 +289,7 @@ extension RuleWalk.Passed {
 
 extension Explanation.Step {
     /// What keeps packets that must leave by an interface, or from a source address, from being asked about at all.
-    public static func foregone(_ target: Target, on stack: LinkStack) -> Self {
+    package static func foregone(_ target: Target, on stack: LinkStack) -> Self {
         if let name = target.interface, stack.index(of: name) == nil {
             return .init(.link, "there is no interface \(name)", isDecisive: true)
         }

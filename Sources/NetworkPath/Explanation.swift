@@ -58,9 +58,9 @@ public struct Explanation: Hashable, Sendable {
 }
 
 /// What was found out about a name.
-public struct NameFinding: Hashable, Sendable {
+package struct NameFinding: Hashable, Sendable {
     /// Where addresses come from.
-    public enum Origin: Hashable, Sendable {
+    package enum Origin: Hashable, Sendable {
         /// The hosts file.
         case hostsFile
         /// The name's own meaning: `localhost` (RFC 6761).
@@ -70,7 +70,7 @@ public struct NameFinding: Hashable, Sendable {
     }
 
     /// What came back.
-    public enum Answer: Hashable, Sendable {
+    package enum Answer: Hashable, Sendable {
         /// These addresses.
         case addresses([IPAddress], Origin)
         /// The name servers say that there is none, in the resolver's words.
@@ -80,14 +80,14 @@ public struct NameFinding: Hashable, Sendable {
     }
 
     /// The name.
-    public var name: String
+    package var name: String
     /// What came back.
-    public var answer: Answer
+    package var answer: Answer
     /// The name servers that the machine is configured with.
-    public var servers: [IPAddress]
+    package var servers: [IPAddress]
 
     /// A finding.
-    public init(_ name: String, _ answer: Answer, servers: [IPAddress] = []) {
+    package init(_ name: String, _ answer: Answer, servers: [IPAddress] = []) {
         self.name = name
         self.answer = answer
         self.servers = servers
@@ -95,25 +95,25 @@ public struct NameFinding: Hashable, Sendable {
 }
 
 /// What was found out about the way to one address.
-public struct RouteFinding: Hashable, Sendable {
+package struct RouteFinding: Hashable, Sendable {
     /// What was asked, with the user whose packet it is.
-    public var packet: RulePacket
+    package var packet: RulePacket
     /// What the kernel answered, or would.
-    public var answer: RouteAnswer
+    package var answer: RouteAnswer
     /// The way through rules and tables. For a route that the kernel named, its end is that route.
-    public var walk: RuleWalk
+    package var walk: RuleWalk
     /// The entry of the gateway, or of the destination on its own link; `nil` where the kernel has none.
-    public var neighbour: NeighbourEntry?
+    package var neighbour: NeighbourEntry?
     /// How long the gateway is known to be silent.
-    public var silence: Duration?
+    package var silence: Duration?
     /// Whether the kernel passes over routes by an interface that has no carrier.
-    public var ignoresLinkDown: Bool
+    package var ignoresLinkDown: Bool
     /// Whether the answer is one of several that the kernel may choose from: it spreads packets over next hops by a
     /// hash of its own.
-    public var isChoiceOpen: Bool
+    package var isChoiceOpen: Bool
 
     /// A finding.
-    public init(
+    package init(
         packet: RulePacket, answer: RouteAnswer, walk: RuleWalk, neighbour: NeighbourEntry? = nil,
         silence: Duration? = nil, ignoresLinkDown: Bool = false, isChoiceOpen: Bool = false
     ) {

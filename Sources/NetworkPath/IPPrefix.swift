@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// The addresses that begin with the same bits: what a route leads to.
-public struct IPPrefix: Hashable, Sendable, CustomStringConvertible {
+package struct IPPrefix: Hashable, Sendable, CustomStringConvertible {
     /// An address that has these bits.
-    public let address: IPAddress
+    package let address: IPAddress
     /// How many of its leading bits count.
-    public let length: Int
+    package let length: Int
 
     /// The addresses that share the first `length` bits of `address`.
-    public init(_ address: IPAddress, length: Int) {
+    package init(_ address: IPAddress, length: Int) {
         self.address = address
         self.length = min(max(length, 0), address.family.bitWidth)
     }
 
     /// Every address of a family: what a default route leads to.
-    public static func all(_ family: IPAddress.Family) -> IPPrefix {
+    package static func all(_ family: IPAddress.Family) -> IPPrefix {
         IPPrefix(family == .v4 ? IPAddress(v4: 0) : IPAddress(v6: 0), length: 0)
     }
 
     /// Whether `address` is among them.
-    public func contains(_ address: IPAddress) -> Bool {
+    package func contains(_ address: IPAddress) -> Bool {
         address.sharesPrefix(with: self.address, length: length)
     }
 
     /// `192.0.2.0/24`.
-    public var description: String { "\(address)/\(length)" }
+    package var description: String { "\(address)/\(length)" }
 }

@@ -3,18 +3,18 @@
 /// A machine as it would be with one of its interfaces taken away: unplugged or deleted, with its addresses and routes.
 ///
 /// What goes along is what the kernel takes along, which is not always what one would think.
-public struct InterfaceLoss: Hashable, Sendable {
+package struct InterfaceLoss: Hashable, Sendable {
     /// The links that are left; those that lived by what is gone have no carrier.
-    public private(set) var rest: LinkStack
+    package private(set) var rest: LinkStack
     /// The interfaces that are gone: the one, and those that stand on it.
-    public private(set) var gone: Set<Int>
+    package private(set) var gone: Set<Int>
     /// Those that lost their carrier by it.
-    public private(set) var silenced: Set<Int> = []
+    package private(set) var silenced: Set<Int> = []
     /// The addresses that the machine has no more.
-    public private(set) var addresses: Set<IPAddress>
+    package private(set) var addresses: Set<IPAddress>
 
     /// What is left of `stack` without the interface `index`.
-    public init(of index: Int, from stack: LinkStack) {
+    package init(of index: Int, from stack: LinkStack) {
         // Another network namespace's interfaces that stand on it go too; they are none of this machine's.
         let gone = stack.closure(of: [index]) { link, detail, gone in
             // A link that names itself stands on nothing.
@@ -48,7 +48,7 @@ public struct InterfaceLoss: Hashable, Sendable {
     }
 
     /// What is left of a route; `nil` if it goes.
-    public func survivor(of entry: RouteEntry) -> RouteEntry? {
+    package func survivor(of entry: RouteEntry) -> RouteEntry? {
         guard !entry.kind.isRefusing else { return entry }
         let isV4 = entry.prefix.address.family == .v4
         // A preferred source that is no address of the machine any more takes the IPv4 routes of the main table along,
@@ -76,7 +76,7 @@ public struct InterfaceLoss: Hashable, Sendable {
     /// The source address that packets to `destination` by the interface `index` would get, where the one that the
     /// kernel chooses now is gone: an address of the interface, else of another one, by the rules that matter between
     /// them (inet_select_addr for IPv4; RFC 6724, section 5, rules 2, 3, 5 and 8 for IPv6).
-    public func source(to destination: IPAddress, by index: Int) -> IPAddress? {
+    package func source(to destination: IPAddress, by index: Int) -> IPAddress? {
         let candidates = rest.snapshot.interfaces.values.sorted { $0.index < $1.index }.flatMap { interface in
             interface.addresses.map { (address: $0, isOutbound: interface.index == index) }
         }.filter { candidate in

@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// What a turn of events changed, for those who must look again.
-public struct KernelChange: Hashable, Sendable {
+package struct KernelChange: Hashable, Sendable {
     /// The parts of the kernel's state that an event may concern.
-    public struct Subjects: OptionSet, Hashable, Sendable {
+    package struct Subjects: OptionSet, Hashable, Sendable {
         /// One bit per part.
-        public let rawValue: UInt8
+        package let rawValue: UInt8
 
         /// Parts from their bits.
-        public init(rawValue: UInt8) { self.rawValue = rawValue }
+        package init(rawValue: UInt8) { self.rawValue = rawValue }
 
         /// Interfaces: existence, name, link state, kind, cost.
-        public static let interfaces = Subjects(rawValue: 1)
+        package static let interfaces = Subjects(rawValue: 1)
         /// Addresses and their flags.
-        public static let addresses = Subjects(rawValue: 2)
+        package static let addresses = Subjects(rawValue: 2)
         /// Routes, of any table.
-        public static let routes = Subjects(rawValue: 4)
+        package static let routes = Subjects(rawValue: 4)
         /// Policy rules.
-        public static let rules = Subjects(rawValue: 8)
+        package static let rules = Subjects(rawValue: 8)
         /// Next-hop objects.
-        public static let nextHops = Subjects(rawValue: 16)
+        package static let nextHops = Subjects(rawValue: 16)
         /// Neighbours that are gateways of a path.
-        public static let neighbours = Subjects(rawValue: 32)
+        package static let neighbours = Subjects(rawValue: 32)
         /// ``NetworkSnapshot/isCoherent``.
-        public static let coherence = Subjects(rawValue: 64)
+        package static let coherence = Subjects(rawValue: 64)
         /// Everything: after a re-read anything may differ.
-        public static let all = Subjects(rawValue: 127)
+        package static let all = Subjects(rawValue: 127)
 
         /// What each verdict rests on, whatever its target: rules and next hops take routes along in silence, and
         /// coherence is told with every path.
@@ -33,31 +33,31 @@ public struct KernelChange: Hashable, Sendable {
     }
 
     /// What changed.
-    public var subjects: Subjects
+    package var subjects: Subjects
     /// Addresses that packets could carry as their source and now cannot, from any interface: removed, or on a link
     /// that went down or lost its carrier. Flows bound to them are dead.
-    public var lostAddresses: Set<IPAddress>
+    package var lostAddresses: Set<IPAddress>
     /// The destinations of the routes that changed.
-    public var routes: Destinations
+    package var routes: Destinations
     /// The links of which anything changed, addresses included, by index.
-    public var links: Set<Int> = []
+    package var links: Set<Int> = []
     /// The links whose routes may be taken or passed over now without a message about them: they went up or down,
     /// gained or lost a carrier or an address, are gone, or one of their neighbours is dead or back; with what they
     /// could lead to.
-    public var rerouted: [Int: LinkReach] = [:]
+    package var rerouted: [Int: LinkReach] = [:]
     /// The addresses that came, went, or can be used now and could not before, or the other way round.
-    public var addresses: Set<IPAddress> = []
+    package var addresses: Set<IPAddress> = []
     /// The neighbours that answer now and did not, and those that do not, each time that this is found.
-    public var neighbours: Set<NetworkSnapshot.Neighbour> = []
+    package var neighbours: Set<NetworkSnapshot.Neighbour> = []
     /// The failed neighbours of which the kernel has forgotten that they failed. Nothing follows from it for a path;
     /// whether they answer is to be found out.
-    public var forgotten: Set<NetworkSnapshot.Neighbour> = []
+    package var forgotten: Set<NetworkSnapshot.Neighbour> = []
     /// Whether the kernel tells of some of this before it does it, so that an answer of the same moment may be the
     /// old one.
-    public var isForetold = false
+    package var isForetold = false
 
     /// A change; by default none.
-    public init(
+    package init(
         _ subjects: Subjects = [], lostAddresses: Set<IPAddress> = [], routes: Destinations = .none
     ) {
         self.subjects = subjects
@@ -66,20 +66,20 @@ public struct KernelChange: Hashable, Sendable {
     }
 
     /// Whether it concerns every verdict there is.
-    public var concernsEverybody: Bool { !subjects.isDisjoint(with: .everybodys) }
+    package var concernsEverybody: Bool { !subjects.isDisjoint(with: .everybodys) }
 
     /// Anything may be different, and the last word on some of it may be on its way.
-    public static let everything: KernelChange = {
+    package static let everything: KernelChange = {
         var change = KernelChange(.all, routes: .all)
         change.isForetold = true
         return change
     }()
 
     /// Whether nothing changed.
-    public var isEmpty: Bool { subjects.isEmpty && lostAddresses.isEmpty && forgotten.isEmpty }
+    package var isEmpty: Bool { subjects.isEmpty && lostAddresses.isEmpty && forgotten.isEmpty }
 
     /// Adds another change to this one.
-    public mutating func merge(_ other: KernelChange) {
+    package mutating func merge(_ other: KernelChange) {
         subjects.formUnion(other.subjects)
         // Most changes are of one kind; an empty set is not worth a call.
         if !other.lostAddresses.isEmpty { lostAddresses.formUnion(other.lostAddresses) }
@@ -95,21 +95,21 @@ public struct KernelChange: Hashable, Sendable {
 
 extension KernelChange {
     /// Some of the addresses there are.
-    public enum Destinations: Hashable, Sendable {
+    package enum Destinations: Hashable, Sendable {
         /// Those inside any of these prefixes.
         case inside(Set<IPPrefix>)
         /// All of them.
         case all
 
         /// None.
-        public static let none = Destinations.inside([])
+        package static let none = Destinations.inside([])
 
         /// Beyond this many prefixes they are no longer told apart: holding each watched target against each of them
         /// would cost more than asking the kernel, which takes some 10 µs a target.
         static let mostPrefixes = 64
 
         /// Whether `address` is among them.
-        public func contains(_ address: IPAddress) -> Bool {
+        package func contains(_ address: IPAddress) -> Bool {
             switch self {
             case .all: true
             case .inside(let prefixes): prefixes.contains { $0.contains(address) }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// What one message of the kernel says, as a value.
-public enum KernelEvent: Hashable, Sendable {
+package enum KernelEvent: Hashable, Sendable {
     /// An interface exists, with these properties (`RTM_NEWLINK`). Its addresses are not part of it.
     ///
     /// `isRunning` is its RFC 2863 state (from `IFF_RUNNING`), which the kernel settles together with the routes, a
@@ -33,7 +33,7 @@ public enum KernelEvent: Hashable, Sendable {
     case neighbourForgotten(NetworkSnapshot.Neighbour)
 
     /// The links that a route leads through.
-    public enum RouteLinks: Hashable, Sendable {
+    package enum RouteLinks: Hashable, Sendable {
         /// These, by index; none for a route that refuses.
         case these([Int])
         /// Those of a next-hop object, which the message does not name.

@@ -2,23 +2,23 @@
 
 /// What explains an interface beyond ``Interface``: how it stands on others. Asked for when a path is explained, not
 /// followed.
-public struct LinkDetail: Hashable, Sendable {
+package struct LinkDetail: Hashable, Sendable {
     /// The driver's name of it: `vlan`, `macvlan`, `veth` (`IFLA_INFO_KIND`).
-    public var driver: String?
+    package var driver: String?
     /// The interface that it is made on, or for a veth its other end; `nil` when that is in another network namespace
     /// (`IFLA_LINK` without `IFLA_LINK_NETNSID`).
-    public var lower: Int?
+    package var lower: Int?
     /// The bridge, bond or VRF that it is part of (`IFLA_MASTER`).
-    public var master: Int?
+    package var master: Int?
     /// Its group (`IFLA_GROUP`).
-    public var group: UInt32
+    package var group: UInt32
     /// Whether packets to it need a neighbour's address: not on a loopback, nor on most tunnels (`IFF_NOARP`).
-    public var resolvesNeighbours: Bool
+    package var resolvesNeighbours: Bool
     /// The table of a VRF (`IFLA_VRF_TABLE`).
-    public var table: UInt32?
+    package var table: UInt32?
 
     /// A detail.
-    public init(
+    package init(
         driver: String? = nil, lower: Int? = nil, master: Int? = nil, group: UInt32 = 0,
         resolvesNeighbours: Bool = true, table: UInt32? = nil
     ) {
@@ -52,25 +52,25 @@ public struct LinkDetail: Hashable, Sendable {
 }
 
 /// The links of a machine at one moment, with how they stand on each other.
-public struct LinkStack: Hashable, Sendable {
+package struct LinkStack: Hashable, Sendable {
     /// Links and addresses.
-    public var snapshot: NetworkSnapshot
+    package var snapshot: NetworkSnapshot
     /// The details by index.
-    public var details: [Int: LinkDetail]
+    package var details: [Int: LinkDetail]
 
     /// A stack.
-    public init(_ snapshot: NetworkSnapshot, details: [Int: LinkDetail] = [:]) {
+    package init(_ snapshot: NetworkSnapshot, details: [Int: LinkDetail] = [:]) {
         self.snapshot = snapshot
         self.details = details
     }
 
     /// The name of an interface, or its number where it has none any more.
-    public func name(_ index: Int) -> String {
+    package func name(_ index: Int) -> String {
         snapshot.interfaces[index].map(\.name) ?? "interface \(index)"
     }
 
     /// The index of the interface of this name.
-    public func index(of name: String) -> Int? {
+    package func index(of name: String) -> Int? {
         snapshot.interfaces.values.first { $0.name == name }?.index
     }
 
@@ -80,7 +80,7 @@ public struct LinkStack: Hashable, Sendable {
     }
 
     /// The table of the VRF that an interface is, or is part of.
-    public func tableOfVRF(_ index: Int) -> UInt32? {
+    package func tableOfVRF(_ index: Int) -> UInt32? {
         let detail = details[index]
         return detail?.table ?? detail?.master.flatMap { details[$0]?.table }
     }

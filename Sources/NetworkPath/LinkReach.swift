@@ -6,7 +6,7 @@
 /// the kernel was followed, every route through it was told. Of one that was there before, nothing is known, and it may
 /// lead anywhere. So a container's link, whose few routes lead nowhere that matters, is known to matter to nobody, and
 /// what it does costs nothing; and an uplink with a thousand routes is taken for what it is after the first few dozen.
-public struct LinkReach: Hashable, Sendable {
+package struct LinkReach: Hashable, Sendable {
     /// Where the routes lead that were ever told; those that are gone as well, which may come back in silence.
     private var told: KernelChange.Destinations
 
@@ -22,7 +22,7 @@ public struct LinkReach: Hashable, Sendable {
     }
 
     /// Whether the link may have a route to `destination`.
-    public func mayInclude(_ destination: IPAddress) -> Bool { told.contains(destination) }
+    package func mayInclude(_ destination: IPAddress) -> Bool { told.contains(destination) }
 
     /// The reach of one that may be either: an index is given to another link when the first is gone.
     func union(_ other: LinkReach) -> LinkReach { LinkReach(told: told.union(other.told)) }

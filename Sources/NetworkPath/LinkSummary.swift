@@ -18,7 +18,7 @@ struct LinkSummary: OptionSet, Hashable, Sendable {
 
 extension NetworkSnapshot {
     /// Finds out now what all links together offer, which every verdict without a route is read from.
-    public mutating func prepareForVerdicts() {
+    package mutating func prepareForVerdicts() {
         if knownLinkSummary == nil { knownLinkSummary = linkSummary }
     }
 

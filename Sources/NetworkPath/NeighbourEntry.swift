@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// What the kernel knows of a neighbour (`RTM_GETNEIGH`).
-public struct NeighbourEntry: Hashable, Sendable {
+package struct NeighbourEntry: Hashable, Sendable {
     /// Whether it answers (`ndm_state`).
-    public enum State: Hashable, Sendable {
+    package enum State: Hashable, Sendable {
         /// It is being asked for, for the first time.
         case incomplete
         /// It answered within the last half minute or so.
@@ -19,12 +19,12 @@ public struct NeighbourEntry: Hashable, Sendable {
     }
 
     /// Whether it answers.
-    public var state: State
+    package var state: State
     /// How long it has been in that state (`NDA_CACHEINFO`); for ``State/failed``, since it was last asked for in vain.
-    public var age: Duration?
+    package var age: Duration?
 
     /// An entry.
-    public init(_ state: State, age: Duration? = nil) {
+    package init(_ state: State, age: Duration? = nil) {
         self.state = state
         self.age = age
     }

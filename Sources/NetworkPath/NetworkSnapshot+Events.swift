@@ -3,7 +3,7 @@
 extension NetworkSnapshot {
     /// Takes in what the kernel said and returns what it changed: nothing, for the many messages that repeat what is
     /// known (lifetime refreshes re-send an address, wireless drivers re-send a link).
-    public mutating func apply(_ event: KernelEvent) -> KernelChange {
+    package mutating func apply(_ event: KernelEvent) -> KernelChange {
         let change = effect(of: event)
         if !change.subjects.isEmpty { generation += 1 }
         return change
@@ -125,7 +125,7 @@ extension NetworkSnapshot {
 
     /// Keeps through which links a route led that changed, and no more of it: also for one that concerns nobody, and
     /// need not be applied.
-    public mutating func noteRoute(to prefix: IPPrefix, through links: KernelEvent.RouteLinks) {
+    package mutating func noteRoute(to prefix: IPPrefix, through links: KernelEvent.RouteLinks) {
         switch links {
         case .these(let indices):
             for index in indices { records[index]?.reach.add(prefix) }
@@ -163,7 +163,7 @@ extension NetworkSnapshot {
 
     /// A router answers that the kernel went round, and that nothing was known of here: routes through its link may
     /// lead over it again.
-    public mutating func noteReturn(of router: Neighbour) -> KernelChange {
+    package mutating func noteReturn(of router: Neighbour) -> KernelChange {
         generation += 1
         return rerouting(by: router)
     }
@@ -195,10 +195,10 @@ extension NetworkSnapshot {
 
     /// Has it open again whether a failed neighbour answers: what is known of it is old, and it is asked for now. Its
     /// failure stands until something else is known.
-    public mutating func doubt(_ neighbour: Neighbour) { awaitedNeighbours.insert(neighbour) }
+    package mutating func doubt(_ neighbour: Neighbour) { awaitedNeighbours.insert(neighbour) }
 
     /// Ends the wait for a neighbour without an outcome: what is known of it holds.
-    public mutating func stopAwaiting(_ neighbour: Neighbour) -> KernelChange {
+    package mutating func stopAwaiting(_ neighbour: Neighbour) -> KernelChange {
         guard awaitedNeighbours.contains(neighbour) else { return KernelChange() }
         let change = update(neighbour, isFailed: failedNeighbours.contains(neighbour))
         generation += 1
@@ -224,7 +224,7 @@ extension NetworkSnapshot {
     ///
     /// Routes and rules are not in a snapshot, so after a re-read they count as changed: what was lost with the overrun
     /// may have been one of theirs.
-    public mutating func replace(with reread: NetworkSnapshot) -> KernelChange {
+    package mutating func replace(with reread: NetworkSnapshot) -> KernelChange {
         let before = addresses
         let (costs, generation) = (costs, generation + 1)
         self = reread
@@ -238,7 +238,7 @@ extension NetworkSnapshot {
     }
 
     /// From now on any link may lead anywhere: at the start, and after messages were lost.
-    public mutating func loseTrackOfRoutes() {
+    package mutating func loseTrackOfRoutes() {
         records = interfaces.mapValues { (records[$0.index] ?? LinkRecord(reach: .unknown)).with(.unknown) }
     }
 

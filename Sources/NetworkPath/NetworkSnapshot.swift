@@ -2,16 +2,16 @@
 
 /// What is known of the kernel's network at one moment. Routes are not in it: a router has a million of them, so the
 /// kernel is asked for the targets that matter instead (``RouteAnswer``). Never mirror the routing table; keep it so.
-public struct NetworkSnapshot: Hashable, Sendable {
+package struct NetworkSnapshot: Hashable, Sendable {
     /// A neighbour on a link: the gateway whose silence makes a path useless.
-    public struct Neighbour: Hashable, Sendable {
+    package struct Neighbour: Hashable, Sendable {
         /// The link it is on.
-        public var interfaceIndex: Int
+        package var interfaceIndex: Int
         /// Its address.
-        public var address: IPAddress
+        package var address: IPAddress
 
         /// A neighbour.
-        public init(interfaceIndex: Int, address: IPAddress) {
+        package init(interfaceIndex: Int, address: IPAddress) {
             self.interfaceIndex = interfaceIndex
             self.address = address
         }
@@ -19,23 +19,23 @@ public struct NetworkSnapshot: Hashable, Sendable {
 
     /// Counts the changes that were seen, so that A to B to A is visible as two: those of the kernel's state, and what
     /// else made paths others (name servers, the addresses of a name).
-    public var generation: UInt64
+    package var generation: UInt64
     /// The interfaces by index.
-    public var interfaces: [Int: Interface] {
+    package var interfaces: [Int: Interface] {
         didSet { knownLinkSummary = nil }
     }
     /// What they offer together, where it was found out since the last of them changed.
     var knownLinkSummary: LinkSummary?
     /// Neighbours that do not answer (from `NUD_FAILED`).
-    public var failedNeighbours: Set<Neighbour>
+    package var failedNeighbours: Set<Neighbour>
     /// Neighbours that the kernel asks for now, of which nothing newer is known than that (from `NUD_INCOMPLETE`).
-    public internal(set) var awaitedNeighbours: Set<Neighbour> = []
+    package internal(set) var awaitedNeighbours: Set<Neighbour> = []
     /// What is known of the links beyond what a path shows.
     var records: [Int: LinkRecord] = [:]
     /// Whether the state is known to be complete; false between a buffer overrun and the end of the re-read.
-    public var isCoherent: Bool
+    package var isCoherent: Bool
     /// The user's word on what interfaces cost. A change takes effect on all of them at once.
-    public var costs = CostPolicy() {
+    package var costs = CostPolicy() {
         didSet {
             guard costs != oldValue else { return }
             interfaces = interfaces.mapValues { costs.applied(to: $0) }
@@ -44,7 +44,7 @@ public struct NetworkSnapshot: Hashable, Sendable {
     }
 
     /// A snapshot, by default an empty and coherent one.
-    public init(
+    package init(
         generation: UInt64 = 0, interfaces: [Int: Interface] = [:], failedNeighbours: Set<Neighbour> = [],
         isCoherent: Bool = true
     ) {
@@ -69,15 +69,15 @@ public struct NetworkSnapshot: Hashable, Sendable {
     }
 
     /// The neighbours from which good news would be news: those that do not answer, and those that may or may not.
-    public var openNeighbours: Set<Neighbour> { failedNeighbours.union(awaitedNeighbours) }
+    package var openNeighbours: Set<Neighbour> { failedNeighbours.union(awaitedNeighbours) }
 
     /// Takes over what another snapshot knows of neighbours, which no dump tells.
-    public mutating func takeNeighbours(of other: NetworkSnapshot) {
+    package mutating func takeNeighbours(of other: NetworkSnapshot) {
         (failedNeighbours, awaitedNeighbours) = (other.failedNeighbours, other.awaitedNeighbours)
     }
 
     /// Whether the verdict of `path` rests on a gateway of which it is not known yet whether it answers.
-    public func awaitsGateway(of path: Path) -> Bool {
+    package func awaitsGateway(of path: Path) -> Bool {
         guard !awaitedNeighbours.isEmpty, let link = path.interface?.index, let gateway = path.gateway else {
             return false
         }
@@ -87,7 +87,7 @@ public struct NetworkSnapshot: Hashable, Sendable {
     /// Whether packets may carry `address` as their source: some interface has it in a usable state, and is itself up
     /// with a carrier. Linux keeps the IPv4 addresses of a link that is down; packets from them leave by another link,
     /// and nobody can answer.
-    public func hasUsable(_ address: IPAddress) -> Bool {
+    package func hasUsable(_ address: IPAddress) -> Bool {
         interfaces.values.contains { interface in
             interface.isOperational && interface.addresses.contains { $0.address == address && $0.isUsable }
         }

@@ -64,7 +64,7 @@ extension Path {
 extension Path {
     /// Whether nothing changed by the verdict of this path, so that ``changes(from:)`` has no name for it; without the
     /// list. Fields that often differ come first.
-    public func differsOnlyInGeneration(from other: Path) -> Bool {
+    package func differsOnlyInGeneration(from other: Path) -> Bool {
         status == other.status && reason == other.reason && gateway == other.gateway && source == other.source
             && Interface.areAlike(interface, other.interface) && interface?.costSource == other.interface?.costSource
             && Interface.haveAlikeAddresses(interface, other.interface) && destination == other.destination

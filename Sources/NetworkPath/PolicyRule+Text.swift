@@ -2,7 +2,7 @@
 
 extension PolicyRule: CustomStringConvertible {
     /// The rule as `ip rule` writes it: `32766: from all lookup main`.
-    public var description: String {
+    package var description: String {
         var words = ["\(priority):"]
         if isInverted { words.append("not") }
         words += ["from", source.map { $0.length == 0 ? "all" : $0.short } ?? "all"]
@@ -53,7 +53,7 @@ extension PolicyRule: CustomStringConvertible {
 
 extension PolicyRule.Ports: CustomStringConvertible {
     /// `5060`, `5060-5070` or `5060/0xfffe`.
-    public var description: String {
+    package var description: String {
         if let mask { return "\(range.lowerBound)/0x\(String(mask, radix: 16))" }
         return range.count == 1 ? "\(range.lowerBound)" : "\(range.lowerBound)-\(range.upperBound)"
     }
@@ -61,7 +61,7 @@ extension PolicyRule.Ports: CustomStringConvertible {
 
 extension IPPrefix {
     /// As `ip` writes it: a single address without its length, `default` for all of them.
-    public var short: String {
+    package var short: String {
         switch length {
         case 0: "default"
         case address.family.bitWidth: address.description

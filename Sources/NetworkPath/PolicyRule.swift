@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// A policy rule (`RTM_GETRULE`): which packets it selects, and what becomes of them.
-public struct PolicyRule: Hashable, Sendable {
+package struct PolicyRule: Hashable, Sendable {
     /// What becomes of a selected packet (`fib_rule_hdr.action`).
-    public enum Action: Hashable, Sendable {
+    package enum Action: Hashable, Sendable {
         /// It is looked up in this table; where that has no route, the next rule is tried.
         case table(UInt32)
         /// The rule of this priority is tried next.
@@ -21,14 +21,14 @@ public struct PolicyRule: Hashable, Sendable {
     }
 
     /// A range of ports, or with a mask the ports that agree with its lower bound in the mask's bits.
-    public struct Ports: Hashable, Sendable {
+    package struct Ports: Hashable, Sendable {
         /// The range (`struct fib_rule_port_range`).
-        public var range: ClosedRange<UInt16>
+        package var range: ClosedRange<UInt16>
         /// `FRA_DPORT_MASK`, where there is one.
-        public var mask: UInt16?
+        package var mask: UInt16?
 
         /// Ports.
-        public init(_ range: ClosedRange<UInt16>, mask: UInt16? = nil) {
+        package init(_ range: ClosedRange<UInt16>, mask: UInt16? = nil) {
             self.range = range
             self.mask = mask
         }
@@ -40,46 +40,46 @@ public struct PolicyRule: Hashable, Sendable {
     }
 
     /// Whose packets it is for.
-    public var family: IPAddress.Family
+    package var family: IPAddress.Family
     /// Rules are tried in ascending order of it (`FRA_PRIORITY`).
-    public var priority: UInt32
+    package var priority: UInt32
     /// What becomes of the packets that it selects.
-    public var action: Action
+    package var action: Action
     /// Whether it selects the packets that do not fit (`FIB_RULE_INVERT`).
-    public var isInverted = false
+    package var isInverted = false
     /// The source (`FRA_SRC`).
-    public var source: IPPrefix?
+    package var source: IPPrefix?
     /// The destination (`FRA_DST`).
-    public var destination: IPPrefix?
+    package var destination: IPPrefix?
     /// The interface that it came in by; `lo` for this machine's own packets (`FRA_IIFNAME`).
-    public var inbound: String?
+    package var inbound: String?
     /// The interface that the sender bound it to (`FRA_OIFNAME`).
-    public var outbound: String?
+    package var outbound: String?
     /// The firewall mark, in the bits of ``markMask`` (`FRA_FWMARK`).
-    public var mark: UInt32 = 0
+    package var mark: UInt32 = 0
     /// `FRA_FWMASK`.
-    public var markMask: UInt32 = 0
+    package var markMask: UInt32 = 0
     /// The sender's user (`FRA_UID_RANGE`).
-    public var users: ClosedRange<UInt32>?
+    package var users: ClosedRange<UInt32>?
     /// The transport protocol's number (`FRA_IP_PROTO`).
-    public var transport: UInt8?
+    package var transport: UInt8?
     /// The source port (`FRA_SPORT_RANGE`).
-    public var sourcePorts: Ports?
+    package var sourcePorts: Ports?
     /// The destination port (`FRA_DPORT_RANGE`).
-    public var destinationPorts: Ports?
+    package var destinationPorts: Ports?
     /// The traffic class (`fib_rule_hdr.tos`, `FRA_DSCP`).
-    public var trafficClass: UInt8 = 0
+    package var trafficClass: UInt8 = 0
     /// The tunnel that it came out of (`FRA_TUN_ID`).
-    public var tunnel: UInt64 = 0
+    package var tunnel: UInt64 = 0
     /// Whether it selects the packets of a VRF, and looks them up in that VRF's table (`FRA_L3MDEV`).
-    public var isForVRF = false
+    package var isForVRF = false
     /// A route of this prefix length or shorter, found by this rule, does not count (`FRA_SUPPRESS_PREFIXLEN`).
-    public var suppressedLength: Int?
+    package var suppressedLength: Int?
     /// A route by an interface of this group, found by this rule, does not count (`FRA_SUPPRESS_IFGROUP`).
-    public var suppressedGroup: UInt32?
+    package var suppressedGroup: UInt32?
 
     /// A rule; by default it selects every packet of its family.
-    public init(_ family: IPAddress.Family, priority: UInt32, _ action: Action) {
+    package init(_ family: IPAddress.Family, priority: UInt32, _ action: Action) {
         self.family = family
         self.priority = priority
         self.action = action
@@ -87,15 +87,15 @@ public struct PolicyRule: Hashable, Sendable {
 }
 
 /// A packet of this machine as policy rules see it: a route query, with what the kernel fills in.
-public struct RulePacket: Hashable, Sendable {
+package struct RulePacket: Hashable, Sendable {
     /// What was asked.
-    public var query: RouteQuery
+    package var query: RouteQuery
     /// The sender's user.
-    public var user: UInt32
+    package var user: UInt32
     /// The name of the interface that the sender bound it to.
-    public var outbound: String?
+    package var outbound: String?
     /// The table of the VRF that the interface is part of.
-    public var tableOfVRF: UInt32?
+    package var tableOfVRF: UInt32?
 
     /// Its transport protocol. An IPv4 lookup that names none is for UDP (`inet_rtm_getroute` in net/ipv4/route.c), an
     /// IPv6 lookup for none.
@@ -104,7 +104,7 @@ public struct RulePacket: Hashable, Sendable {
     }
 
     /// A packet.
-    public init(_ query: RouteQuery, user: UInt32, outbound: String? = nil, tableOfVRF: UInt32? = nil) {
+    package init(_ query: RouteQuery, user: UInt32, outbound: String? = nil, tableOfVRF: UInt32? = nil) {
         self.query = query
         self.user = query.user ?? user
         self.outbound = outbound
@@ -115,7 +115,7 @@ public struct RulePacket: Hashable, Sendable {
 extension PolicyRule {
     /// Whether the rule selects `packet`, by the kernel's own conditions (`fib_rule_match` in net/core/fib_rules.c,
     /// `fib4_rule_match` and `fib6_rule_match`).
-    public func selects(_ packet: RulePacket) -> Bool {
+    package func selects(_ packet: RulePacket) -> Bool {
         family == packet.query.destination.family && fits(packet) != isInverted
     }
 
@@ -148,7 +148,7 @@ extension PolicyRule {
 
 extension Target.TransportProtocol {
     /// Its number in the Internet header (https://www.iana.org/assignments/protocol-numbers).
-    public var number: UInt8 {
+    package var number: UInt8 {
         switch self {
         case .tcp: 6
         case .udp: 17

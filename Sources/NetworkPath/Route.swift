@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// The kernel's answer to "by which route would this packet go?" (`RTM_GETROUTE`).
-public enum RouteAnswer: Hashable, Sendable {
+package enum RouteAnswer: Hashable, Sendable {
     /// By this one.
     case route(Route)
     /// By none, and why.
@@ -9,7 +9,7 @@ public enum RouteAnswer: Hashable, Sendable {
 }
 
 /// Why the kernel finds no route; each is a different mistake to the user, and a different `errno`.
-public enum RouteRefusal: Hashable, Sendable {
+package enum RouteRefusal: Hashable, Sendable {
     /// No rule leads to a route, or a `throw` route ended the search (`ENETUNREACH`).
     case noRoute
     /// An `unreachable` route (`EHOSTUNREACH`).
@@ -25,9 +25,9 @@ public enum RouteRefusal: Hashable, Sendable {
 }
 
 /// A route that the kernel chose for one destination.
-public struct Route: Hashable, Sendable {
+package struct Route: Hashable, Sendable {
     /// Where the packet ends up (from `rtm_type`).
-    public enum Scope: Hashable, Sendable {
+    package enum Scope: Hashable, Sendable {
         /// At another host (`RTN_UNICAST`).
         case remote
         /// On this machine (`RTN_LOCAL`).
@@ -37,22 +37,22 @@ public struct Route: Hashable, Sendable {
     }
 
     /// Where the packet ends up.
-    public var scope: Scope
+    package var scope: Scope
     /// The interface it leaves by (`RTA_OIF`).
-    public var interfaceIndex: Int
+    package var interfaceIndex: Int
     /// The next hop, of either family (`RTA_GATEWAY`, `RTA_VIA`); `nil` when the destination is on the link.
-    public var gateway: IPAddress?
+    package var gateway: IPAddress?
     /// The source address the kernel would fill in (`RTA_PREFSRC`).
-    public var source: IPAddress?
+    package var source: IPAddress?
     /// The table that held the route (`RTA_TABLE` under `RTM_F_LOOKUP_TABLE`). Zero where none did.
-    public var table: UInt32
+    package var table: UInt32
 
     /// Whether it stands in no table: asked for a packet that is bound to a link, IPv4 takes a destination without a
     /// route for a neighbour there (`ip_route_output_key_hash_rcu` in net/ipv4/route.c).
-    public var isGuess: Bool { table == 0 && scope == .remote }
+    package var isGuess: Bool { table == 0 && scope == .remote }
 
     /// A route.
-    public init(
+    package init(
         scope: Scope = .remote, interfaceIndex: Int, gateway: IPAddress? = nil, source: IPAddress?, table: UInt32 = 254
     ) {
         self.scope = scope

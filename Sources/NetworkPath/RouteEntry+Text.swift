@@ -5,7 +5,7 @@ extension RouteEntry {
     /// `default via 192.168.1.1 dev wlan0 proto dhcp metric 100`.
     ///
     /// - Parameter name: the name of an interface by its index.
-    public func text(_ name: (Int) -> String) -> String {
+    package func text(_ name: (Int) -> String) -> String {
         var words = kindWords + [prefix.short]
         if let sourcePrefix, sourcePrefix.length > 0 { words += ["from", sourcePrefix.short] }
         if let nextHopObject { words += ["nhid", "\(nextHopObject)"] }
@@ -41,10 +41,10 @@ extension RouteEntry {
     static let `default`: UInt32 = 253
 
     /// Whether every machine has the table: nobody made it for a purpose of his own.
-    public static func isOrdinary(table: UInt32) -> Bool { [local, main, `default`].contains(table) }
+    package static func isOrdinary(table: UInt32) -> Bool { [local, main, `default`].contains(table) }
 
     /// What `ip` calls a table when nobody named it: `main`, `100`.
-    public static func name(ofTable table: UInt32) -> String {
+    package static func name(ofTable table: UInt32) -> String {
         switch table {
         case main: "main"
         case local: "local"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// An entry of a routing table, as the kernel shows it in a dump or as the match of a lookup (`RTM_F_FIB_MATCH`).
-public struct RouteEntry: Hashable, Sendable {
+package struct RouteEntry: Hashable, Sendable {
     /// What the entry does with a packet (`rtm_type`).
-    public enum Kind: Hashable, Sendable {
+    package enum Kind: Hashable, Sendable {
         /// Sends it on.
         case unicast
         /// Delivers it on this machine.
@@ -22,7 +22,7 @@ public struct RouteEntry: Hashable, Sendable {
         case other(UInt8)
 
         /// Whether a packet is refused, or the search ended, without a next hop.
-        public var isRefusing: Bool {
+        package var isRefusing: Bool {
             switch self {
             case .blackhole, .unreachable, .prohibit, .throw: true
             case .unicast, .local, .group, .other: false
@@ -31,20 +31,20 @@ public struct RouteEntry: Hashable, Sendable {
     }
 
     /// One way that the entry may send a packet.
-    public struct NextHop: Hashable, Sendable {
+    package struct NextHop: Hashable, Sendable {
         /// The interface it leaves by.
-        public var interfaceIndex: Int
+        package var interfaceIndex: Int
         /// The next router, of either family; `nil` where the destination is on the link.
-        public var gateway: IPAddress?
+        package var gateway: IPAddress?
         /// Its share among several, from 1.
-        public var weight: Int
+        package var weight: Int
         /// Not used any more: its interface is down (`RTNH_F_DEAD`).
-        public var isDead: Bool
+        package var isDead: Bool
         /// Its interface has no carrier (`RTNH_F_LINKDOWN`).
-        public var isLinkDown: Bool
+        package var isLinkDown: Bool
 
         /// A next hop.
-        public init(
+        package init(
             interfaceIndex: Int, gateway: IPAddress? = nil, weight: Int = 1, isDead: Bool = false,
             isLinkDown: Bool = false
         ) {
@@ -57,28 +57,28 @@ public struct RouteEntry: Hashable, Sendable {
     }
 
     /// What it does.
-    public var kind: Kind
+    package var kind: Kind
     /// What it leads to.
-    public var prefix: IPPrefix
+    package var prefix: IPPrefix
     /// The table that holds it.
-    public var table: UInt32
+    package var table: UInt32
     /// Among entries for one prefix the lowest counts (`RTA_PRIORITY`).
-    public var metric: UInt32
+    package var metric: UInt32
     /// Who set it (`rtm_protocol`).
-    public var origin: UInt8 = 0
+    package var origin: UInt8 = 0
     /// The traffic class that it is for (`rtm_tos`).
-    public var trafficClass: UInt8 = 0
+    package var trafficClass: UInt8 = 0
     /// The source that it is for (`RTA_SRC`; IPv6 alone has such entries).
-    public var sourcePrefix: IPPrefix?
+    package var sourcePrefix: IPPrefix?
     /// The source address that packets get (`RTA_PREFSRC`).
-    public var preferredSource: IPAddress?
+    package var preferredSource: IPAddress?
     /// The next-hop object that it uses (`RTA_NH_ID`).
-    public var nextHopObject: UInt32?
+    package var nextHopObject: UInt32?
     /// Its next hops.
-    public var nextHops: [NextHop]
+    package var nextHops: [NextHop]
 
     /// An entry.
-    public init(
+    package init(
         _ kind: Kind = .unicast, to prefix: IPPrefix, table: UInt32 = 254, metric: UInt32 = 0,
         nextHops: [NextHop] = []
     ) {
@@ -90,7 +90,7 @@ public struct RouteEntry: Hashable, Sendable {
     }
 
     /// Whether the entry is for packets of `query` at all: its destination, its source, no traffic class.
-    public func covers(_ query: RouteQuery) -> Bool {
+    package func covers(_ query: RouteQuery) -> Bool {
         guard trafficClass == 0, prefix.contains(query.destination) else { return false }
         guard let sourcePrefix, sourcePrefix.length > 0 else { return true }
         return query.source.map(sourcePrefix.contains) ?? false
@@ -108,18 +108,18 @@ public struct RouteEntry: Hashable, Sendable {
 }
 
 /// What was found in one table for one destination.
-public struct TableReading: Hashable, Sendable {
+package struct TableReading: Hashable, Sendable {
     /// The table.
-    public var table: UInt32
+    package var table: UInt32
     /// How many routes it has; the number read where it was not read to its end.
-    public var count: Int
+    package var count: Int
     /// Whether all of it was seen that matters for the destination. A table of a router is not read to its end.
-    public var isComplete: Bool
+    package var isComplete: Bool
     /// Those of its entries that cover the destination.
-    public var entries: [RouteEntry]
+    package var entries: [RouteEntry]
 
     /// A reading.
-    public init(table: UInt32, count: Int, isComplete: Bool = true, entries: [RouteEntry] = []) {
+    package init(table: UInt32, count: Int, isComplete: Bool = true, entries: [RouteEntry] = []) {
         self.table = table
         self.count = count
         self.isComplete = isComplete

@@ -4,31 +4,31 @@
 ///
 /// A rule may select on the packet's mark, owner, protocol or port, so a query without them gets the answer for another
 /// packet than the one that will be sent.
-public struct RouteQuery: Hashable, Sendable {
+package struct RouteQuery: Hashable, Sendable {
     /// Where the packet goes.
-    public var destination: IPAddress
+    package var destination: IPAddress
     /// Its transport protocol.
-    public var transport: Target.TransportProtocol?
+    package var transport: Target.TransportProtocol?
     /// Its destination port. The kernel looks at it only along with ``transport``.
-    public var port: UInt16?
+    package var port: UInt16?
     /// Its firewall mark.
-    public var mark: UInt32?
+    package var mark: UInt32?
     /// Its owner; `nil` for the calling process's user.
-    public var user: UInt32?
+    package var user: UInt32?
     /// The interface it must leave by.
-    public var interfaceIndex: Int?
+    package var interfaceIndex: Int?
     /// The source address it must carry.
-    public var source: IPAddress?
+    package var source: IPAddress?
 
     /// A query for a bare packet to `destination`.
-    public init(_ destination: IPAddress) {
+    package init(_ destination: IPAddress) {
         self.destination = destination
     }
 
     /// The query that answers for `target` at `destination`, one of the target's addresses.
     ///
     /// - Parameter interfaceIndex: the index of the target's interface, where it names one.
-    public init(_ destination: IPAddress, for target: Target, interfaceIndex: Int?) {
+    package init(_ destination: IPAddress, for target: Target, interfaceIndex: Int?) {
         self.destination = destination
         // Signaling runs over TCP; a port without a protocol would be left out of the kernel's lookup.
         transport = target.transport ?? (target.port == nil ? nil : .tcp)

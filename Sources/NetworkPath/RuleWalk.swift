@@ -5,18 +5,18 @@
 ///
 /// The kernel answers a lookup without a word on the rule that led there, and a refusal without one on the route. So
 /// the way is walked again here, over the rules and the routes that cover the destination.
-public struct RuleWalk: Hashable, Sendable {
+package struct RuleWalk: Hashable, Sendable {
     /// A rule that selected the packet and led nowhere.
-    public struct Passed: Hashable, Sendable {
+    package struct Passed: Hashable, Sendable {
         /// The rule.
-        public var rule: PolicyRule
+        package var rule: PolicyRule
         /// The table that it led to.
-        public var reading: TableReading
+        package var reading: TableReading
         /// What ended the search there, if anything did: a `throw` route, or a route that the rule suppresses.
-        public var entry: RouteEntry?
+        package var entry: RouteEntry?
 
         /// A rule that led nowhere.
-        public init(rule: PolicyRule, reading: TableReading, entry: RouteEntry? = nil) {
+        package init(rule: PolicyRule, reading: TableReading, entry: RouteEntry? = nil) {
             self.rule = rule
             self.reading = reading
             self.entry = entry
@@ -24,7 +24,7 @@ public struct RuleWalk: Hashable, Sendable {
     }
 
     /// Where it ended.
-    public enum End: Hashable, Sendable {
+    package enum End: Hashable, Sendable {
         /// At these entries: one, or several that the kernel holds for equal.
         case entries([RouteEntry])
         /// At a rule that refuses.
@@ -34,16 +34,16 @@ public struct RuleWalk: Hashable, Sendable {
     }
 
     /// Where it ended.
-    public var end: End
+    package var end: End
     /// The rule that led to the end.
-    public var rule: PolicyRule?
+    package var rule: PolicyRule?
     /// The rules that led nowhere, in order.
-    public var passed: [Passed]
+    package var passed: [Passed]
     /// Whether every table on the way was seen as far as it matters.
-    public var isCertain: Bool
+    package var isCertain: Bool
 
     /// Where it ended, and how it got there.
-    public init(end: End, rule: PolicyRule? = nil, passed: [Passed] = [], isCertain: Bool = true) {
+    package init(end: End, rule: PolicyRule? = nil, passed: [Passed] = [], isCertain: Bool = true) {
         self.end = end
         self.rule = rule
         self.passed = passed
@@ -53,13 +53,13 @@ public struct RuleWalk: Hashable, Sendable {
 
 extension RuleWalk {
     /// The table that the way ends in; `nil` where it ends in none.
-    public var table: UInt32? {
+    package var table: UInt32? {
         guard case .entries(let entries) = end else { return nil }
         return entries.first?.table
     }
 
     /// What the kernel answers to a packet that takes this way, where it refuses it.
-    public var refusal: RouteRefusal? {
+    package var refusal: RouteRefusal? {
         switch end {
         case .nothing: .noRoute
         case .refusedByRule: rule?.refusal
@@ -95,17 +95,17 @@ extension RouteEntry.Kind {
 }
 
 /// What decides between the entries of a table, besides the entries themselves.
-public struct RouteSelection {
+package struct RouteSelection {
     /// Whether a next hop can be used. One that cannot is passed over, and an entry without any as well.
-    public var isUsable: (RouteEntry.NextHop) -> Bool
+    package var isUsable: (RouteEntry.NextHop) -> Bool
     /// Whether IPv6 passes over a next hop as long as there is another one: a router that does not answer
     /// (`rt6_score_route` in net/ipv6/route.c).
-    public var isAvoided: (RouteEntry.NextHop) -> Bool
+    package var isAvoided: (RouteEntry.NextHop) -> Bool
     /// The group of an interface (`IFLA_GROUP`).
-    public var group: (Int) -> UInt32
+    package var group: (Int) -> UInt32
 
     /// A selection; by default every next hop that is not dead can be used.
-    public init(
+    package init(
         isUsable: @escaping (RouteEntry.NextHop) -> Bool = { !$0.isDead },
         isAvoided: @escaping (RouteEntry.NextHop) -> Bool = { _ in false },
         group: @escaping (Int) -> UInt32 = { _ in 0 }
@@ -166,7 +166,7 @@ extension RuleWalk {
     /// Walks `packet` through `rules`, which are in the kernel's order.
     ///
     /// - Parameter reading: what a table has for the destination; asked for only the tables on the way.
-    public init<Failure: Error>(
+    package init<Failure: Error>(
         _ packet: RulePacket, through rules: [PolicyRule], choosing selection: RouteSelection = RouteSelection(),
         reading: (UInt32) throws(Failure) -> TableReading
     ) throws(Failure) {

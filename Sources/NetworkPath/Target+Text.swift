@@ -12,7 +12,7 @@ extension Target {
     }
 
     /// Whether it is an IPv6 address that every link has a network for: without a link it means none.
-    public var isLinkLocal: Bool {
+    package var isLinkLocal: Bool {
         guard case .address(let address) = host else { return false }
         return address.family == .v6 && address.isLinkLocal
     }
@@ -58,7 +58,7 @@ extension Target {
 
 extension Target.Host {
     /// Whether it is an address, or a name that can be looked up.
-    public var isWellFormed: Bool {
+    package var isWellFormed: Bool {
         switch self {
         case .address: true
         case .name(let name): Self.isName(name)

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// What holds of the network as a whole, whatever the target.
-public struct NetworkFacts: Hashable, Sendable {
+package struct NetworkFacts: Hashable, Sendable {
     /// Whether IPv4 packets can leave for the Internet.
-    public var supportsIPv4: Bool
+    package var supportsIPv4: Bool
     /// Whether IPv6 packets can leave for the Internet.
-    public var supportsIPv6: Bool
+    package var supportsIPv6: Bool
     /// Whether a configured name server can be reached, and answers as far as is known.
-    public var supportsDNS: Bool
+    package var supportsDNS: Bool
     /// The configured name servers, in their order.
-    public var nameServers: [IPAddress]
+    package var nameServers: [IPAddress]
 
     /// Facts; by default nothing works.
-    public init(
+    package init(
         supportsIPv4: Bool = false, supportsIPv6: Bool = false, supportsDNS: Bool = false,
         nameServers: [IPAddress] = []
     ) {
@@ -24,7 +24,7 @@ public struct NetworkFacts: Hashable, Sendable {
 
     /// Facts from what can be reached: an address that every working network of a family routes, and each of the name
     /// servers.
-    public init(reachesV4: Bool, reachesV6: Bool, servers: some Sequence<(address: IPAddress, isReachable: Bool)>) {
+    package init(reachesV4: Bool, reachesV6: Bool, servers: some Sequence<(address: IPAddress, isReachable: Bool)>) {
         supportsIPv4 = reachesV4
         supportsIPv6 = reachesV6
         // A stub on this machine (systemd-resolved, dnsmasq) is as good as what lies behind it.
@@ -41,7 +41,7 @@ extension Path {
     /// address that is still tentative, and through a gateway that is dead; this is where those are caught.
     ///
     /// - Parameter needsRoute: whether a route in some table is required, and a guess no way (``Route/isGuess``).
-    public init(
+    package init(
         to destination: IPAddress, by answer: RouteAnswer, needsRoute: Bool = false, in snapshot: NetworkSnapshot
     ) {
         self.init(
@@ -61,7 +61,7 @@ extension Path {
     }
 
     /// The path when the kernel cannot be asked at all.
-    public static func unknown(generation: UInt64, destination: IPAddress?) -> Path {
+    package static func unknown(generation: UInt64, destination: IPAddress?) -> Path {
         Path(generation: generation, status: .unknown, isCoherent: false, destination: destination)
     }
 
@@ -69,7 +69,7 @@ extension Path {
     /// the name is unresolved only because of it; unless somebody was asked all the same.
     ///
     /// - Parameter isFinal: whether it is known to have no address.
-    public static func unresolved(network: Path, isFinal: Bool = false) -> Path {
+    package static func unresolved(network: Path, isFinal: Bool = false) -> Path {
         var path = network
         path.destination = nil
         if network.status == .satisfied || (isFinal && network.status == .unsatisfied) { path.fail(.nameUnresolved) }
@@ -79,7 +79,7 @@ extension Path {
     /// This path with the facts of the network filled in, in the place of any that were filled in before. A path that
     /// is satisfied is itself a proof for its family; that of the network has no destination to tell it by, but its
     /// source is of the same.
-    public func with(_ facts: NetworkFacts) -> Path {
+    package func with(_ facts: NetworkFacts) -> Path {
         var path = self
         let reachable = status == .satisfied ? (destination ?? source)?.family : nil
         path.supportsIPv4 = facts.supportsIPv4 || reachable == .v4
@@ -91,7 +91,7 @@ extension Path {
 
     /// Of several candidate paths to one target the one to use: the first satisfied, else the one that came furthest.
     /// `nil` for no candidates.
-    public static func best(of candidates: [Path]) -> Path? {
+    package static func best(of candidates: [Path]) -> Path? {
         candidates.first { $0.status == .satisfied }
             ?? candidates.max { $0.distance < $1.distance }
     }
@@ -146,7 +146,7 @@ extension NetworkSnapshot {
     }
 
     /// Whether something stands in the way that the kernel's answer names.
-    public func hasObstacle(on answer: RouteAnswer, to destination: IPAddress) -> Bool {
+    package func hasObstacle(on answer: RouteAnswer, to destination: IPAddress) -> Bool {
         guard case .route(let route) = answer else { return false }
         return obstacle(on: route, to: destination) != nil
     }

@@ -16,7 +16,7 @@
 ///   (RFC 4191, section 3.2; `fib_select_default` in net/ipv4/fib_semantics.c).
 /// - An address concerns those who use it as their source, and those whose source is not their own link's to choose.
 /// - Where no route was found, all links together make the reason (``LinkSummary``).
-public struct VerdictBasis: Hashable, Sendable {
+package struct VerdictBasis: Hashable, Sendable {
     /// One lookup and what came of it.
     fileprivate struct Leg: Hashable, Sendable {
         var destination: IPAddress
@@ -36,12 +36,12 @@ public struct VerdictBasis: Hashable, Sendable {
     private var legs: [Leg] = []
 
     /// The basis of a verdict on so many lookups, which are not added yet.
-    public init(capacity: Int) {
+    package init(capacity: Int) {
         legs.reserveCapacity(capacity)
     }
 
     /// Adds one lookup and the kernel's answer.
-    public mutating func add(_ query: RouteQuery, _ answer: RouteAnswer, in snapshot: NetworkSnapshot) {
+    package mutating func add(_ query: RouteQuery, _ answer: RouteAnswer, in snapshot: NetworkSnapshot) {
         var leg = Leg(destination: query.destination, askedLink: query.interfaceIndex, source: query.source)
         switch answer {
         case .route(let route):
@@ -58,7 +58,7 @@ public struct VerdictBasis: Hashable, Sendable {
     }
 
     /// The gateways that the answers named.
-    public var gateways: some Sequence<NetworkSnapshot.Neighbour> {
+    package var gateways: some Sequence<NetworkSnapshot.Neighbour> {
         legs.lazy.compactMap { leg in
             guard let link = leg.link, let gateway = leg.gateway else { return nil }
             return NetworkSnapshot.Neighbour(interfaceIndex: link, address: gateway)
@@ -66,15 +66,15 @@ public struct VerdictBasis: Hashable, Sendable {
     }
 
     /// Whether the change of `scope` may alter the verdict.
-    public func isConcerned(by scope: ChangeScope) -> Bool {
+    package func isConcerned(by scope: ChangeScope) -> Bool {
         scope.change.concernsEverybody || legs.contains { $0.isConcerned(by: scope) }
     }
 }
 
 /// A change, and what of the network after it tells whom it concerns. Made once a round, for all verdicts.
-public struct ChangeScope: Sendable {
+package struct ChangeScope: Sendable {
     /// The change itself.
-    public let change: KernelChange
+    package let change: KernelChange
     /// `nil` where no link changed.
     fileprivate let linkSummary: LinkSummary?
     fileprivate let rerouted: [LinkReach]
@@ -82,7 +82,7 @@ public struct ChangeScope: Sendable {
     fileprivate let prefixes: [IPPrefix]
 
     /// The scope of `change`, after which the network is `snapshot`.
-    public init(_ change: KernelChange, in snapshot: NetworkSnapshot) {
+    package init(_ change: KernelChange, in snapshot: NetworkSnapshot) {
         self.change = change
         linkSummary = change.links.isEmpty ? nil : snapshot.linkSummary
         rerouted = Array(change.rerouted.values)

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import DialtoneAPI
+package import DialtoneAPI
 
 /// `dialtone check --explain`: the answer, then what it rests on, and which of that decided.
-public struct ExplanationScreen: Sendable {
+package struct ExplanationScreen: Sendable {
     private let explanation: NetworkAPI.Explain.Reply
     private let target: String
 
     /// An explanation of the path to `target`, as the user wrote it.
-    public init(_ explanation: NetworkAPI.Explain.Reply, target: String) {
+    package init(_ explanation: NetworkAPI.Explain.Reply, target: String) {
         self.explanation = explanation
         self.target = target
     }
 
     /// The lines.
-    public func lines(_ style: Style) -> [String] {
+    package func lines(_ style: Style) -> [String] {
         let path = explanation.path
         let answer = PathText.check(path, target: target, without: explanation.without?.first)
         return [style.paint(answer, PathText.tone(path)), ""] + without(style)

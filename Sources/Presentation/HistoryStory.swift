@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import DialtoneAPI
-public import Varlink
+package import DialtoneAPI
+package import Varlink
 
 /// `dialtone history`: what happened, a line for each, by days, and in the end how long each connection was without a
 /// flow.
-public struct HistoryStory: Sendable {
+package struct HistoryStory: Sendable {
     /// What the clock and the calendar show at an instant.
-    public struct LocalTime: Sendable {
+    package struct LocalTime: Sendable {
         /// The day, as in `Sunday 2026-11-22`.
-        public var day: @Sendable (Timestamp) -> String
+        package var day: @Sendable (Timestamp) -> String
         /// The time of day, as in `14:02:11.042`.
-        public var clock: @Sendable (Timestamp) -> String
+        package var clock: @Sendable (Timestamp) -> String
 
         /// A clock and a calendar.
-        public init(day: @escaping @Sendable (Timestamp) -> String, clock: @escaping @Sendable (Timestamp) -> String) {
+        package init(day: @escaping @Sendable (Timestamp) -> String, clock: @escaping @Sendable (Timestamp) -> String) {
             self.day = day
             self.clock = clock
         }
@@ -38,14 +38,14 @@ public struct HistoryStory: Sendable {
     /// A story that has not begun.
     ///
     /// - Parameter since: from when on it is told; it is to hear of all that was before nevertheless.
-    public init(_ localTime: LocalTime, for reader: Reader = Reader(), since: Timestamp? = nil) {
+    package init(_ localTime: LocalTime, for reader: Reader = Reader(), since: Timestamp? = nil) {
         self.localTime = localTime
         self.since = since
         self.reader = reader
     }
 
     /// The lines of what happened next: a new day where one begins, and the happening.
-    public mutating func lines(_ entry: ConnectionsAPI.History.Reply, _ style: Style) -> [String] {
+    package mutating func lines(_ entry: ConnectionsAPI.History.Reply, _ style: Style) -> [String] {
         if let dropped = entry.dropped {
             guard since.map({ $0 < dropped.until }) ?? true else { return [] }
             if dropped.part == .connections { beginning = max(beginning ?? dropped.until, dropped.until) }
@@ -121,7 +121,7 @@ public struct HistoryStory: Sendable {
     /// What is to be said in the end: of each connection how often and how long it was without a flow.
     ///
     /// - Parameter uptime: how long the machine has been up, in milliseconds, its sleep included.
-    public mutating func summary(now: Timestamp, uptime: Int?, _ style: Style) -> [String] {
+    package mutating func summary(now: Timestamp, uptime: Int?, _ style: Style) -> [String] {
         let now = instant(now, uptime)
         begin(by: now)
         guard !outages.isEmpty else {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import DialtoneAPI
+package import DialtoneAPI
 
 /// Paths in words: the answer first, then what it rests on.
-public enum PathText {
+package enum PathText {
     /// `satisfied over wlan0 (wifi) via 192.168.1.1, IPv4 IPv6 DNS`, or `unsatisfied: no carrier`.
-    public static func network(_ path: NetworkAPI.Path) -> String {
+    package static func network(_ path: NetworkAPI.Path) -> String {
         var text = path.status == .requiresConnection ? "requires a connection" : path.status.rawValue
         if path.status == .satisfied {
             text += way(path)
@@ -27,7 +27,7 @@ public enum PathText {
     /// - Parameters:
     ///   - target: what was asked about, as the user wrote it.
     ///   - interface: the name of an interface that was thought away.
-    public static func check(_ path: NetworkAPI.Path, target: String, without interface: String? = nil) -> String {
+    package static func check(_ path: NetworkAPI.Path, target: String, without interface: String? = nil) -> String {
         let condition = interface.map { " without \($0)" } ?? ""
         switch path.status {
         case .satisfied:
@@ -47,7 +47,7 @@ public enum PathText {
     }
 
     /// Why a path to `target`, as the user wrote it, is not satisfied, for the middle of a sentence.
-    public static func obstacle(_ path: NetworkAPI.Path, target: String?) -> String {
+    package static func obstacle(_ path: NetworkAPI.Path, target: String?) -> String {
         if path.status == .requiresConnection { return "a connection is to be brought up first" }
         var named = path
         // Of a name without addresses there is none.
@@ -56,7 +56,7 @@ public enum PathText {
     }
 
     /// The same for one reason.
-    public static func reason(_ reason: NetworkAPI.Reason, _ path: NetworkAPI.Path) -> String {
+    package static func reason(_ reason: NetworkAPI.Reason, _ path: NetworkAPI.Path) -> String {
         let destination = path.destination.map { " to \($0)" } ?? ""
         let interface = path.interface?.name
         return switch reason {

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import Varlink
+package import Varlink
 
 /// `dialtone check --probe`: whether the server answered, and what each of its addresses did.
-public struct ProbeScreen: Sendable, VarlinkWritable {
+package struct ProbeScreen: Sendable, VarlinkWritable {
     /// What came of one address.
-    public struct Answer: Hashable, Sendable, VarlinkWritable {
+    package struct Answer: Hashable, Sendable, VarlinkWritable {
         /// The address and the port.
-        public var address: String
+        package var address: String
         /// How long it took, in milliseconds; `nil` where it did not answer as it must.
-        public var milliseconds: Double?
+        package var milliseconds: Double?
         /// Why it is no answer; `nil` for one.
-        public var failure: String?
+        package var failure: String?
         /// The version of TLS; `nil` where none was asked for.
-        public var version: String?
+        package var version: String?
         /// When the certificate ends.
-        public var certificateEndsAt: Timestamp?
+        package var certificateEndsAt: Timestamp?
 
         /// What came of an address.
-        public init(
+        package init(
             address: String, milliseconds: Double? = nil, failure: String? = nil, version: String? = nil,
             certificateEndsAt: Timestamp? = nil
         ) {
@@ -30,7 +30,7 @@ public struct ProbeScreen: Sendable, VarlinkWritable {
         }
 
         /// Writes its fields.
-        public func write(to fields: inout some VarlinkFieldWriter) {
+        package func write(to fields: inout some VarlinkFieldWriter) {
             fields.put("address", address)
             if let milliseconds { fields.put("milliseconds", milliseconds) }
             if let failure { fields.put("failure", failure) }
@@ -44,27 +44,27 @@ public struct ProbeScreen: Sendable, VarlinkWritable {
     private let now: Timestamp
 
     /// What came of a probe of `target`, as the user wrote it.
-    public init(_ answers: [Answer], target: String, now: Timestamp) {
+    package init(_ answers: [Answer], target: String, now: Timestamp) {
         (self.answers, self.target, self.now) = (answers, target, now)
     }
 
     /// Whether any address answered.
-    public var isReachable: Bool { answers.contains { $0.failure == nil } }
+    package var isReachable: Bool { answers.contains { $0.failure == nil } }
 
     /// Why it is not reachable, for the middle of a sentence.
-    public var obstacle: String? {
+    package var obstacle: String? {
         isReachable ? nil : answers.count == 1 ? text(answers[0]) : "none of its \(answers.count) addresses answered"
     }
 
     /// Writes its fields.
-    public func write(to fields: inout some VarlinkFieldWriter) {
+    package func write(to fields: inout some VarlinkFieldWriter) {
         fields.put("target", target)
         fields.put("reachable", isReachable)
         fields.put("answers", answers)
     }
 
     /// The lines: what it comes to and, where there are several addresses, each of them.
-    public func lines(_ style: Style) -> [String] {
+    package func lines(_ style: Style) -> [String] {
         let first = answers.filter { $0.failure == nil }.min { $0.milliseconds ?? 0 < $1.milliseconds ?? 0 }
         let summary =
             if let first {

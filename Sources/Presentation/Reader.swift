@@ -3,7 +3,7 @@
 internal import DialtoneAPI
 
 /// Who reads. Names are by owner, and root sees the connections of all: those of others are shown with their owner.
-public struct Reader: Sendable {
+package struct Reader: Sendable {
     private let user: Int?
     private let userName: @Sendable (Int) -> String
 
@@ -12,7 +12,7 @@ public struct Reader: Sendable {
     /// - Parameters:
     ///   - user: the reader's number; `nil` for one to whom owners say nothing.
     ///   - userName: the name of a user, or the number where there is none.
-    public init(user: Int? = nil, userName: @escaping @Sendable (Int) -> String = { "\($0)" }) {
+    package init(user: Int? = nil, userName: @escaping @Sendable (Int) -> String = { "\($0)" }) {
         self.user = user
         self.userName = userName
     }

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import Varlink
+package import Varlink
 
 /// Instants as people write them: `02:30`, `yesterday`, `2026-11-21`, `2026-11-21 23:00`, `3h` (ago), or as the
 /// interfaces do.
-public enum SinceText {
+package enum SinceText {
     /// A day and a time of it, as a calendar and a clock on the wall show them.
-    public struct Local: Hashable, Sendable {
+    package struct Local: Hashable, Sendable {
         /// The date.
-        public var year, month, day: Int
+        package var year, month, day: Int
         /// The time of day.
-        public var hour = 0, minute = 0, second = 0
+        package var hour = 0, minute = 0, second = 0
 
         /// A day's beginning.
-        public init(year: Int, month: Int, day: Int) {
+        package init(year: Int, month: Int, day: Int) {
             (self.year, self.month, self.day) = (year, month, day)
         }
     }
@@ -23,7 +23,7 @@ public enum SinceText {
     /// - Parameters:
     ///   - today: the day that it is now.
     ///   - instant: when the clock on the wall shows something; `nil` for what it never shows.
-    public static func instant(
+    package static func instant(
         _ text: String, now: Timestamp, today: Local, instant: (Local) -> Timestamp?
     ) -> Timestamp? {
         if let exact = Timestamp(text) { return exact }

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import DialtoneAPI
-public import Varlink
+package import DialtoneAPI
+package import Varlink
 
 /// `dialtone status`: the network and each connection, on one screen.
-public struct StatusScreen: Sendable {
+package struct StatusScreen: Sendable {
     private let path: NetworkAPI.Path
     private let connections: [ConnectionsAPI.Connection]
     private let now: Timestamp
     private let reader: Reader
 
     /// What is known at `now`.
-    public init(
+    package init(
         path: NetworkAPI.Path, connections: [ConnectionsAPI.Connection], now: Timestamp, for reader: Reader = Reader()
     ) {
         self.path = path
@@ -21,7 +21,7 @@ public struct StatusScreen: Sendable {
     }
 
     /// The lines.
-    public func lines(_ style: Style) -> [String] {
+    package func lines(_ style: Style) -> [String] {
         let network = "Network  " + style.paint(PathText.network(path), PathText.tone(path))
         guard !connections.isEmpty else {
             return [
@@ -33,20 +33,20 @@ public struct StatusScreen: Sendable {
 }
 
 /// The table of `dialtone status` and `dialtone list`. It has a column of owners where there is more than one.
-public struct ConnectionTable: Sendable {
+package struct ConnectionTable: Sendable {
     private let connections: [ConnectionsAPI.Connection]
     private let now: Timestamp
     private let reader: Reader
 
     /// What is known at `now`.
-    public init(_ connections: [ConnectionsAPI.Connection], now: Timestamp, for reader: Reader = Reader()) {
+    package init(_ connections: [ConnectionsAPI.Connection], now: Timestamp, for reader: Reader = Reader()) {
         self.connections = connections
         self.now = now
         self.reader = reader
     }
 
     /// The lines.
-    public func lines(_ style: Style) -> [String] {
+    package func lines(_ style: Style) -> [String] {
         let hasSeveralOwners = Set(connections.map(\.owner)).count > 1
         var table = Table(
             ["NAME"] + (hasSeveralOwners ? ["OWNER"] : []) + ["STATE", "REMOTE", "VIA", "FOR", "PROOF", "HOLDER", ""])

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// Whether and how text is coloured.
-public struct Style: Hashable, Sendable {
+package struct Style: Hashable, Sendable {
     /// What a piece of text means; good news is green everywhere.
-    public enum Tone: Hashable, Sendable {
+    package enum Tone: Hashable, Sendable {
         /// Something works.
         case good
         /// Something does not, for now.
@@ -17,20 +17,20 @@ public struct Style: Hashable, Sendable {
     }
 
     /// Whether escape sequences are written.
-    public let hasColour: Bool
+    package let hasColour: Bool
 
     /// A style with or without colour.
-    public init(hasColour: Bool) {
+    package init(hasColour: Bool) {
         self.hasColour = hasColour
     }
 
     /// Colour on a terminal, unless `NO_COLOR` is set to anything (https://no-color.org) or the terminal is dumb.
-    public init(isTerminal: Bool, environment: [String: String]) {
+    package init(isTerminal: Bool, environment: [String: String]) {
         hasColour = isTerminal && (environment["NO_COLOR"] ?? "").isEmpty && environment["TERM"] != "dumb"
     }
 
     /// `text` in the colour of `tone` (ECMA-48, select graphic rendition).
-    public func paint(_ text: String, _ tone: Tone) -> String {
+    package func paint(_ text: String, _ tone: Tone) -> String {
         guard hasColour, !text.isEmpty else { return text }
         let code =
             switch tone {

@@ -2,14 +2,14 @@
 
 /// Columns of text, each as wide as its widest cell. Cells are padded before they are painted, so that colour does not
 /// count as width.
-public struct Table: Sendable {
+package struct Table: Sendable {
     /// One cell.
-    public struct Cell: Sendable {
+    package struct Cell: Sendable {
         let text: String
         let tone: Style.Tone?
 
         /// A cell of plain text, or of text in a tone.
-        public init(_ text: String, _ tone: Style.Tone? = nil) {
+        package init(_ text: String, _ tone: Style.Tone? = nil) {
             self.text = text
             self.tone = tone
         }
@@ -19,17 +19,17 @@ public struct Table: Sendable {
     private var rows: [[Cell]] = []
 
     /// A table with these headings.
-    public init(_ header: [String]) {
+    package init(_ header: [String]) {
         self.header = header
     }
 
     /// Adds a row.
-    public mutating func add(_ row: [Cell]) {
+    package mutating func add(_ row: [Cell]) {
         rows.append(row)
     }
 
     /// The lines, without trailing blanks.
-    public func lines(_ style: Style) -> [String] {
+    package func lines(_ style: Style) -> [String] {
         let head = header.map { Cell($0, .strong) }
         let widths = header.indices.map { column in
             ([head] + rows).map { $0.indices.contains(column) ? $0[column].text.count : 0 }.max() ?? 0

@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import DialtoneAPI
-public import Varlink
+package import DialtoneAPI
+package import Varlink
 
 /// The lines of `dialtone watch`: the time, who, what happened, and what it rests on.
-public struct WatchLine: Hashable, Sendable {
+package struct WatchLine: Hashable, Sendable {
     /// When.
-    public let time: Timestamp
+    package let time: Timestamp
     /// "network", or the connection's name, with its owner where that is not the reader.
-    public let subject: String
+    package let subject: String
     /// What happened.
-    public let text: String
+    package let text: String
     /// The names of what changed, or the epoch.
-    public let detail: String
+    package let detail: String
     let tone: Style.Tone
 
     /// A change of the network's path, or its present state when `changes` is empty.
-    public init(network path: NetworkAPI.Path, changes: [String], at time: Timestamp) {
+    package init(network path: NetworkAPI.Path, changes: [String], at time: Timestamp) {
         self.init(path: path, of: "network", changes: changes, at: time)
     }
 
     /// A change of the path to some host, or its present state when `changes` is empty.
     ///
     /// - Parameter subject: the host as a person writes it, or "network".
-    public init(path: NetworkAPI.Path, of subject: String, changes: [String], at time: Timestamp) {
+    package init(path: NetworkAPI.Path, of subject: String, changes: [String], at time: Timestamp) {
         self.time = time
         self.subject = subject
         text = PathText.network(path)
@@ -32,7 +32,7 @@ public struct WatchLine: Hashable, Sendable {
     }
 
     /// A connection as it is, for a snapshot or after a gap.
-    public init(_ connection: ConnectionsAPI.Connection, at time: Timestamp, for reader: Reader = Reader()) {
+    package init(_ connection: ConnectionsAPI.Connection, at time: Timestamp, for reader: Reader = Reader()) {
         self.time = time
         subject = reader.subject(connection)
         let remark = ConnectionText.remark(connection, now: time)
@@ -83,7 +83,7 @@ public struct WatchLine: Hashable, Sendable {
     }
 
     /// An event of a connection.
-    public init(_ event: ConnectionsAPI.Event, for reader: Reader = Reader()) {
+    package init(_ event: ConnectionsAPI.Event, for reader: Reader = Reader()) {
         self.init(event, adding: nil, for: reader)
     }
 
@@ -108,7 +108,7 @@ public struct WatchLine: Hashable, Sendable {
     }
 
     /// A gap: changes were missed, and the lines after this one show where things stand.
-    public init(gapAt time: Timestamp) {
+    package init(gapAt time: Timestamp) {
         self.time = time
         subject = "gap"
         text = "changes were missed; this is where things stand"
@@ -117,7 +117,7 @@ public struct WatchLine: Hashable, Sendable {
     }
 
     /// The agent went, and is waited for; or it is there again.
-    public init(agentIsThere: Bool, at time: Timestamp) {
+    package init(agentIsThere: Bool, at time: Timestamp) {
         self.time = time
         subject = "agent"
         text = agentIsThere ? "back" : "gone; waiting for it to come back"
@@ -149,7 +149,7 @@ public struct WatchLine: Hashable, Sendable {
     /// The line, with the wall clock's time of day.
     ///
     /// - Parameter clock: writes an instant as the local time of day, as in `14:02:11.042`.
-    public func line(_ style: Style, clock: (Timestamp) -> String) -> String {
+    package func line(_ style: Style, clock: (Timestamp) -> String) -> String {
         let line = "\(style.paint(clock(time), .faint))  \(subject.padded(to: 8))  "
         if detail.isEmpty { return line + style.paint(text, tone) }
         return line + "\(style.paint(text.padded(to: 64), tone))  \(style.paint(detail, .faint))"

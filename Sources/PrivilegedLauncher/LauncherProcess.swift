@@ -3,7 +3,7 @@
 internal import Configuration
 internal import DialtoneAPI
 internal import Glibc
-public import Logging
+package import Logging
 internal import Platform
 internal import Processes
 internal import Systemd
@@ -11,7 +11,7 @@ internal import Varlink
 
 /// `dialtone-launcher.service`: root's process that wakes clients for a daemon that is not root. It is started for a
 /// wake, and ends when there is nothing more to do.
-public enum LauncherProcess {
+package enum LauncherProcess {
     /// Runs the launcher; ends the process with an exit status of sysexits.h. To be called by `main`, before it starts
     /// a thread.
     ///
@@ -19,7 +19,7 @@ public enum LauncherProcess {
     ///   - configuration: the main configuration file in place of the standard one.
     ///   - socket: the daemon's socket in place of the standard one.
     ///   - logLevel: the minimum log level.
-    public static func run(configuration: String?, socket: String?, logLevel: Logger.Level) -> Never {
+    package static func run(configuration: String?, socket: String?, logLevel: Logger.Level) -> Never {
         // Root's files hold the passwords of connections.
         ProcessMemory.forbidDumps()
         signal(SIGPIPE, SIG_IGN)
@@ -43,7 +43,7 @@ public enum LauncherProcess {
 
     /// Becomes a program that finds a socket, which is this process's standard input, as its descriptor 3. The launcher
     /// has systemd begin programs with it.
-    public static func passSocket(to command: [String]) -> Never {
+    package static func passSocket(to command: [String]) -> Never {
         end("\(SocketPassing.exec(command))", EX_UNAVAILABLE)
     }
 

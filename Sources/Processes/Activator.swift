@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import Connection
+package import Connection
 internal import Glibc
-public import Platform
+package import Platform
 internal import Systemd
 
 /// By what a connection's client may be woken, with what belongs to each means.
-public struct WakeTargets: Hashable, Sendable {
+package struct WakeTargets: Hashable, Sendable {
     /// What is thawed.
-    public enum Thaw: Hashable, Sendable {
+    package enum Thaw: Hashable, Sendable {
         /// The control group of the process that parked the flow.
         case ownGroup
         /// A control group, by its directory or its path below the hierarchy's root.
@@ -18,16 +18,16 @@ public struct WakeTargets: Hashable, Sendable {
     }
 
     /// A program.
-    public struct Program: Hashable, Sendable {
+    package struct Program: Hashable, Sendable {
         /// Its absolute path, and its arguments.
-        public var command: [String]
+        package var command: [String]
         /// How it finds the socket.
-        public var streams: ProgramRequest.Streams
+        package var streams: ProgramRequest.Streams
         /// Whose it is to be.
-        public var identity: ProgramIdentity
+        package var identity: ProgramIdentity
 
         /// A program.
-        public init(command: [String], streams: ProgramRequest.Streams, identity: ProgramIdentity) {
+        package init(command: [String], streams: ProgramRequest.Streams, identity: ProgramIdentity) {
             self.command = command
             self.streams = streams
             self.identity = identity
@@ -35,16 +35,16 @@ public struct WakeTargets: Hashable, Sendable {
     }
 
     /// The signal for the process that parked the flow.
-    public var signal: Int32?
+    package var signal: Int32?
     /// What is thawed.
-    public var thaw: Thaw?
+    package var thaw: Thaw?
     /// The unit that is started.
-    public var unit: String?
+    package var unit: String?
     /// The program that is launched.
-    public var program: Program?
+    package var program: Program?
 
     /// None but the event.
-    public init(signal: Int32? = nil, thaw: Thaw? = nil, unit: String? = nil, program: Program? = nil) {
+    package init(signal: Int32? = nil, thaw: Thaw? = nil, unit: String? = nil, program: Program? = nil) {
         self.signal = signal
         self.thaw = thaw
         self.unit = unit
@@ -52,7 +52,7 @@ public struct WakeTargets: Hashable, Sendable {
     }
 
     /// The means that there are.
-    public var means: Set<WakeMeans> {
+    package var means: Set<WakeMeans> {
         var means: Set<WakeMeans> = [.event]
         if signal != nil { means.insert(.signal) }
         if thaw != nil { means.insert(.thaw) }
@@ -63,22 +63,22 @@ public struct WakeTargets: Hashable, Sendable {
 }
 
 /// One attempt, with all that it takes.
-public struct WakeOrder: Sendable {
+package struct WakeOrder: Sendable {
     /// The attempt.
-    public var attempt: WakeAttempt
+    package var attempt: WakeAttempt
     /// By what the client may be woken.
-    public var targets: WakeTargets
+    package var targets: WakeTargets
     /// The connection's name.
-    public var connection: String
+    package var connection: String
     /// Its owner: whose processes may be signalled.
-    public var owner: UInt32
+    package var owner: UInt32
     /// The number of the flow that stands; 0 without one.
-    public var epoch: UInt64
+    package var epoch: UInt64
     /// Where the agent serves.
-    public var socketPath: String
+    package var socketPath: String
 
     /// An order.
-    public init(
+    package init(
         _ attempt: WakeAttempt, _ targets: WakeTargets, connection: String, owner: UInt32, epoch: UInt64,
         socketPath: String
     ) {
@@ -103,9 +103,9 @@ public struct WakeOrder: Sendable {
 ///
 /// Each attempt is answered once, in the same turn of the queue or in a later one.
 @AgentQueue
-public final class Activator {
+package final class Activator {
     /// What came of an attempt.
-    public enum Outcome {
+    package enum Outcome {
         /// It was done.
         case done
         /// The program runs, as this process.
@@ -123,7 +123,7 @@ public final class Activator {
     ///     the session's in the agent of a user.
     ///   - user: whose rights this process has, if not its own user's.
     ///   - passer: `dialtoned`, where programs are to be units of the service manager and no children of this process.
-    public init(bus: String? = nil, user: UInt32? = nil, programsAsUnitsBy passer: String? = nil) {
+    package init(bus: String? = nil, user: UInt32? = nil, programsAsUnitsBy passer: String? = nil) {
         let user = user ?? geteuid()
         self.user = user
         programs = passer.map { UnitLauncher(bus: bus, passer: $0) }
@@ -137,7 +137,7 @@ public final class Activator {
     ///   - socket: the connection's socket, for a program that is launched; stays the caller's.
     ///   - began: is called with a program's process before it is known whether it runs, which is told later.
     ///   - ended: is called when a program that was launched has ended.
-    public func perform(
+    package func perform(
         _ order: WakeOrder, process: ProcessHandle?, socket: CInt?,
         began: @AgentQueue (ProcessHandle) -> Void = { _ in }, ended: @escaping @AgentQueue (ProgramEnd) -> Void,
         _ completion: @escaping @AgentQueue (Outcome) -> Void
@@ -154,7 +154,7 @@ public final class Activator {
     }
 
     /// Whether an attempt takes rights that this process has not got: those of root, or of the owner.
-    public func lacksRights(for order: WakeOrder) -> Bool {
+    package func lacksRights(for order: WakeOrder) -> Bool {
         guard user != 0 else { return false }
         return switch order.attempt.means {
         case .event: false

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import CProcesses
-public import Connection
+package import Connection
 internal import Glibc
-public import Platform
+package import Platform
 
 /// A program that was launched, until its end. Letting go of it does not end the program.
 @AgentQueue
-public final class LaunchedProgram {
+package final class LaunchedProgram {
     /// How long a program may take to begin: its file may be on a network that hangs. It is killed then.
     nonisolated static let startLimit = Duration.seconds(10)
 
@@ -16,7 +16,7 @@ public final class LaunchedProgram {
     /// Called when it has ended.
     private var ended: (@AgentQueue (ProgramEnd) -> Void)?
     /// The process, for signals.
-    public let process: ProcessHandle
+    package let process: ProcessHandle
     private let path: String
     private var report: ReportPipe?
     private var timer: Timers.Timer?
@@ -37,7 +37,7 @@ public final class LaunchedProgram {
     ///   - started: is called once, later, with `nil` when the program runs, else with what is wrong.
     ///   - ended: is called once when a program that ran has ended.
     /// - Throws: what keeps this process from having another.
-    public init(
+    package init(
         _ request: ProgramRequest, socket: CInt?, output: CInt,
         started: @escaping @AgentQueue (SystemError?) -> Void, ended: @escaping @AgentQueue (ProgramEnd) -> Void
     ) throws(SystemError) {

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import CProcesses
-public import Connection
+package import Connection
 internal import Glibc
-public import Platform
+package import Platform
 
 /// A process, by a descriptor of it (pidfd_open(2)): whatever is done by it is done to that process or to none, however
 /// often its number was used since.
 @AgentQueue
-public final class ProcessHandle {
+package final class ProcessHandle {
     /// Its number, for /proc and for people; 0 of a process that this one's PID namespace does not show.
-    public nonisolated let number: Int32
+    package nonisolated let number: Int32
     private let descriptor: OwnedDescriptor
     /// The connection by which it came, where somebody else is to believe that it did.
     private let connection: OwnedDescriptor?
@@ -20,7 +20,7 @@ public final class ProcessHandle {
     /// The process of a number. Only of one's own child is it certain to be the one that is meant.
     ///
     /// - Throws: `ESRCH` where there is none.
-    public init(_ number: Int32) throws(SystemError) {
+    package init(_ number: Int32) throws(SystemError) {
         self.number = number
         connection = nil
         descriptor = OwnedDescriptor(
@@ -31,7 +31,7 @@ public final class ProcessHandle {
     /// gets it (``duplicateDescriptor()``) can ask the kernel itself.
     ///
     /// - Throws: `ESRCH` where the process has been reaped.
-    public init(connectedBy connection: consuming OwnedDescriptor) throws(SystemError) {
+    package init(connectedBy connection: consuming OwnedDescriptor) throws(SystemError) {
         let socket = connection.number
         descriptor = OwnedDescriptor(
             try retryingInterrupts("asking who is connected") { activation_peer_process(socket) })
@@ -55,7 +55,7 @@ public final class ProcessHandle {
     /// The process of a descriptor, such as the kernel gives of a socket's other end.
     ///
     /// - Throws: `EBADF` where it is none of a process; `ESRCH` where the process has been reaped.
-    public init(_ descriptor: consuming OwnedDescriptor) throws(SystemError) {
+    package init(_ descriptor: consuming OwnedDescriptor) throws(SystemError) {
         guard let number = Self.number(in: FileContent.text(of: "/proc/self/fdinfo/\(descriptor.number)") ?? "") else {
             throw SystemError("watching a process by its descriptor", code: EBADF)
         }
@@ -74,7 +74,7 @@ public final class ProcessHandle {
 
     /// The process of a descriptor that came from its parent, with the number that the parent gave. It may have been
     /// reaped since; then it counts as ended.
-    public init(_ descriptor: consuming OwnedDescriptor, number: Int32) {
+    package init(_ descriptor: consuming OwnedDescriptor, number: Int32) {
         self.number = number
         connection = nil
         self.descriptor = descriptor
@@ -83,7 +83,7 @@ public final class ProcessHandle {
     isolated deinit { registration?.cancel() }
 
     /// Calls `handler` when the process has ended; before that, nothing. At once, in a later turn, if it has already.
-    public func onEnd(_ handler: @escaping @AgentQueue () -> Void) throws(SystemError) {
+    package func onEnd(_ handler: @escaping @AgentQueue () -> Void) throws(SystemError) {
         if registration == nil {
             // Readable once all its threads have ended, whether it has been reaped or not.
             registration = try Poller.shared.register(descriptor.number, .readable) { [weak self] _ in self?.end() }
@@ -110,13 +110,13 @@ public final class ProcessHandle {
     }
 
     /// Whether it lives.
-    public var isAlive: Bool {
+    package var isAlive: Bool {
         var poll = pollfd(fd: descriptor.number, events: Int16(POLLIN), revents: 0)
         return Glibc.poll(&poll, 1, 0) == 0
     }
 
     /// Whether it comes with the connection by which the process came, for somebody else to believe it.
-    public var isProven: Bool {
+    package var isProven: Bool {
         switch connection {
         case .some: true
         case .none: false
@@ -124,7 +124,7 @@ public final class ProcessHandle {
     }
 
     /// Whether another handle is one of the same process, as far as it lives.
-    public func isSame(as other: ProcessHandle) -> Bool {
+    package func isSame(as other: ProcessHandle) -> Bool {
         if self === other { return true }
         guard number == other.number, isAlive, other.isAlive else { return false }
         if number > 0 { return true }
@@ -141,13 +141,13 @@ public final class ProcessHandle {
     /// Sends it a signal.
     ///
     /// - Throws: `ESRCH` where it has ended, `EPERM` where this process may not.
-    public func signal(_ signal: Int32) throws(SystemError) {
+    package func signal(_ signal: Int32) throws(SystemError) {
         if activation_signal(descriptor.number, signal) != 0 { throw .last("sending a signal to process \(number)") }
     }
 
     /// Another descriptor of it, for somebody else to hold it by: of the connection by which it came, where that is
     /// known, else of the process.
-    public func duplicateDescriptor() throws(SystemError) -> OwnedDescriptor {
+    package func duplicateDescriptor() throws(SystemError) -> OwnedDescriptor {
         switch connection {
         case .some(let connection): return try connection.duplicate()
         case .none: return try descriptor.duplicate()
@@ -158,7 +158,7 @@ public final class ProcessHandle {
     ///
     /// - Parameter launched: the process number of a launched program. If that has been reaped, it counts as ended.
     /// - Throws: `ESRCH` where any other has been reaped, `EBADF` where the descriptor is none of a process.
-    public static func passed(
+    package static func passed(
         _ descriptor: consuming OwnedDescriptor, launchedAs launched: Int32? = nil
     ) throws(SystemError) -> ProcessHandle {
         var status = stat()
@@ -171,7 +171,7 @@ public final class ProcessHandle {
 
     /// Whether the kernel says that it connected to the socket of this path. Nobody can make believe that of a process
     /// that did not.
-    public func hasConnected(to path: String) -> Bool {
+    package func hasConnected(to path: String) -> Bool {
         switch connection {
         case .some(let connection): activation_was_accepted(connection.number, path) != 0
         case .none: false
@@ -179,7 +179,7 @@ public final class ProcessHandle {
     }
 
     /// Ends the connection by which it came, for which nobody answers any more.
-    public func hangUp() {
+    package func hangUp() {
         switch connection {
         case .some(let connection): shutdown(connection.number, CInt(SHUT_RDWR))
         case .none: break
@@ -189,7 +189,7 @@ public final class ProcessHandle {
     func withNumber<Value>(_ body: (CInt) -> Value) -> Value { body(descriptor.number) }
 
     /// What keeps it from running.
-    public var presence: ClientPresence {
+    package var presence: ClientPresence {
         var presence: ClientPresence = .alive
         // No descriptor of a process tells whether it is stopped: PIDFD_GET_INFO (Linux 6.13) knows its users and its
         // group, and not its state.

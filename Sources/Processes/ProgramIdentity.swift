@@ -3,22 +3,22 @@
 internal import Glibc
 
 /// Whose a program is that is launched: the user with everything that belongs to it, looked up beforehand.
-public struct ProgramIdentity: Hashable, Sendable {
+package struct ProgramIdentity: Hashable, Sendable {
     /// The user's number.
-    public let user: UInt32
+    package let user: UInt32
     /// The number of the user's own group.
-    public let group: UInt32
+    package let group: UInt32
     /// The numbers of all groups that the user is in, the own one among them.
-    public let groups: [UInt32]
+    package let groups: [UInt32]
     /// The user's name.
-    public let name: String
+    package let name: String
     /// The home directory.
-    public let home: String
+    package let home: String
     /// The shell.
-    public let shell: String
+    package let shell: String
 
     /// An identity of these parts.
-    public init(user: UInt32, group: UInt32, groups: [UInt32], name: String, home: String, shell: String) {
+    package init(user: UInt32, group: UInt32, groups: [UInt32], name: String, home: String, shell: String) {
         self.user = user
         self.group = group
         self.groups = groups
@@ -33,7 +33,7 @@ public struct ProgramIdentity: Hashable, Sendable {
     /// The user as the system's list of users has it, getpwuid_r(3) and getgrouplist(3); `nil` where it has none.
     ///
     /// It may ask the network, and block for as long as that takes: never on the agent's queue.
-    public static func lookUp(_ user: UInt32) -> ProgramIdentity? {
+    package static func lookUp(_ user: UInt32) -> ProgramIdentity? {
         withUnsafeTemporaryAllocation(of: CChar.self, capacity: 16_384) { buffer in
             var entry = passwd()
             var found: UnsafeMutablePointer<passwd>?

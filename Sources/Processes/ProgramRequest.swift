@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// A program that is to be launched.
-public struct ProgramRequest: Hashable, Sendable {
+package struct ProgramRequest: Hashable, Sendable {
     /// How the program finds the connection's socket.
-    public enum Streams: String, Hashable, Sendable {
+    package enum Streams: String, Hashable, Sendable {
         /// As descriptor 3, in the convention of sd_listen_fds(3).
         case passed
         /// As its standard input and output, as inetd's programs do.
@@ -11,18 +11,18 @@ public struct ProgramRequest: Hashable, Sendable {
     }
 
     /// The program, by its absolute path, and its arguments.
-    public var command: [String]
+    package var command: [String]
     /// Whose it is to be.
-    public var identity: ProgramIdentity
+    package var identity: ProgramIdentity
     /// How it finds the socket.
-    public var streams: Streams
+    package var streams: Streams
     /// The connection's name.
-    public var connection: String
+    package var connection: String
     /// What it finds in its environment besides.
-    public var variables: [String: String]
+    package var variables: [String: String]
 
     /// A request.
-    public init(
+    package init(
         command: [String], identity: ProgramIdentity, streams: Streams, connection: String,
         variables: [String: String] = [:]
     ) {

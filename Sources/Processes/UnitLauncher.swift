@@ -3,7 +3,7 @@
 internal import CProcesses
 internal import Connection
 internal import Glibc
-public import Platform
+package import Platform
 internal import Systemd
 
 /// Launches programs as units of the service manager, so that the process that has it done needs no right to become
@@ -98,12 +98,12 @@ extension ProgramEnd {
 }
 
 /// The step between the service manager and a program that finds its socket as descriptor 3.
-public enum SocketPassing {
+package enum SocketPassing {
     /// Becomes a program, with the socket that is this process's standard input as its descriptor 3 (sd_listen_fds(3)),
     /// and nothing to read.
     ///
     /// - Returns: only where it cannot, with the kernel's word.
-    public static func exec(_ command: [String]) -> SystemError {
+    package static func exec(_ command: [String]) -> SystemError {
         var arguments = command.map { strdup($0) }
         arguments.append(nil)
         guard let path = command.first else { return SystemError("passing a socket to no program", code: EINVAL) }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 public import Dispatch
-// Whoever monitors paths reads them: `import Reachability` brings the value types along.
-@_exported public import NetworkPath
+public import NetworkPath
 internal import Platform
 
 /// Follows the path to "the network": whether packets for the Internet can leave this machine, by which interface, over

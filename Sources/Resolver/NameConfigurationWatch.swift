@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import Platform
+package import Platform
 
 /// How this host is configured to look names up, and when that changes.
 ///
 /// Nothing is polled: a file is read again when inotify(7) tells of it or of a link on the way to it.
 @AgentQueue
-public final class NameConfigurationWatch {
+package final class NameConfigurationWatch {
     /// What of the configuration differs.
-    public struct Change: OptionSet, Hashable, Sendable {
+    package struct Change: OptionSet, Hashable, Sendable {
         /// One bit per part.
-        public let rawValue: UInt8
+        package let rawValue: UInt8
 
         /// Parts from their bits.
-        public init(rawValue: UInt8) { self.rawValue = rawValue }
+        package init(rawValue: UInt8) { self.rawValue = rawValue }
 
         /// The list of name servers, or its order.
-        public static let servers = Change(rawValue: 1)
+        package static let servers = Change(rawValue: 1)
         /// How they are asked, or what else is: search domains, options, the order of sources. Every name may have
         /// other addresses.
-        public static let search = Change(rawValue: 2)
+        package static let search = Change(rawValue: 2)
         /// The hosts file.
-        public static let hosts = Change(rawValue: 4)
+        package static let hosts = Change(rawValue: 4)
     }
 
     /// The configured servers, in the order of the file; empty when there is none.
-    public private(set) var servers: [NameServer] = []
+    package private(set) var servers: [NameServer] = []
     private var rules: [[Substring]] = []
     private var order = NameOrder.usual
     private var hosts = FileVersion(of: "")
@@ -38,7 +38,7 @@ public final class NameConfigurationWatch {
     ///
     /// Where the kernel refuses an inotify instance (a user's are limited), the configuration stays that of the start;
     /// ``refresh()`` reads it again.
-    public init(_ files: NameFiles = NameFiles(), _ handler: @escaping @AgentQueue (Change) -> Void) {
+    package init(_ files: NameFiles = NameFiles(), _ handler: @escaping @AgentQueue (Change) -> Void) {
         self.files = files
         self.handler = handler
         watch = try? FileWatch([files.resolvConf, files.hosts, files.nsswitch]) { [weak self] in self?.read($0) }
@@ -47,13 +47,13 @@ public final class NameConfigurationWatch {
     }
 
     /// Ends the watch. No call of the handler follows.
-    public func cancel() {
+    package func cancel() {
         watch?.cancel()
         watch = nil
     }
 
     /// Reads everything again, for those who have reason to doubt that they were told of all changes.
-    public func refresh() {
+    package func refresh() {
         read([files.resolvConf, files.hosts, files.nsswitch])
     }
 

@@ -6,16 +6,16 @@ internal import Glibc
 internal import Platform
 
 /// Where a machine's configuration of names stands.
-public struct NameFiles: Hashable, Sendable {
+package struct NameFiles: Hashable, Sendable {
     /// The name servers and search domains, in the form of resolv.conf(5).
-    public var resolvConf: String
+    package var resolvConf: String
     /// Names with their addresses, in the form of hosts(5).
-    public var hosts: String
+    package var hosts: String
     /// Which of the two is asked, and in which order: nsswitch.conf(5).
-    public var nsswitch: String
+    package var nsswitch: String
 
     /// Files; by default this machine's own.
-    public init(
+    package init(
         resolvConf: String = "/etc/resolv.conf", hosts: String = "/etc/hosts", nsswitch: String = "/etc/nsswitch.conf"
     ) {
         self.resolvConf = resolvConf
@@ -30,7 +30,7 @@ public struct NameFiles: Hashable, Sendable {
     private static let hostsLimit = 32 * 1024 * 1024
 
     /// The servers of ``resolvConf`` as it is now; for those who do not follow it by a ``NameConfigurationWatch``.
-    public func readNameServers() -> [NameServer] { nameServers(inConfiguration: readResolvConf()) }
+    package func readNameServers() -> [NameServer] { nameServers(inConfiguration: readResolvConf()) }
 
     /// The text of ``resolvConf`` as it is now; empty where there is none.
     func readResolvConf() -> String { String(decoding: Self.read(resolvConf, Self.configurationLimit), as: UTF8.self) }

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import NetworkPath
+package import NetworkPath
 
 /// A name server as it stands in resolv.conf(5).
-public struct NameServer: Hashable, Sendable {
+package struct NameServer: Hashable, Sendable {
     /// Its address.
-    public var address: IPAddress
+    package var address: IPAddress
     /// The link that a link-local address is on, by name: what follows the `%` in "fe80::1%eth0".
-    public var interface: String?
+    package var interface: String?
 
     /// A server.
-    public init(_ address: IPAddress, on interface: String? = nil) {
+    package init(_ address: IPAddress, on interface: String? = nil) {
         self.address = address
         self.interface = interface
     }
@@ -20,7 +20,7 @@ public struct NameServer: Hashable, Sendable {
 ///
 /// Empty when the file names none. glibc and c-ares then ask this machine's own port 53; that is a habit of theirs and
 /// no configuration, so it does not count as one.
-public func nameServers(inConfiguration text: some StringProtocol) -> [NameServer] {
+package func nameServers(inConfiguration text: some StringProtocol) -> [NameServer] {
     text.split(whereSeparator: \.isNewline).compactMap { line in
         // A keyword counts at the start of its line only; what follows the address is ignored. Both as in glibc.
         let words = line.split(whereSeparator: { $0 == " " || $0 == "\t" })

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import Platform
+package import Platform
 
 /// A name that is being asked about. Dropping the last reference does not end it; ``cancel()`` does.
 @AgentQueue
-public final class Query {
+package final class Query {
     typealias Answer = Result<RecordSet, ResolutionError>
 
     /// How the answers for the types reach the one who asked.
@@ -57,7 +57,7 @@ public final class Query {
     var isForAddresses: Bool { types.allSatisfy { $0.family != nil } }
 
     /// Ends the query. No call of its handler follows.
-    public func cancel() {
+    package func cancel() {
         delivery = nil
         limit?.cancel()
         patience?.cancel()

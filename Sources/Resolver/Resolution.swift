@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import NetworkPath
+package import NetworkPath
 
 /// The addresses that a name stands for.
-public struct Resolution: Hashable, Sendable {
+package struct Resolution: Hashable, Sendable {
     /// Where an answer came from.
-    public enum Source: Hashable, Sendable {
+    package enum Source: Hashable, Sendable {
         /// The hosts file.
         case hostsFile
         /// A name server.
@@ -16,15 +16,15 @@ public struct Resolution: Hashable, Sendable {
 
     /// The addresses, never empty, in the order of the answer. Whoever dials orders them by RFC 6724: that takes the
     /// source address of each, which the kernel's routes decide and the resolver does not know.
-    public var addresses: [IPAddress]
+    package var addresses: [IPAddress]
     /// Until when the answer may be used again, on `BootClock`: the smallest time to live among its records, aliases
     /// included. `nil` for what did not come from a name server: it holds until its file is changed.
-    public var expires: Duration?
+    package var expires: Duration?
     /// Where it came from.
-    public var source: Source
+    package var source: Source
 
     /// An answer.
-    public init(addresses: [IPAddress], expires: Duration?, source: Source) {
+    package init(addresses: [IPAddress], expires: Duration?, source: Source) {
         self.addresses = addresses
         self.expires = expires
         self.source = source
@@ -32,9 +32,9 @@ public struct Resolution: Hashable, Sendable {
 }
 
 /// Why a name has nothing of what was asked for.
-public struct ResolutionError: Error, Hashable, Sendable, CustomStringConvertible {
+package struct ResolutionError: Error, Hashable, Sendable, CustomStringConvertible {
     /// What happened, in order of how little it says of the name.
-    public enum Kind: Hashable, Sendable {
+    package enum Kind: Hashable, Sendable {
         /// It is no name: a label is empty or too long (RFC 1035, section 2.3.4). No server was asked.
         case malformed
         /// The name servers know that there is no such name (NXDOMAIN).
@@ -49,15 +49,15 @@ public struct ResolutionError: Error, Hashable, Sendable, CustomStringConvertibl
     }
 
     /// What happened.
-    public var kind: Kind
+    package var kind: Kind
     /// What came back, in words, for the end of a sentence.
-    public var text: String
+    package var text: String
     /// Until when it holds, on `BootClock`, by the word of the zone's authority (RFC 2308, section 5). `nil` where
     /// there is no such word: where nobody knows, and where an answer came without it.
-    public var expires: Duration?
+    package var expires: Duration?
 
     /// An error.
-    public init(_ kind: Kind, _ text: String, expires: Duration? = nil) {
+    package init(_ kind: Kind, _ text: String, expires: Duration? = nil) {
         self.kind = kind
         self.text = text
         self.expires = expires
@@ -65,7 +65,7 @@ public struct ResolutionError: Error, Hashable, Sendable, CustomStringConvertibl
 
     /// Whether the answer is known, and not just to be had by nobody for the moment: asking again soon brings the same.
     /// Tell the user. Where it is false, ask again later.
-    public var isFinal: Bool {
+    package var isFinal: Bool {
         switch kind {
         case .malformed, .noSuchName, .noRecord: true
         case .serverFailure, .noAnswer: false
@@ -73,13 +73,13 @@ public struct ResolutionError: Error, Hashable, Sendable, CustomStringConvertibl
     }
 
     /// What came back, in words.
-    public var description: String { text }
+    package var description: String { text }
 }
 
 extension ResolutionError {
     /// Of the errors for several types the one that says most about what to do: one that is not final before one
     /// that is, a name without this record before no such name. It holds as long as all of them do.
-    public static func mostHopeful(of errors: [ResolutionError]) -> ResolutionError? {
+    package static func mostHopeful(of errors: [ResolutionError]) -> ResolutionError? {
         let rank: [Kind] = [.noAnswer, .serverFailure, .noRecord, .noSuchName, .malformed]
         guard var error = rank.lazy.compactMap({ kind in errors.first { $0.kind == kind } }).first else { return nil }
         if error.isFinal { error.expires = errors.compactMap(\.expires).min() }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import NetworkPath
-public import Platform
+package import NetworkPath
+package import Platform
 
 /// Names to addresses, services and rules, asynchronously on the agent's queue: no thread, and nothing armed while no
 /// query is under way.
@@ -16,10 +16,10 @@ public import Platform
 /// connections that dial again when the path returns) shares one socket to each server, an idle agent keeps neither
 /// sockets nor c-ares' 80 KB of tables, and no socket outlives the address that it was bound to. No answer is kept.
 @AgentQueue
-public final class Resolver {
+package final class Resolver {
     /// The longest that a query takes. Every server of a list of three was asked twice by then (see ``firstTimeout``),
     /// and a user who waits for a connection has long begun to wonder. After it, the caller's back-off decides.
-    public nonisolated static let answerLimit = Duration.seconds(10)
+    package nonisolated static let answerLimit = Duration.seconds(10)
 
     /// How long the first server may take before the next is asked; c-ares doubles it with each round through the
     /// list. A tenth of the default of resolv.conf(5) would do for a LAN; one second also serves a cellular uplink
@@ -35,7 +35,7 @@ public final class Resolver {
     nonisolated static let otherFamilyPatience = Duration.seconds(1)
 
     /// What a question that went out showed of the name servers.
-    public enum Evidence: Hashable, Sendable {
+    package enum Evidence: Hashable, Sendable {
         /// One of them answered, and knew what it said.
         case answered
         /// None sent a single packet back, for as long as the question was asked.
@@ -44,10 +44,10 @@ public final class Resolver {
 
     /// Called with each answer to whosoever's question about addresses, before the one who asked: a name that is
     /// watched learns what was asked for another reason.
-    public var onAnswer: (@AgentQueue (String, IPAddress.Family, Result<Resolution, ResolutionError>) -> Void)?
+    package var onAnswer: (@AgentQueue (String, IPAddress.Family, Result<Resolution, ResolutionError>) -> Void)?
 
     /// Called with what each question showed, and the name that was asked for.
-    public var onEvidence: (@AgentQueue (Evidence, String) -> Void)?
+    package var onEvidence: (@AgentQueue (Evidence, String) -> Void)?
 
     private let files: NameFiles
     private let port: UInt16
@@ -63,14 +63,14 @@ public final class Resolver {
     /// - Parameters:
     ///   - files: where the configuration stands.
     ///   - port: the UDP and TCP port of its name servers.
-    public nonisolated init(files: NameFiles = NameFiles(), port: UInt16 = 53) {
+    package nonisolated init(files: NameFiles = NameFiles(), port: UInt16 = 53) {
         self.files = files
         self.port = port
     }
 
     /// Asks for each family of `name` and calls `handler` once for each, in the order in which the answers come, in a
     /// later turn of the queue, ``answerLimit`` from now at the latest.
-    public func answers(
+    package func answers(
         to name: String, _ families: [IPAddress.Family] = [.v6, .v4],
         _ handler: @escaping @AgentQueue (IPAddress.Family, Result<Resolution, ResolutionError>) -> Void
     ) -> Query {
@@ -85,7 +85,7 @@ public final class Resolver {
     ///
     /// It waits for every family, but no longer than one second once one has brought addresses, and never longer than
     /// ``answerLimit``. It fails when none brought an address: finally if every family failed so.
-    public func resolve(
+    package func resolve(
         _ name: String, _ families: [IPAddress.Family] = [.v6, .v4],
         _ handler: @escaping @AgentQueue (Result<Resolution, ResolutionError>) -> Void
     ) -> Query {
@@ -100,7 +100,7 @@ public final class Resolver {
     ///
     /// `name` is complete, as "_sip._tcp.example.com": neither a search domain is appended, nor the hosts file read.
     /// It fails finally where the name, or such a record of it, does not exist.
-    public func services(
+    package func services(
         of name: String, _ handler: @escaping @AgentQueue (Result<[ServiceLocation], ResolutionError>) -> Void
     ) -> Query {
         start(Query(name, [.srv], of: self, .together { answer in handler(answer.map(\.services)) }))
@@ -108,7 +108,7 @@ public final class Resolver {
 
     /// Asks for the rules that lead on from a name (NAPTR, RFC 3403), and calls `handler` once, like
     /// ``services(of:_:)``. `name` is complete.
-    public func pointers(
+    package func pointers(
         of name: String, _ handler: @escaping @AgentQueue (Result<[NamingRule], ResolutionError>) -> Void
     ) -> Query {
         start(Query(name, [.naptr], of: self, .together { answer in handler(answer.map(\.rules)) }))
@@ -117,13 +117,13 @@ public final class Resolver {
     /// Tells the resolver that the host's addresses, routes or name servers changed. The questions under way are asked
     /// again over new sockets, within their old limit: those they were asked over may be bound to an address that is
     /// gone, and their repetitions would leave with it in vain.
-    public func networkChanged() {
+    package func networkChanged() {
         guard channel != nil else { return }
         renewChannel()
     }
 
     /// Whether no server is asked for `name`, since it stands in the hosts file.
-    public func isInHostsFile(_ name: String) -> Bool {
+    package func isInHostsFile(_ name: String) -> Bool {
         guard readOrder().sources.first == .hostsFile else { return false }
         let isThere = readHosts().addresses(of: Self.withoutFinalDot(name)) != nil
         if live.isEmpty { hosts = nil }

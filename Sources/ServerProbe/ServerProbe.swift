@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import Connection
+package import Connection
 internal import Glibc
 internal import Platform
 internal import RelayMessages
@@ -8,15 +8,15 @@ internal import TLS
 
 /// Asks a server whether it answers: connects to each of its addresses at once, and shakes hands where its scheme needs
 /// TLS. Nothing of the scheme's own protocol is said.
-public struct ServerProbe: Sendable {
+package struct ServerProbe: Sendable {
     /// What came of one address.
-    public struct Answer: Sendable {
+    package struct Answer: Sendable {
         /// The address and the port.
-        public let endpoint: Endpoint
+        package let endpoint: Endpoint
         /// What TLS agreed on, `nil` for a scheme without; or why there is no connection.
-        public let result: Result<TLSSummary?, FlowFailure>
+        package let result: Result<TLSSummary?, FlowFailure>
         /// How long it took, from the SYN on.
-        public let duration: Duration
+        package let duration: Duration
     }
 
     private let requests: [FlowRequest]
@@ -27,11 +27,11 @@ public struct ServerProbe: Sendable {
     /// - Parameters:
     ///   - requests: the sockets to make, one for each address. The TLS of all is that of the first.
     ///   - limit: how long an address may take to answer.
-    public init(_ requests: [FlowRequest], limit: Duration) { (self.requests, self.limit) = (requests, limit) }
+    package init(_ requests: [FlowRequest], limit: Duration) { (self.requests, self.limit) = (requests, limit) }
 
     /// Asks, and returns what came of each address, in their order. Blocks its thread until all have answered, and for
     /// no longer than the limit.
-    public func answers() -> [Answer] {
+    package func answers() -> [Answer] {
         let context: TLSContext?
         do throws(TLSFailure) {
             context = try requests.first?.tls.map { request throws(TLSFailure) in try Self.context(for: request.policy)

@@ -2,19 +2,19 @@
 
 internal import CSystemd
 internal import Glibc
-public import Logging
+package import Logging
 
 /// Logs to the journal by its own protocol, sd_journal_sendv(3), with a field for each value.
 ///
 /// `journalctl -u dialtoned` shows the message with its values; `journalctl CONNECTION=office` finds the entries by
 /// one.
-public struct JournalLogHandler: LogHandler {
+package struct JournalLogHandler: LogHandler {
     /// Values that every entry gets.
-    public var metadata: Logger.Metadata = [:]
+    package var metadata: Logger.Metadata = [:]
     /// Values that each entry asks for.
-    public var metadataProvider: Logger.MetadataProvider?
+    package var metadataProvider: Logger.MetadataProvider?
     /// The least level that is sent.
-    public var logLevel: Logger.Level
+    package var logLevel: Logger.Level
     private let identifier: String
     private let label: String
 
@@ -23,14 +23,14 @@ public struct JournalLogHandler: LogHandler {
     /// - Parameters:
     ///   - identifier: the program's name, `SYSLOG_IDENTIFIER`.
     ///   - label: the logger's, the field `LOGGER`.
-    public init(identifier: String, label: String, level: Logger.Level) {
+    package init(identifier: String, label: String, level: Logger.Level) {
         self.identifier = identifier
         self.label = label
         logLevel = level
     }
 
     /// The value of the named field for every entry.
-    public subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+    package subscript(metadataKey key: String) -> Logger.Metadata.Value? {
         get { metadata[key] }
         set { metadata[key] = newValue }
     }
@@ -40,7 +40,7 @@ public struct JournalLogHandler: LogHandler {
     ///
     /// The send waits while the journal's socket is full. That is meant: journald is supervised by its own watchdog,
     /// and the lines that are lost otherwise are those that explain a storm.
-    public func log(event: LogEvent) {
+    package func log(event: LogEvent) {
         let line = LogLine(event, metadata, metadataProvider)
         if Self.send(entry(event.level, line)) < 0 { writeToStandardError("\(identifier): \(line.text)") }
     }

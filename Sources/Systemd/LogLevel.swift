@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import Logging
-public import Platform
+package import Logging
+package import Platform
 
 extension ProgramOptions {
     /// The least that is logged, by the option `--log-level`.
-    public func logLevel() throws(Mistake) -> Logger.Level {
+    package func logLevel() throws(Mistake) -> Logger.Level {
         guard let text = self["log-level"] else { return .notice }
         guard let level = Logger.Level(rawValue: text) else {
             let levels = Logger.Level.allCases.map(\.rawValue).joined(separator: ", ")

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Glibc
-public import Logging
+package import Logging
 
 /// Where the log goes.
-public enum LogOutput: Hashable, Sendable {
+package enum LogOutput: Hashable, Sendable {
     /// To the journal, with fields.
     case journal
     /// To the standard error.
@@ -16,7 +16,7 @@ public enum LogOutput: Hashable, Sendable {
     /// `$JOURNAL_STREAM` holds the device and inode of the stream that the service manager connected (systemd.exec(5)).
     /// It is inherited, so it only counts when the standard error still is that stream and no pipe or file of a
     /// shell's.
-    public static func detect() -> LogOutput {
+    package static func detect() -> LogOutput {
         var status = stat()
         if fstat(STDERR_FILENO, &status) == 0, let stream = getenv("JOURNAL_STREAM"),
             String(cString: stream) == "\(status.st_dev):\(status.st_ino)"
@@ -32,7 +32,7 @@ public enum LogOutput: Hashable, Sendable {
     ///   - identifier: the program's name.
     ///   - label: the logger's.
     ///   - level: the minimum log level.
-    public func handler(identifier: String, label: String, level: Logger.Level) -> any LogHandler {
+    package func handler(identifier: String, label: String, level: Logger.Level) -> any LogHandler {
         switch self {
         case .journal: JournalLogHandler(identifier: identifier, label: label, level: level)
         case .standardError(let hasTime): StandardErrorLogHandler(level: level, hasTime: hasTime)

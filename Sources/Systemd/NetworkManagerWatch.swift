@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import Platform
+package import Platform
 
 /// Follows what NetworkManager says of the cost of each interface, its devices' `Metered` property.
 ///
@@ -8,9 +8,9 @@ public import Platform
 /// neither, that costs a descriptor. Its other news (the strength of a radio signal, the bytes that went by) is
 /// filtered by the bus and wakes nobody.
 @AgentQueue
-public final class NetworkManagerWatch {
+package final class NetworkManagerWatch {
     /// NetworkManager's `NMMetered` (its D-Bus API, "Types").
-    public enum Metered: UInt32, Sendable {
+    package enum Metered: UInt32, Sendable {
         /// The connection's profile says that it is metered.
         case yes = 1
         /// The profile says that it is not.
@@ -48,7 +48,7 @@ public final class NetworkManagerWatch {
     ///
     /// - Parameter address: where the system bus is, in D-Bus's form; `nil` for `$DBUS_SYSTEM_BUS_ADDRESS`, else the
     ///   usual place.
-    public init(address: String? = nil, _ handler: @escaping @AgentQueue ([String: Metered]) -> Void) {
+    package init(address: String? = nil, _ handler: @escaping @AgentQueue ([String: Metered]) -> Void) {
         self.handler = handler
         bus = SystemBus(address: address ?? SystemBus.address) { [weak self] in
             self?.subscribe()

@@ -2,14 +2,14 @@
 
 internal import CSystemd
 internal import Glibc
-public import Platform
+package import Platform
 
 /// The descriptors that the service manager passed at the start, sd_listen_fds(3): the sockets of socket units, and
 /// what was left in the manager's store by the process before. Each has a name, and is taken by it.
 ///
 /// What nobody has taken is closed with this value, so that a socket unit with a name the daemon does not know refuses
 /// its clients instead of letting them hang in a queue that is never accepted from.
-public struct PassedDescriptors: ~Copyable {
+package struct PassedDescriptors: ~Copyable {
     var remaining: [(name: String, number: CInt)]
 
     /// Takes over all descriptors that were passed to this process, marks them close-on-exec and removes `$LISTEN_FDS`
@@ -18,7 +18,7 @@ public struct PassedDescriptors: ~Copyable {
     /// It changes the environment: call it once, at the start, before there is a second thread.
     ///
     /// - Throws: `EINVAL` when the variables make no sense.
-    public static func receive() throws(SystemError) -> PassedDescriptors {
+    package static func receive() throws(SystemError) -> PassedDescriptors {
         var names: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?
         let count = sd_listen_fds_with_names(1, &names)
         guard count >= 0 else { throw SystemError("taking over the descriptors in $LISTEN_FDS", code: -count) }
@@ -33,13 +33,13 @@ public struct PassedDescriptors: ~Copyable {
     }
 
     /// The names of those that are left, in the order of the units.
-    public var names: [String] { remaining.map(\.name) }
+    package var names: [String] { remaining.map(\.name) }
 
     /// The next descriptor of the name (`FileDescriptorName=` of the socket unit), as a listening Unix stream socket;
     /// `nil` when none of that name is left.
     ///
     /// - Throws: `ENOTSOCK` when it is something else; it is closed then.
-    public mutating func takeUnixListener(named name: String) throws(SystemError) -> OwnedDescriptor? {
+    package mutating func takeUnixListener(named name: String) throws(SystemError) -> OwnedDescriptor? {
         guard let position = remaining.firstIndex(where: { $0.name == name }) else { return nil }
         let descriptor = OwnedDescriptor(remaining.remove(at: position).number)
         let isListener = sd_is_socket_unix(descriptor.number, CInt(SOCK_STREAM.rawValue), 1, nil, 0)
@@ -52,7 +52,7 @@ public struct PassedDescriptors: ~Copyable {
 
     /// The next descriptor of the name, whatever it is; `nil` when none of that name is left. For what an earlier
     /// process of this service stored (``ServiceManager/store(_:as:)``).
-    public mutating func takeStored(named name: String) -> OwnedDescriptor? {
+    package mutating func takeStored(named name: String) -> OwnedDescriptor? {
         guard let position = remaining.firstIndex(where: { $0.name == name }) else { return nil }
         return OwnedDescriptor(remaining.remove(at: position).number)
     }

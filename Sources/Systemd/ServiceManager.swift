@@ -2,27 +2,27 @@
 
 internal import CSystemd
 internal import Glibc
-public import Platform
+package import Platform
 
 /// What the daemon tells the service manager that started it, sd_notify(3).
 ///
 /// Each call is one datagram to `$NOTIFY_SOCKET`, and returns whether there is such a manager. Without one (run from a
 /// shell) nothing is sent and nothing fails. The variable stays in the environment, since each call reads it; whoever
 /// starts a program for somebody else takes it out of that program's.
-public enum ServiceManager {
+package enum ServiceManager {
     /// The start is over: the socket serves, and the first snapshot of the network is in. Also ends a reload.
     ///
     /// - Parameter status: a line for `systemctl status`.
     /// - Throws: the kernel's refusal to send.
     @discardableResult
-    public static func notifyReady(status: String? = nil) throws(SystemError) -> Bool {
+    package static func notifyReady(status: String? = nil) throws(SystemError) -> Bool {
         try notify(["READY=1"] + (status.map { [assignment(status: $0)] } ?? []))
     }
 
     /// A reload begins; ``notifyReady(status:)`` ends it. The moment lets a manager from version 253 on tell this
     /// reload from one that it asked for later (`Type=notify-reload`); older ones ignore it.
     @discardableResult
-    public static func notifyReloading() throws(SystemError) -> Bool {
+    package static func notifyReloading() throws(SystemError) -> Bool {
         var now = timespec()
         clock_gettime(CLOCK_MONOTONIC, &now)
         return try notify(["RELOADING=1", "MONOTONIC_USEC=\(now.tv_sec * 1_000_000 + now.tv_nsec / 1000)"])
@@ -30,25 +30,25 @@ public enum ServiceManager {
 
     /// The end begins.
     @discardableResult
-    public static func notifyStopping() throws(SystemError) -> Bool {
+    package static func notifyStopping() throws(SystemError) -> Bool {
         try notify(["STOPPING=1"])
     }
 
     /// The line that `systemctl status` shows.
     @discardableResult
-    public static func notifyStatus(_ text: String) throws(SystemError) -> Bool {
+    package static func notifyStatus(_ text: String) throws(SystemError) -> Bool {
         try notify([assignment(status: text)])
     }
 
     /// The agent's queue still runs; see ``Watchdog``.
     @discardableResult
-    public static func notifyWatchdog() throws(SystemError) -> Bool {
+    package static func notifyWatchdog() throws(SystemError) -> Bool {
         try notify(["WATCHDOG=1"])
     }
 
     /// How long the manager waits for a sign of life before it takes the process for hung, or `nil` if it does not
     /// wait. From `$WATCHDOG_USEC`, when `$WATCHDOG_PID` is this process.
-    public static var watchdogTimeout: Duration? {
+    package static var watchdogTimeout: Duration? {
         var microseconds: UInt64 = 0
         guard sd_watchdog_enabled(0, &microseconds) > 0 else { return nil }
         return .microseconds(Int64(clamping: microseconds))
@@ -58,7 +58,7 @@ public enum ServiceManager {
     ///
     /// From `$FDSTORE`, which managers set from version 254 on; for older ones the unit file does (`Environment=`).
     /// Above the limit a descriptor is dropped without a word, so whoever stores some counts them.
-    public static var storeLimit: Int {
+    package static var storeLimit: Int {
         guard getenv("NOTIFY_SOCKET") != nil, let text = getenv("FDSTORE") else { return 0 }
         return max(Int(String(cString: text)) ?? 0, 0)
     }
@@ -74,7 +74,7 @@ public enum ServiceManager {
     ///
     /// - Parameter name: at most 255 printable ASCII characters without a colon. Several may have the same.
     @discardableResult
-    public static func store(_ descriptors: [CInt], as name: String) throws(SystemError) -> Bool {
+    package static func store(_ descriptors: [CInt], as name: String) throws(SystemError) -> Bool {
         // Not watched for a hang-up: a connection that ended still has bytes for its client.
         let result = sd_pid_notify_with_fds(
             0, 0, "FDSTORE=1\nFDNAME=\(name)\nFDPOLL=0", descriptors, CUnsignedInt(descriptors.count))
@@ -84,7 +84,7 @@ public enum ServiceManager {
 
     /// Has the manager close what it keeps under a name.
     @discardableResult
-    public static func removeStored(_ name: String) throws(SystemError) -> Bool {
+    package static func removeStored(_ name: String) throws(SystemError) -> Bool {
         try notify(["FDSTOREREMOVE=1", "FDNAME=\(name)"])
     }
 

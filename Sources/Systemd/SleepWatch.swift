@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Glibc
-public import Platform
+package import Platform
 
 /// Follows logind's word that the machine goes to sleep, and that it is awake again (org.freedesktop.login1(5)).
 ///
 /// While it watches it holds a *delay* lock on sleep, so that the first word is heard before the machine sleeps and not
 /// after; the lock is let go of as soon as it was. Where there is no logind, that costs a descriptor.
 @AgentQueue
-public final class SleepWatch {
+package final class SleepWatch {
     /// What logind says.
-    public enum Word: Hashable, Sendable {
+    package enum Word: Hashable, Sendable {
         /// The machine sleeps as soon as the handler has returned, and all others who hold a lock let go of theirs.
         case fallingAsleep
         /// It is awake again, or did not come to sleep.
@@ -31,7 +31,7 @@ public final class SleepWatch {
     ///
     /// - Parameter address: where the system bus is, in D-Bus's form; `nil` for `$DBUS_SYSTEM_BUS_ADDRESS`, else the
     ///   usual place.
-    public init(address: String? = nil, _ handler: @escaping @AgentQueue (Word) -> Void) {
+    package init(address: String? = nil, _ handler: @escaping @AgentQueue (Word) -> Void) {
         self.handler = handler
         bus = SystemBus(address: address ?? SystemBus.address) { [weak self] in
             self?.subscribe()

@@ -3,35 +3,35 @@
 // `timespec` comes to this module through libsystemd's headers.
 internal import CSystemd
 internal import Glibc
-public import Logging
+package import Logging
 
 /// Logs to the standard error, a line for each event.
-public struct StandardErrorLogHandler: LogHandler {
+package struct StandardErrorLogHandler: LogHandler {
     /// Values that every line gets.
-    public var metadata: Logger.Metadata = [:]
+    package var metadata: Logger.Metadata = [:]
     /// Values that each line asks for.
-    public var metadataProvider: Logger.MetadataProvider?
+    package var metadataProvider: Logger.MetadataProvider?
     /// The least level that is written.
-    public var logLevel: Logger.Level
+    package var logLevel: Logger.Level
     private let hasTime: Bool
 
     /// A handler.
     ///
     /// - Parameter hasTime: whether lines begin with the time of day, as a person at a terminal wants it. Elsewhere the
     ///   one who collects the lines adds it.
-    public init(level: Logger.Level, hasTime: Bool) {
+    package init(level: Logger.Level, hasTime: Bool) {
         logLevel = level
         self.hasTime = hasTime
     }
 
     /// The value of the named field for every line.
-    public subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+    package subscript(metadataKey key: String) -> Logger.Metadata.Value? {
         get { metadata[key] }
         set { metadata[key] = newValue }
     }
 
     /// Writes one line.
-    public func log(event: LogEvent) {
+    package func log(event: LogEvent) {
         writeToStandardError(text(of: event))
     }
 

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Glibc
-public import Platform
+package import Platform
 
 /// Starts and thaws units, by the service manager's D-Bus interface (org.freedesktop.systemd1(5)).
 ///
 /// It is connected for as long as a request waits, since it hears of every job of every unit then: sd-bus matches no
 /// argument behind one that is not a string (`bus_message_get_arg`), and a job's first is its number.
 @AgentQueue
-public final class UnitManager {
+package final class UnitManager {
     /// What keeps a unit from being started or thawed, for the end of a sentence.
-    public struct Failure: Error, Hashable, Sendable {
+    package struct Failure: Error, Hashable, Sendable {
         /// The manager's word, or what became of the bus.
-        public let text: String
+        package let text: String
     }
 
     /// What became of a request.
-    public typealias Outcome = Result<Void, Failure>
+    package typealias Outcome = Result<Void, Failure>
 
     /// How long the manager may take over a request: as long as systemd lets a unit start by default
     /// (`DefaultTimeoutStartSec=`), beyond which it gives up by itself.
@@ -50,14 +50,14 @@ public final class UnitManager {
     /// The manager behind a bus.
     ///
     /// - Parameter address: where the bus is, in D-Bus's form; `nil` for the system's.
-    public init(address: String? = nil) {
+    package init(address: String? = nil) {
         bus = ManagerBus(address: address)
         bus.client = self
     }
 
     /// Where the bus of the user's session is, on which the user's own manager is: `$DBUS_SESSION_BUS_ADDRESS`, else
     /// the socket in `$XDG_RUNTIME_DIR`; `nil` where there is neither.
-    public nonisolated static var sessionAddress: String? {
+    package nonisolated static var sessionAddress: String? {
         if let address = getenv("DBUS_SESSION_BUS_ADDRESS") { return String(cString: address) }
         return getenv("XDG_RUNTIME_DIR").map { "unix:path=\(String(cString: $0))/bus" }
     }
@@ -65,14 +65,14 @@ public final class UnitManager {
     /// Starts a unit, and tells when it has started (`systemctl start`). A unit that runs is left alone.
     ///
     /// - Parameter completion: is called once, later.
-    public func start(_ unit: String, _ completion: @escaping @AgentQueue (Outcome) -> Void) {
+    package func start(_ unit: String, _ completion: @escaping @AgentQueue (Outcome) -> Void) {
         take(Pending(.start, unit, completion))
     }
 
     /// Thaws a unit that was frozen (`systemctl thaw`). One that is not is left alone.
     ///
     /// - Parameter completion: is called once, later.
-    public func thaw(_ unit: String, _ completion: @escaping @AgentQueue (Outcome) -> Void) {
+    package func thaw(_ unit: String, _ completion: @escaping @AgentQueue (Outcome) -> Void) {
         take(Pending(.thaw, unit, completion))
     }
 

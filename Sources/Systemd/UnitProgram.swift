@@ -3,28 +3,28 @@
 internal import Glibc
 
 /// A program that the service manager is to run, as a unit of its own.
-public struct UnitProgram: Sendable {
+package struct UnitProgram: Sendable {
     /// The unit's name without its kind: letters, digits and `. _ - :`.
-    public var name: String
+    package var name: String
     /// What `systemctl status` says it is.
-    public var description: String
+    package var description: String
     /// The program, by its absolute path, and its arguments.
-    public var command: [String]
+    package var command: [String]
     /// Whose it is.
-    public var user: UInt32
+    package var user: UInt32
     /// Where it begins; the root where that is not there.
-    public var directory: String
+    package var directory: String
     /// Its environment, `NAME=value`.
-    public var environment: [String]
+    package var environment: [String]
     /// As what it writes to the journal.
-    public var identifier: String
+    package var identifier: String
     /// Whether the socket is its standard output, too, or its standard input alone.
-    public var writesToSocket: Bool
+    package var writesToSocket: Bool
     /// How long it may take to begin.
-    public var startLimit: Duration
+    package var startLimit: Duration
 
     /// A program.
-    public init(
+    package init(
         name: String, description: String, command: [String], user: UInt32, directory: String, environment: [String],
         identifier: String, writesToSocket: Bool, startLimit: Duration
     ) {
@@ -40,7 +40,7 @@ public struct UnitProgram: Sendable {
     }
 
     /// How a program ended.
-    public enum End: Hashable, Sendable {
+    package enum End: Hashable, Sendable {
         /// By itself, with this status.
         case exited(Int32)
         /// By this signal.

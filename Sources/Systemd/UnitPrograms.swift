@@ -2,20 +2,20 @@
 
 internal import CSystemd
 internal import Glibc
-public import Platform
+package import Platform
 
 /// Has the service manager run programs, each as a transient unit (`StartTransientUnit`, org.freedesktop.systemd1(5)),
 /// and tells how they ended.
 ///
 /// It is connected to the bus while a program runs, and hears of the units of these alone, beside the jobs of all.
 @AgentQueue
-public final class UnitPrograms {
+package final class UnitPrograms {
     /// A program that began: its process, by number, and whether it has ended already and been reaped.
-    public struct Start: Sendable {
+    package struct Start: Sendable {
         /// The number of its process.
-        public var process: Int32
+        package var process: Int32
         /// Whether the number may be another's by now.
-        public var isOver: Bool
+        package var isOver: Bool
     }
 
     /// How long the manager may take over its part, beyond what the program may.
@@ -79,7 +79,7 @@ public final class UnitPrograms {
     private var unanswered: [String] = []
 
     /// - Parameter address: where the bus is, in D-Bus's form; `nil` for the system's.
-    public init(address: String? = nil) {
+    package init(address: String? = nil) {
         bus = ManagerBus(address: address)
         bus.client = self
     }
@@ -90,7 +90,7 @@ public final class UnitPrograms {
     ///   - socket: its standard input, and output where it says so; stays the caller's.
     ///   - began: is called once, later, when it runs, or with what is wrong.
     ///   - ended: is called once when a program that ran has ended.
-    public func start(
+    package func start(
         _ program: UnitProgram, socket: CInt?,
         began: @escaping @AgentQueue (Result<Start, UnitManager.Failure>) -> Void,
         ended: @escaping @AgentQueue (UnitProgram.End) -> Void

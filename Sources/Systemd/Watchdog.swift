@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import Platform
+package import Platform
 
 /// Tells the service manager, as long as the agent's queue runs, that it does.
 ///
@@ -8,7 +8,7 @@ public import Platform
 /// at half the time the manager waits, as sd_watchdog_enabled(3) advises, so one late ping is forgiven. Nothing is sent
 /// from anywhere but the queue: a ping says that the queue, and with it every deadline and every subscriber, is served.
 @AgentQueue
-public final class Watchdog {
+package final class Watchdog {
     let interval: Duration
     private let ping: @AgentQueue () -> Void
     private var timer: Timers.Timer?
@@ -16,19 +16,19 @@ public final class Watchdog {
     /// A watchdog for a manager that waits `timeout`.
     ///
     /// - Parameter ping: sends the sign of life, ``ServiceManager/notifyWatchdog()``.
-    public init(timeout: Duration, ping: @escaping @AgentQueue () -> Void) {
+    package init(timeout: Duration, ping: @escaping @AgentQueue () -> Void) {
         interval = timeout / 2
         self.ping = ping
     }
 
     /// Sends the first sign of life and keeps on until ``cancel()``.
-    public func start() {
+    package func start() {
         ping()
         timer = Timers.shared.schedule(after: interval) { self.start() }
     }
 
     /// Sends no more.
-    public func cancel() {
+    package func cancel() {
         timer?.cancel()
         timer = nil
     }

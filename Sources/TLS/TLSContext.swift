@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import COpenSSL
-public import Connection
+package import Connection
 internal import Glibc
 internal import Platform
 
@@ -10,7 +10,7 @@ internal import Platform
 ///
 /// Nothing of it changes once it is made, and OpenSSL counts references to it atomically: so threads may share it,
 /// though the compiler cannot know.
-public final class TLSContext: @unchecked Sendable {
+package final class TLSContext: @unchecked Sendable {
     let handle: OpaquePointer
     /// Whether a server that asks for a client certificate gets one.
     let hasIdentity: Bool
@@ -18,7 +18,7 @@ public final class TLSContext: @unchecked Sendable {
     /// Reads the files of `policy` and sets OpenSSL up.
     ///
     /// - Throws: ``TLSFailure/unusableFile(path:problem:)``, or OpenSSL's refusal of its own configuration.
-    public init(_ policy: TLSPolicy, _ files: borrowing TLSFiles) throws(TLSFailure) {
+    package init(_ policy: TLSPolicy, _ files: borrowing TLSFiles) throws(TLSFailure) {
         OpenSSL.clearErrors()
         guard OpenSSL.isReady, let handle = SSL_CTX_new(TLS_client_method()) else {
             throw .broken(OpenSSL.takeText())

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import COpenSSL
-public import Connection
+package import Connection
 internal import Platform
 
 /// The contexts that are in use, so that sessions of equal files share one. Threads may share it.
-public final class TLSContexts: Sendable {
+package final class TLSContexts: Sendable {
     /// What a context is made of; the rest of a policy belongs to each session.
     private struct Key: Hashable {
         let files: [FileStamp?]
@@ -24,11 +24,11 @@ public final class TLSContexts: Sendable {
     private let entries = Lock<[Key: Entry]>([:])
 
     /// No contexts yet.
-    public init() {}
+    package init() {}
 
     /// Has OpenSSL read its configuration now, and make what it makes with the first session: later the process may not
     /// open a file.
-    public static func prepare() {
+    package static func prepare() {
         guard OpenSSL.isReady, let context = SSL_CTX_new(TLS_client_method()) else { return }
         SSL_free(SSL_new(context))
         SSL_CTX_free(context)
@@ -39,7 +39,7 @@ public final class TLSContexts: Sendable {
     ///
     /// - Throws: what ``TLSContext/init(_:_:)`` does. Nothing is remembered of it: the next flow's files are read
     /// again.
-    public func context(for policy: TLSPolicy, _ files: borrowing TLSFiles) throws(TLSFailure) -> TLSContext {
+    package func context(for policy: TLSPolicy, _ files: borrowing TLSFiles) throws(TLSFailure) -> TLSContext {
         let key = Key(
             files: files.stamps, trustsSystem: policy.authorities == nil, minimumVersion: policy.minimumVersion)
         if let context = entries.withLock({ $0[key]?.context }) { return context }

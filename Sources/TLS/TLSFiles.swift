@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import Platform
+package import Platform
 
 /// The files of a policy, opened by who may open them.
-public struct TLSFiles: ~Copyable {
+package struct TLSFiles: ~Copyable {
     /// The authorities that are trusted: the policy's own or, where it names none, the system's.
-    public let authorities: OwnedDescriptor
+    package let authorities: OwnedDescriptor
     /// The client's certificate; `nil` where the policy names none, and so on.
-    public let certificate: OwnedDescriptor?
+    package let certificate: OwnedDescriptor?
     /// The key that goes with it.
-    public let key: OwnedDescriptor?
+    package let key: OwnedDescriptor?
     /// The password of the key.
-    public let password: OwnedDescriptor?
+    package let password: OwnedDescriptor?
 
     /// Files.
-    public init(
+    package init(
         authorities: consuming OwnedDescriptor, certificate: consuming OwnedDescriptor? = nil,
         key: consuming OwnedDescriptor? = nil, password: consuming OwnedDescriptor? = nil
     ) {

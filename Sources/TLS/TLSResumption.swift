@@ -10,7 +10,7 @@ internal import Platform
 /// certificate again; and not after that certificate's end. In memory alone: keys do not go to a disk.
 ///
 /// Threads may share it: its sessions are guarded by a lock, and OpenSSL counts references to them atomically.
-public final class TLSResumption: Sendable {
+package final class TLSResumption: Sendable {
     /// Two, which is what servers commonly send after a handshake: one for the next flow and one for the flow after
     /// that, should the next die before it got new ones. A ticket of TLS 1.3 is used once (RFC 8446, appendix C.4).
     static let limit = 2
@@ -30,14 +30,14 @@ public final class TLSResumption: Sendable {
     private let kept = Lock(Sessions())
 
     /// No session yet.
-    public init() {}
+    package init() {}
 
     deinit {
         forget()
     }
 
     /// Drops every session: the next handshake is a full one.
-    public func forget() { kept.withLock { $0.forget() } }
+    package func forget() { kept.withLock { $0.forget() } }
 
     /// How many sessions are kept.
     var count: Int { kept.withLock { $0.sessions.count } }

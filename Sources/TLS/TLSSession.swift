@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import COpenSSL
-public import Connection
+package import Connection
 internal import NetworkPath
 
 /// The client's end of one TLS session: bytes in, bytes out. It has no socket, no timer, no queue and no clock but the
@@ -25,9 +25,9 @@ internal import NetworkPath
 ///
 /// Not `Sendable`: a session belongs to one thread, and OpenSSL takes no lock for it. No signal can come of it, since
 /// it touches no descriptor. Early data is never sent: it could be played back by whoever recorded it.
-public final class TLSSession {
+package final class TLSSession {
     /// Where the session stands, behind what is still ``unreadPlaintext``.
-    public enum State: Hashable, Sendable {
+    package enum State: Hashable, Sendable {
         /// Keys are being agreed on.
         case handshaking
         /// The server is who it must be, and both can send.
@@ -41,17 +41,17 @@ public final class TLSSession {
     /// The most that ``receive(_:)`` takes at once: a full record (RFC 8446, section 5.2: 2¹⁴ + 256 bytes and a
     /// header). What of it is not decrypted yet, because nobody reads, is kept; so this is also the most that waits
     /// here.
-    public static let inputLimit = 16_384 + 256 + 5
+    package static let inputLimit = 16_384 + 256 + 5
 
     /// The most that waits to be sent before ``send(_:)`` takes no more: two records, one on its way and one behind it.
     /// It is overrun by less than a record, and by the handshake's own flights.
-    public static let outputLimit = 2 * 16_384
+    package static let outputLimit = 2 * 16_384
 
     /// The plaintext of a record (RFC 8446, section 5.1).
     private static let recordLimit = 16_384
 
     /// Where it stands.
-    public private(set) var state = State.handshaking
+    package private(set) var state = State.handshaking
     /// Whether the handshake came to its end.
     private var isAgreed = false
 
@@ -73,7 +73,7 @@ public final class TLSSession {
     ///   - context: made for the request's policy.
     ///   - resumption: the connection's earlier sessions, and where new ones are kept; `nil` for neither.
     /// - Throws: ``TLSFailure/broken(_:)`` when OpenSSL has no memory, or refuses the name.
-    public init(
+    package init(
         _ request: TLSRequest, in context: TLSContext, resuming resumption: TLSResumption? = nil
     ) throws(TLSFailure) {
         OpenSSL.clearErrors()
@@ -125,7 +125,7 @@ public final class TLSSession {
 extension TLSSession {
     /// Whether bytes from the socket are of use now. Not while there is plaintext that nobody read, nor while much
     /// waits to be sent, nor when it is over.
-    public var wantsInput: Bool {
+    package var wantsInput: Bool {
         switch state {
         case .handshaking, .open: !wire.isEnded && unreadPlaintext == 0 && pendingOutput < Self.outputLimit
         case .closed, .failed: false
@@ -134,7 +134,7 @@ extension TLSSession {
 
     /// Takes bytes that came from the socket; at most ``inputLimit``, and only while ``wantsInput``. They may begin and
     /// end anywhere in a record.
-    public func receive(_ bytes: UnsafeRawBufferPointer) {
+    package func receive(_ bytes: UnsafeRawBufferPointer) {
         // Whoever reads the socket asks first, and has a buffer of that size: no server has a say in it.
         precondition(wantsInput && bytes.count <= Self.inputLimit, "bytes are taken only while they are wanted")
         wire.lend(bytes) { advance() }
@@ -142,16 +142,16 @@ extension TLSSession {
 
     /// The stream ended. Without the server's word before it, the session fails with ``TLSFailure/truncated`` as soon
     /// as all plaintext is read.
-    public func receiveEnd() {
+    package func receiveEnd() {
         wire.isEnded = true
         advance()
     }
 
     /// How many bytes wait to be sent.
-    public var pendingOutput: Int { wire.pendingOutput }
+    package var pendingOutput: Int { wire.pendingOutput }
 
     /// Offers `write` the bytes that wait to be sent, once; it says how many it took. Not called when there are none.
-    public func drain(_ write: (UnsafeRawBufferPointer) -> Int) {
+    package func drain(_ write: (UnsafeRawBufferPointer) -> Int) {
         wire.drain(write)
     }
 }
@@ -160,20 +160,20 @@ extension TLSSession {
 
 extension TLSSession {
     /// How many bytes can be read at once: those of one record. 0 when there are none.
-    public var unreadPlaintext: Int {
+    package var unreadPlaintext: Int {
         state == .open ? Int(SSL_pending(handle)) : 0
     }
 
     /// Copies plaintext of the record that is next to be read, as far as it fits, and leaves it to be read; says how
     /// many bytes.
-    public func peek(into buffer: UnsafeMutableRawBufferPointer) -> Int {
+    package func peek(into buffer: UnsafeMutableRawBufferPointer) -> Int {
         guard unreadPlaintext > 0, let start = buffer.baseAddress else { return 0 }
         return max(Int(SSL_peek(handle, start, CInt(clamping: min(buffer.count, unreadPlaintext)))), 0)
     }
 
     /// Copies plaintext to `buffer`, and says how many bytes: as many as fit, or as there are. Decrypts no more than it
     /// is asked for.
-    public func read(into buffer: UnsafeMutableRawBufferPointer) -> Int {
+    package func read(into buffer: UnsafeMutableRawBufferPointer) -> Int {
         var count = 0
         while state == .open, count < buffer.count, let start = buffer.baseAddress {
             OpenSSL.clearErrors()
@@ -191,7 +191,7 @@ extension TLSSession {
 
     /// Encrypts as much of `plaintext` as there is room for, and says how many bytes: 0 while more than ``outputLimit``
     /// waits, and in any state but ``State/open``. Call it again with the rest when that is drained.
-    public func send(_ plaintext: UnsafeRawBufferPointer) -> Int {
+    package func send(_ plaintext: UnsafeRawBufferPointer) -> Int {
         var count = 0
         while state == .open, count < plaintext.count, pendingOutput < Self.outputLimit,
             let start = plaintext.baseAddress
@@ -209,7 +209,7 @@ extension TLSSession {
 
     /// Says to the server that nothing more will be sent (close_notify). Does nothing before the handshake is over,
     /// when it was said already, and after a failure.
-    public func close() {
+    package func close() {
         switch state {
         case .open, .closed: break
         case .handshaking, .failed: return
@@ -225,7 +225,7 @@ extension TLSSession {
 
 extension TLSSession {
     /// What was agreed on; `nil` before the handshake is over.
-    public var summary: TLSSummary? {
+    package var summary: TLSSummary? {
         guard isAgreed, let version = TLSPolicy.Version(number: SSL_version(handle)) else { return nil }
         return TLSSummary(
             version: version, cipher: copenssl_cipher_name(handle).map { String(cString: $0) } ?? "unknown",

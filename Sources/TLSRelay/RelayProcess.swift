@@ -12,7 +12,7 @@ internal import TLS
 /// serves. When the first is told to end, the second accepts no more and goes on with the flows that it has: the
 /// service manager, which may start the program anew from then on, counts the first alone (`KillMode=process`). So a
 /// restart, for an upgrade, ends no flow.
-public enum RelayProcess {
+package enum RelayProcess {
     /// Where the second process has a pipe whose other end the first has. It is the agent's own child where there is
     /// none.
     private static let guarding: CInt = 4
@@ -21,7 +21,7 @@ public enum RelayProcess {
 
     /// Does what the command line says, if it says anything of this; else ends with the rest. To be called by `main`,
     /// before it starts a thread.
-    public static func run(_ arguments: [String]) {
+    package static func run(_ arguments: [String]) {
         switch arguments.dropFirst().first {
         case nil: standGuard()
         case RelayStart.serving?: serve(isGuarded: arguments.last == guarded)

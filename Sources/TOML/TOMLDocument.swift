@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// A place in the text of a document. Lines and columns count from one; a column is a Unicode code point.
-public struct TOMLPosition: Hashable, Comparable, Sendable {
+package struct TOMLPosition: Hashable, Comparable, Sendable {
     /// The line.
-    public var line: Int
+    package var line: Int
     /// The column.
-    public var column: Int
+    package var column: Int
 
     /// A place.
-    public init(line: Int, column: Int) {
+    package init(line: Int, column: Int) {
         self.line = line
         self.column = column
     }
 
     /// By line, then by column.
-    public static func < (left: TOMLPosition, right: TOMLPosition) -> Bool {
+    package static func < (left: TOMLPosition, right: TOMLPosition) -> Bool {
         (left.line, left.column) < (right.line, right.column)
     }
 }
 
 /// A value in a document, and where it stands.
-public struct TOMLNode: Sendable {
+package struct TOMLNode: Sendable {
     /// The types of TOML 1.0.
-    public enum Value: Sendable {
+    package enum Value: Sendable {
         /// A string of any of the four notations.
         case string(String)
         /// A 64-bit integer, of any base.
@@ -40,39 +40,39 @@ public struct TOMLNode: Sendable {
     }
 
     /// The value.
-    public var value: Value
+    package var value: Value
     /// Where it begins; for a table under a header, where its header begins.
-    public var position: TOMLPosition
+    package var position: TOMLPosition
 }
 
 /// A key of a table with its value.
-public struct TOMLEntry: Sendable {
+package struct TOMLEntry: Sendable {
     /// The key, without quotes.
-    public var key: String
+    package var key: String
     /// Where the key begins.
-    public var keyPosition: TOMLPosition
+    package var keyPosition: TOMLPosition
     /// The value.
-    public var node: TOMLNode
+    package var node: TOMLNode
 }
 
 /// Why a text is not TOML.
-public struct TOMLError: Error, Hashable, Sendable {
+package struct TOMLError: Error, Hashable, Sendable {
     /// Where the reader stopped.
-    public var position: TOMLPosition
+    package var position: TOMLPosition
     /// What it found, and what it expected.
-    public var message: String
+    package var message: String
 }
 
 /// TOML 1.0 (https://toml.io/en/v1.0.0) as a tree of values that know where they stand.
-public enum TOMLDocument {
+package enum TOMLDocument {
     /// How deep tables and arrays may nest. The configuration has five levels. The stack that a reader needs grows with
     /// each, and a Dispatch thread has half a mebibyte.
-    public static let deepestNesting = 32
+    package static let deepestNesting = 32
 
     /// Reads `text` and returns its root table. It takes time and memory in proportion to the text, whatever is in it.
     ///
     /// - Throws: the first thing that is not TOML, or is nested deeper than ``deepestNesting``.
-    public static func parse(_ text: String) throws(TOMLError) -> [TOMLEntry] {
+    package static func parse(_ text: String) throws(TOMLError) -> [TOMLEntry] {
         var parser = TOMLParser(text)
         return try parser.document()
     }

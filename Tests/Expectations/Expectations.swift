@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import Testing
+package import Testing
 
 /// Expects a value that had to be awaited, and prints it where it is another: `#expect` prints no part of an expression
 /// with `await` in it.
-public func expect<Value: Equatable>(
+package func expect<Value: Equatable>(
     _ value: Value, is expected: Value, _ comment: @autoclosure () -> Comment? = nil,
     sourceLocation: SourceLocation = #_sourceLocation
 ) {
@@ -12,7 +12,7 @@ public func expect<Value: Equatable>(
 }
 
 /// Expects that something holds of a value that had to be awaited, and prints the value where it does not.
-public func expect<Value>(
+package func expect<Value>(
     _ value: Value, _ comment: @autoclosure () -> Comment? = nil, sourceLocation: SourceLocation = #_sourceLocation,
     that holds: (Value) throws -> Bool
 ) rethrows {

@@ -7,9 +7,9 @@ internal import Platform
 ///
 /// Waiting goes by events: the condition is looked at once, and again after each ``notify()``, never on a timer. The
 /// limit on a wait exists so that a failure ends; it is generous, since a busy machine is not a bug.
-public final class ChangeSignal: Sendable {
+package final class ChangeSignal: Sendable {
     /// How long a wait lasts unless told otherwise. Nothing in the Lab takes longer than a second on an idle machine.
-    public static let generousLimit: Duration = .seconds(90)
+    package static let generousLimit: Duration = .seconds(90)
 
     private struct State {
         var changes: UInt64 = 0
@@ -20,10 +20,10 @@ public final class ChangeSignal: Sendable {
     private let state = Lock(State())
 
     /// A signal that nobody waits for yet.
-    public init() {}
+    package init() {}
 
     /// Lets all who wait look at their condition again. Callable from any thread.
-    public func notify() {
+    package func notify() {
         let waiters = state.withLock { state in
             state.changes += 1
             defer { state.waiters = [:] }
@@ -38,7 +38,7 @@ public final class ChangeSignal: Sendable {
     ///   - awaited: what is waited for, for the error's sentence.
     ///   - describe: the state at the end of a wait in vain.
     /// - Throws: what `condition` throws, or ``LabError/timedOut(awaited:limit:state:)``.
-    public func wait<T>(
+    package func wait<T>(
         for awaited: String, within limit: Duration = generousLimit, describe: () -> String = { "no change" },
         _ condition: () async throws -> T?
     ) async throws -> T {

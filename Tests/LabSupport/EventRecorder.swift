@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import DialtoneAPI
-public import DialtoneClient
+package import DialtoneAPI
+package import DialtoneClient
 internal import Platform
 
 /// A subscriber of a daemon's connections that writes down what it was told, and when.
-public final class EventRecorder: Sendable {
+package final class EventRecorder: Sendable {
     /// One reply of `Monitor`, with the time it was read, on `BootClock`.
-    public struct Told: Sendable {
+    package struct Told: Sendable {
         /// The reply.
-        public let reply: ConnectionsAPI.Monitor.Reply
+        package let reply: ConnectionsAPI.Monitor.Reply
         /// When it was read.
-        public let time: Duration
+        package let time: Duration
     }
 
     /// Told at each reply.
-    public let changes = ChangeSignal()
+    package let changes = ChangeSignal()
 
     private let log = Lock<[Told]>([])
     private let task = Lock<Task<Void, Never>?>(nil)
@@ -27,14 +27,14 @@ public final class EventRecorder: Sendable {
     }
 
     /// Subscribes, and returns when the first reply is there.
-    public static func start(
+    package static func start(
         on agent: LabAgent, names: [String]? = nil, after: Int? = nil
     ) async throws -> EventRecorder {
         try await start(by: agent.client, names: names, after: after)
     }
 
     /// Subscribes by a client, and returns when the first reply is there.
-    public static func start(
+    package static func start(
         by client: DialtoneClient, names: [String]? = nil, after: Int? = nil
     ) async throws -> EventRecorder {
         let recorder = EventRecorder()
@@ -52,13 +52,13 @@ public final class EventRecorder: Sendable {
     }
 
     /// Everything told so far.
-    public var told: [Told] { log.withLock { $0 } }
+    package var told: [Told] { log.withLock { $0 } }
 
     /// The events told so far.
-    public var events: [ConnectionsAPI.Event] { told.compactMap(\.reply.event) }
+    package var events: [ConnectionsAPI.Event] { told.compactMap(\.reply.event) }
 
     /// Waits for an event after the `count` first that `matches`.
-    public func event(
+    package func event(
         _ awaited: String, after count: Int = 0, where matches: (ConnectionsAPI.Event) -> Bool
     ) async throws -> ConnectionsAPI.Event {
         try await changes.wait(for: awaited, describe: summary) { events.dropFirst(count).first(where: matches) }
@@ -67,7 +67,7 @@ public final class EventRecorder: Sendable {
     /// Waits until the connection enters `state`, or a run of the agent finds it there, by an event after the `count`
     /// first. What else is told of a connection in that state, and may be on its way still, is not waited for.
     @discardableResult
-    public func state(
+    package func state(
         _ state: ConnectionsAPI.State, of name: String, after count: Int = 0
     ) async throws -> ConnectionsAPI.Event {
         try await event("\(name) to be \(state.rawValue)", after: count) {
@@ -78,7 +78,7 @@ public final class EventRecorder: Sendable {
 
     /// Waits until the newest word about a connection, an event or not, has it in `state`.
     @discardableResult
-    public func connection(
+    package func connection(
         _ name: String, in state: ConnectionsAPI.State
     ) async throws -> ConnectionsAPI.Connection {
         try await changes.wait(for: "\(name) in \(state.rawValue)", describe: summary) {
@@ -89,7 +89,7 @@ public final class EventRecorder: Sendable {
 
     /// What is wrong with the order of what was told; `nil` when nothing is: no gap, and consecutive numbers, which
     /// holds for a subscriber that may see every connection.
-    public var disorder: String? {
+    package var disorder: String? {
         let replies = told.map(\.reply)
         for (earlier, later) in zip(replies, replies.dropFirst()) {
             if later.kind == .gap { return "a gap before \(later.sequence)" }

@@ -5,11 +5,11 @@ internal import Glibc
 internal import Platform
 
 /// A message such as the kernel sends, from one who is not the kernel.
-public struct ForgedNotice: Sendable {
+package struct ForgedNotice: Sendable {
     private let bytes: [UInt8]
 
     /// "This link is gone."
-    public static func linkRemoved(index: Int) -> ForgedNotice {
+    package static func linkRemoved(index: Int) -> ForgedNotice {
         var header = nlmsghdr()
         var link = ifinfomsg()
         header.nlmsg_len = UInt32(MemoryLayout.size(ofValue: header) + MemoryLayout.size(ofValue: link))
@@ -20,7 +20,7 @@ public struct ForgedNotice: Sendable {
 
     /// Sends it to every socket of rtnetlink on a machine, and returns how many there are. Takes `CAP_NET_ADMIN`.
     @discardableResult
-    public func sendToAll(on machine: Namespace) async throws -> Int {
+    package func sendToAll(on machine: Namespace) async throws -> Int {
         try await machine.run {
             let number = try retryingInterrupts("opening a netlink socket") {
                 socket(AF_NETLINK, CInt(SOCK_RAW.rawValue | SOCK_CLOEXEC.rawValue), NETLINK_ROUTE)

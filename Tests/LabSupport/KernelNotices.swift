@@ -2,15 +2,15 @@
 
 internal import CLabSupport
 internal import Glibc
-public import Platform
+package import Platform
 
 /// What the kernel itself says in some of its groups, and, as telling, what it does not.
 ///
 /// The kernel queues its notices before the call that caused them returns: what is not there when `ip` has ended was
 /// not said. (What the kernel does by itself, such as noticing a lost carrier, is waited for by its result.)
-public final class KernelNotices: Sendable {
+package final class KernelNotices: Sendable {
     /// A group of rtnetlink.
-    public enum Group: Hashable, Sendable, CaseIterable {
+    package enum Group: Hashable, Sendable, CaseIterable {
         case link, v4Address, v6Address, v4Route, v6Route, v4Rule, v6Rule, nextHop, neighbour
         case v4Configuration, v6Configuration
 
@@ -32,21 +32,21 @@ public final class KernelNotices: Sendable {
     }
 
     /// One message.
-    public struct Notice: Hashable, Sendable {
+    package struct Notice: Hashable, Sendable {
         /// What kind it is of, as rtnetlink(7) calls it.
-        public enum Kind: Hashable, Sendable {
+        package enum Kind: Hashable, Sendable {
             case newLink, deletedLink, newAddress, deletedAddress, newRoute, deletedRoute, newRule, deletedRule
             case newNextHop, deletedNextHop, other(UInt16)
         }
 
         /// What kind it is of.
-        public let kind: Kind
+        package let kind: Kind
         /// Whether it stands for what was there before, too (`NLM_F_REPLACE`).
-        public let replaces: Bool
+        package let replaces: Bool
         /// Of a link: which of its flags changed (`ifi_change`).
-        public let changedFlags: UInt32?
+        package let changedFlags: UInt32?
         /// Of a route: the length of its destination's prefix; a default route's is zero.
-        public let prefixLength: Int?
+        package let prefixLength: Int?
     }
 
     private let descriptor: OwnedDescriptor
@@ -72,12 +72,12 @@ public final class KernelNotices: Sendable {
     }
 
     /// Begins to listen on a machine.
-    public static func of(_ groups: Set<Group>, on machine: Namespace) async throws -> KernelNotices {
+    package static func of(_ groups: Set<Group>, on machine: Namespace) async throws -> KernelNotices {
         try await machine.run { try KernelNotices(groups) }
     }
 
     /// What was said since the last call.
-    public func pending() throws(SystemError) -> [Notice] {
+    package func pending() throws(SystemError) -> [Notice] {
         var notices: [Notice] = []
         var buffer = [UInt8](repeating: 0, count: 64 * 1024)
         while true {

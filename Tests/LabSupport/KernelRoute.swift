@@ -3,27 +3,27 @@
 internal import FoundationEssentials
 
 /// What `ip route get` answers: the kernel's own word on one packet, by a tool that is not of this project.
-public enum KernelRoute: Hashable, Sendable {
+package enum KernelRoute: Hashable, Sendable {
     /// The packet leaves by a route.
     case found(Found)
     /// It does not, in the words of `ip` ("Network is unreachable").
     case refused(String)
 
     /// The route of a packet.
-    public struct Found: Hashable, Sendable, Decodable {
+    package struct Found: Hashable, Sendable, Decodable {
         /// The interface.
-        public let device: String
+        package let device: String
         /// The source address.
-        public let source: String?
+        package let source: String?
         /// `local`, `broadcast` and others; `nil` for a packet to another host.
-        public let type: String?
+        package let type: String?
         /// `linkdown` and others.
-        public let flags: [String]
+        package let flags: [String]
         private let nextHop: String?
         private let via: Via?
 
         /// The next hop, of either family; `nil` where the destination is on the link.
-        public var gateway: String? { nextHop ?? via?.host }
+        package var gateway: String? { nextHop ?? via?.host }
 
         /// A next hop of the other family.
         private struct Via: Hashable, Sendable, Decodable { let host: String }
@@ -39,7 +39,7 @@ public enum KernelRoute: Hashable, Sendable {
 
 extension KernelRoute {
     /// The route, where there is one.
-    public var found: Found? {
+    package var found: Found? {
         switch self {
         case .found(let route): route
         case .refused: nil
@@ -49,7 +49,7 @@ extension KernelRoute {
 
 extension Namespace {
     /// Asks the kernel which way a packet would take, with what `ip route get` takes: `"203.0.113.10 mark 7"`.
-    public func kernelRoute(_ packet: String) async throws -> KernelRoute {
+    package func kernelRoute(_ packet: String) async throws -> KernelRoute {
         let output: String
         do {
             output = try await ip("-json route get \(packet)")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import DialtoneClient
+package import DialtoneClient
 internal import FoundationEssentials
 internal import Glibc
 internal import Platform
@@ -8,13 +8,13 @@ internal import Platform
 /// A `dialtoned` that runs on a machine of the Lab, and the client that talks to it.
 ///
 /// Its socket is a file, and files are not part of a network namespace: the test reaches it from where it is.
-public final class LabAgent: Sendable {
+package final class LabAgent: Sendable {
     /// The daemon.
-    public let process: LabProcess
+    package let process: LabProcess
     /// Talks to it.
-    public let client: DialtoneClient
+    package let client: DialtoneClient
     /// Its socket's path.
-    public let socket: String
+    package let socket: String
 
     private let directory: String
 
@@ -32,7 +32,7 @@ public final class LabAgent: Sendable {
     /// Starts a daemon and returns when it serves.
     ///
     /// - Parameter configuration: the text of its configuration; `nil` for the embedded default.
-    public static func start(on machine: Namespace, configuration: String? = nil) async throws -> LabAgent {
+    package static func start(on machine: Namespace, configuration: String? = nil) async throws -> LabAgent {
         let directory = try makeDirectory()
         let socket = "\(directory)/dialtone.sock"
         let file = "\(directory)/dialtone.toml"
@@ -48,16 +48,16 @@ public final class LabAgent: Sendable {
 
     /// What a configuration ends with so that tests, which stay in the network they were started in, get connections of
     /// a daemon on a machine of the Lab: its users are root and the other one.
-    public static let admission = "\n[clients]\nother_namespaces = [\"0\", \"65534\"]\n"
+    package static let admission = "\n[clients]\nother_namespaces = [\"0\", \"65534\"]\n"
 
     /// Where a program of this package is: where `DIALTONE_BIN` says, else beside the program that runs.
-    public static func program(_ name: String) -> String {
+    package static func program(_ name: String) -> String {
         if let directory = ProcessInfo.processInfo.environment["DIALTONE_BIN"] { return "\(directory)/\(name)" }
         return "\(OwnProgram.directory)/\(name)"
     }
 
     /// An example program, which is built from a package of its own.
-    public static func example(_ name: String) throws(LabError) -> String {
+    package static func example(_ name: String) throws(LabError) -> String {
         let path = program(name)
         guard access(path, X_OK) == 0 else { throw .notBuilt(program: path) }
         return path

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// Why a step in the Lab did not work, with what a reader of the failure needs to repeat it by hand.
-public enum LabError: Error, CustomStringConvertible {
+package enum LabError: Error, CustomStringConvertible {
     /// A command ended with a status other than zero, or by a signal.
     case commandFailed(command: String, exit: LabProcess.Exit, standardError: String)
     /// A process ended while a line of its output was waited for.
@@ -14,7 +14,7 @@ public enum LabError: Error, CustomStringConvertible {
     case notBuilt(program: String)
 
     /// What was tried and what came back.
-    public var description: String {
+    package var description: String {
         switch self {
         case .commandFailed(let command, let exit, let standardError):
             "`\(command)` \(exit): \(standardError)"

@@ -6,7 +6,7 @@ internal import Glibc
 internal import Platform
 
 /// What a router's advertisement may carry besides the lifetime of its default route.
-public enum AdvertisedOption: Hashable, Sendable, CaseIterable {
+package enum AdvertisedOption: Hashable, Sendable, CaseIterable {
     /// The link's prefix, of which hosts make addresses (RFC 4861, section 4.6.2).
     case prefix
     /// A name server (RFC 8106, section 5.1).
@@ -15,12 +15,12 @@ public enum AdvertisedOption: Hashable, Sendable, CaseIterable {
 
 extension LabNetwork {
     /// Has the host take what the router advertises on an uplink, which it does not at the start.
-    public func acceptAdvertisements(on uplink: Uplink) async throws {
+    package func acceptAdvertisements(on uplink: Uplink) async throws {
         try await host.sysctl([("net.ipv6.conf.\(uplink.name).accept_ra", "1")])
     }
 
     /// Has the router advertise itself once: as a default router for `lifetime` seconds, for none with zero.
-    public func advertise(
+    package func advertise(
         lifetime: UInt16, _ options: Set<AdvertisedOption> = [], on uplink: Uplink
     ) async throws {
         try await router.advertise(
@@ -35,7 +35,7 @@ extension Namespace {
     /// - Parameters:
     ///   - prefix: the first address of the link's network, of which hosts make addresses.
     ///   - nameServer: the address of a name server.
-    public func advertise(
+    package func advertise(
         lifetime: UInt16, prefix: String? = nil, nameServer: String? = nil, on link: String
     ) async throws {
         // Type 134, then code, checksum, hop limit, flags, lifetime, reachable time and retransmission timer.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// Packets that the router loses without a word to anybody.
-public enum Drop: String, Hashable, Sendable, CaseIterable {
+package enum Drop: String, Hashable, Sendable, CaseIterable {
     /// Those it would forward, in both directions.
     case all = "forward"
     /// Those of the connections that there are by now, as a middlebox does that forgot them. New connections pass.
@@ -17,13 +17,13 @@ public enum Drop: String, Hashable, Sendable, CaseIterable {
 /// Silence in the middle.
 extension LabNetwork {
     /// Loses packets of an uplink from now on, until ``restore(_:)``. No link changes its state.
-    public func drop(_ drop: Drop, on uplink: Uplink) async throws {
+    package func drop(_ drop: Drop, on uplink: Uplink) async throws {
         let generation = nextDropGeneration()
         try await router.nft(drop.rules(uplink.name, generation).map { "add rule " + $0 })
     }
 
     /// Lets all packets of an uplink pass again.
-    public func restore(_ uplink: Uplink) async throws {
+    package func restore(_ uplink: Uplink) async throws {
         try await router.nft([
             "flush chain inet lab \(uplink.name)",
             "flush chain netdev lab \(uplink.name)",
@@ -71,7 +71,7 @@ extension Drop {
 
 extension Namespace {
     /// Runs commands of nft(8), one a line, all or none of them.
-    public func nft(_ commands: [String]) async throws {
+    package func nft(_ commands: [String]) async throws {
         try await command(["nft", "-f", "-"], input: commands.joined(separator: "\n") + "\n")
     }
 }

@@ -4,25 +4,25 @@
 extension LabNetwork {
     /// Pulls the cable out of an uplink: the host's interface stays up and loses its carrier. Addresses and routes
     /// stay. Returns when the host's kernel shows it.
-    public func cut(_ uplink: Uplink) async throws {
+    package func cut(_ uplink: Uplink) async throws {
         try await router.ip("link set \(uplink.name) down")
         try await host.link(uplink.name, "up, without carrier") { $0.isUp && !$0.hasCarrier }
     }
 
     /// Plugs the cable back in. Returns when the host's kernel shows the carrier.
-    public func plug(_ uplink: Uplink) async throws {
+    package func plug(_ uplink: Uplink) async throws {
         try await router.ip("link set \(uplink.name) up")
         try await waitUntilUsable(uplink)
     }
 
     /// Takes the host's interface down. With it go, as the kernel has it, its IPv4 routes (without a message) and its
     /// IPv6 addresses and routes.
-    public func takeDown(_ uplink: Uplink) async throws {
+    package func takeDown(_ uplink: Uplink) async throws {
         try await host.ip("link set \(uplink.name) down")
     }
 
     /// Takes the host's interface up and gives it back what a network manager would: addresses and default routes.
-    public func bringUp(_ uplink: Uplink) async throws {
+    package func bringUp(_ uplink: Uplink) async throws {
         try await host.ip(batch: ["link set \(uplink.name) up"] + configuration(of: uplink))
         try await waitUntilUsable(uplink)
     }
@@ -38,19 +38,19 @@ extension LabNetwork {
     }
 
     /// Adds an address to the host's end of an uplink: `"192.0.2.9/24"`.
-    public func addAddress(_ prefix: String, to uplink: Uplink) async throws {
+    package func addAddress(_ prefix: String, to uplink: Uplink) async throws {
         try await host.ip(addressCommand("add", prefix, uplink))
     }
 
     /// Removes an address, and with it what the kernel removes: routes that prefer it as their source, and, with the
     /// last IPv4 address, every IPv4 route of the link, without a message.
-    public func removeAddress(_ prefix: String, from uplink: Uplink) async throws {
+    package func removeAddress(_ prefix: String, from uplink: Uplink) async throws {
         try await host.ip("address delete \(prefix) dev \(uplink.name)")
     }
 
     /// What a new lease does: the new address comes, the old one goes, and the default route of its family is there
     /// again.
-    public func replaceAddress(_ family: Family, on uplink: Uplink, with prefix: String) async throws {
+    package func replaceAddress(_ family: Family, on uplink: Uplink, with prefix: String) async throws {
         try await host.ip(batch: [
             addressCommand("add", prefix, uplink),
             "address delete \(uplink.prefix(family)) dev \(uplink.name)",
@@ -60,7 +60,7 @@ extension LabNetwork {
 
     /// Turns duplicate address detection on or off for the addresses an uplink gets from now on (off at the start).
     /// With it an IPv6 address is tentative for one to two seconds.
-    public func setDuplicateAddressDetection(_ isOn: Bool, on uplink: Uplink) async throws {
+    package func setDuplicateAddressDetection(_ isOn: Bool, on uplink: Uplink) async throws {
         try await host.sysctl([("net.ipv6.conf.\(uplink.name).accept_dad", isOn ? "1" : "0")])
         setDetectsDuplicates(isOn, on: uplink)
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// A route that refuses packets, each with an error of its own.
-public enum RefusingRoute: String, Hashable, Sendable, CaseIterable {
+package enum RefusingRoute: String, Hashable, Sendable, CaseIterable {
     /// Swallows them (`EINVAL` to the sender).
     case blackhole
     /// `EHOSTUNREACH`.
@@ -15,7 +15,7 @@ public enum RefusingRoute: String, Hashable, Sendable, CaseIterable {
 /// Routes and rules of the host.
 extension LabNetwork {
     /// Adds the default routes via an uplink, or puts them back; by default with the metric of the start.
-    public func addDefaultRoute(
+    package func addDefaultRoute(
         via uplink: Uplink, metric: Int? = nil, families: [Family] = Family.allCases
     ) async throws {
         try await host.ip(
@@ -25,7 +25,7 @@ extension LabNetwork {
     }
 
     /// Removes the default routes via an uplink, by default those with the metric of the start.
-    public func removeDefaultRoute(
+    package func removeDefaultRoute(
         via uplink: Uplink, metric: Int? = nil, families: [Family] = Family.allCases
     ) async throws {
         try await host.ip(
@@ -34,31 +34,31 @@ extension LabNetwork {
 
     /// Makes an uplink the preferred one, as a network manager does when the user switches: default routes with a
     /// metric lower than all others come, then the uplink's former ones go.
-    public func preferDefaultRoute(via uplink: Uplink, families: [Family] = Family.allCases) async throws {
+    package func preferDefaultRoute(via uplink: Uplink, families: [Family] = Family.allCases) async throws {
         try await addDefaultRoute(via: uplink, metric: Self.preferredMetric, families: families)
         try await removeDefaultRoute(via: uplink, families: families)
     }
 
     /// The metric of default routes after ``preferDefaultRoute(via:families:)``.
-    public static let preferredMetric = 50
+    package static let preferredMetric = 50
 
     /// Adds a route that refuses: `addRefusingRoute(.blackhole, "203.0.113.0/24")`.
-    public func addRefusingRoute(_ kind: RefusingRoute, _ prefix: String, table: Int = 254) async throws {
+    package func addRefusingRoute(_ kind: RefusingRoute, _ prefix: String, table: Int = 254) async throws {
         try await host.ip("route add \(kind.rawValue) \(prefix) table \(table)")
     }
 
     /// Removes a route that refuses.
-    public func removeRefusingRoute(_ kind: RefusingRoute, _ prefix: String, table: Int = 254) async throws {
+    package func removeRefusingRoute(_ kind: RefusingRoute, _ prefix: String, table: Int = 254) async throws {
         try await host.ip("route delete \(kind.rawValue) \(prefix) table \(table)")
     }
 
     /// Adds a policy rule: `addRule(.v4, "fwmark 7 prohibit")`.
-    public func addRule(_ family: Family, _ rule: String) async throws {
+    package func addRule(_ family: Family, _ rule: String) async throws {
         try await host.ip("\(family.rawValue) rule add \(rule)")
     }
 
     /// Removes a policy rule.
-    public func removeRule(_ family: Family, _ rule: String) async throws {
+    package func removeRule(_ family: Family, _ rule: String) async throws {
         try await host.ip("\(family.rawValue) rule delete \(rule)")
     }
 

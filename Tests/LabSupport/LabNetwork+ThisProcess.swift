@@ -10,7 +10,7 @@ extension LabNetwork {
     /// There is one such host: callers take turns. Its links, routes, rules and next hops are gone afterwards; whoever
     /// sets a kernel parameter of all interfaces puts it back.
     @discardableResult
-    public static func withThisProcessAsHost<T>(_ body: (LabNetwork) async throws -> T) async throws -> T {
+    package static func withThisProcessAsHost<T>(_ body: (LabNetwork) async throws -> T) async throws -> T {
         try await turn.take()
         defer { turn.leave() }
         let lab: LabNetwork

@@ -14,16 +14,16 @@ internal import Platform
 ///
 /// Both families are set up on every link, with fixed addresses and without duplicate address detection, so that
 /// nothing is tentative when a test starts. Each Lab is a world of its own: tests may run side by side.
-public final class LabNetwork: Sendable {
+package final class LabNetwork: Sendable {
     /// The machine under test.
-    public let host: Namespace
+    package let host: Namespace
     /// The router. Its ends of the cables are called like the host's, `wan0` and `wan1`.
-    public let router: Namespace
+    package let router: Namespace
     /// The server's machine.
-    public let server: Namespace
+    package let server: Namespace
 
     /// The server's address, which is the same over both uplinks.
-    public static func serverAddress(_ family: Family) -> String { serverNetwork(family) + "10" }
+    package static func serverAddress(_ family: Family) -> String { serverNetwork(family) + "10" }
 
     private let uplinksWithDetection = Lock<Set<Uplink>>([])
     private let dropGeneration = Lock<UInt32>(0)
@@ -38,7 +38,7 @@ public final class LabNetwork: Sendable {
     ///
     /// - Throws: what `body` throws; before that, the kernel's or `ip`'s refusal.
     @discardableResult
-    public static func with<T>(_ body: (LabNetwork) async throws -> T) async throws -> T {
+    package static func with<T>(_ body: (LabNetwork) async throws -> T) async throws -> T {
         try await run(body, in: try await create())
     }
 
@@ -54,7 +54,7 @@ public final class LabNetwork: Sendable {
     }
 
     /// Builds a network, for a caller that ends it with ``close()``. Tests use ``with(_:)``.
-    public static func create() async throws -> LabNetwork {
+    package static func create() async throws -> LabNetwork {
         try await create(hostIn: .new)
     }
 
@@ -68,7 +68,7 @@ public final class LabNetwork: Sendable {
     }
 
     /// Ends every process of the network. Its links and namespaces go with the last reference.
-    public func close() async {
+    package func close() async {
         for machine in [host, server, router] { await machine.close() }
     }
 }

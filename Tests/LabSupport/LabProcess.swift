@@ -7,16 +7,16 @@ internal import Platform
 /// A program that runs in a namespace of the Lab, with its output captured line by line.
 ///
 /// It does not outlive its namespace: closing the Lab ends it, and should the test process crash, the kernel kills it.
-public final class LabProcess: Sendable {
+package final class LabProcess: Sendable {
     /// How a process ended.
-    public enum Exit: Hashable, Sendable, CustomStringConvertible {
+    package enum Exit: Hashable, Sendable, CustomStringConvertible {
         /// By returning this status.
         case status(CInt)
         /// By this signal.
         case signal(CInt)
 
         /// The end of a sentence whose subject is the command.
-        public var description: String {
+        package var description: String {
             switch self {
             case .status(let status): "ended with status \(status)"
             case .signal(let number): "was ended by signal \(number)"
@@ -25,7 +25,7 @@ public final class LabProcess: Sendable {
     }
 
     /// Where a line came from.
-    public enum Stream: Hashable, Sendable {
+    package enum Stream: Hashable, Sendable {
         /// Standard output.
         case output
         /// Standard error.
@@ -33,23 +33,23 @@ public final class LabProcess: Sendable {
     }
 
     /// A line of output.
-    public struct Line: Hashable, Sendable {
+    package struct Line: Hashable, Sendable {
         /// Counts the lines of the process, both streams together, from zero.
-        public let number: Int
+        package let number: Int
         /// Which stream it was written to.
-        public let stream: Stream
+        package let stream: Stream
         /// The line without its end.
-        public let text: String
+        package let text: String
         /// When it was read, on `BootClock`.
-        public let time: Duration
+        package let time: Duration
     }
 
     /// The process's number.
-    public let processID: CInt
+    package let processID: CInt
     /// The command line, for messages.
-    public let command: String
+    package let command: String
     /// Told at each line and at the end of the process.
-    public let changes = ChangeSignal()
+    package let changes = ChangeSignal()
 
     private struct State: ~Copyable {
         var lines: [Line] = []
@@ -139,18 +139,18 @@ public final class LabProcess: Sendable {
 
 extension LabProcess {
     /// The lines so far, both streams in the order they were read.
-    public var lines: [Line] { state.withLock { $0.lines } }
+    package var lines: [Line] { state.withLock { $0.lines } }
 
     /// Whether the process has not ended yet.
-    public var isRunning: Bool { state.withLock { $0.exit == nil } }
+    package var isRunning: Bool { state.withLock { $0.exit == nil } }
 
     /// What the process wrote to a stream so far.
-    public func text(of stream: Stream) -> String {
+    package func text(of stream: Stream) -> String {
         lines.filter { $0.stream == stream }.map(\.text).joined(separator: "\n")
     }
 
     /// Waits for the end of the process.
-    public func exit(within limit: Duration = ChangeSignal.generousLimit) async throws -> Exit {
+    package func exit(within limit: Duration = ChangeSignal.generousLimit) async throws -> Exit {
         try await changes.wait(for: "the end of `\(command)`", within: limit, describe: outputSoFar) {
             state.withLock { $0.exit }
         }
@@ -162,7 +162,7 @@ extension LabProcess {
     ///   - earlier: only lines after this one count.
     ///   - awaited: what is waited for, for the error's sentence.
     /// - Throws: ``LabError``, also when the process ends first.
-    public func line(
+    package func line(
         after earlier: Line? = nil, _ awaited: String, within limit: Duration = ChangeSignal.generousLimit,
         where matches: (Line) -> Bool
     ) async throws -> Line {
@@ -179,7 +179,7 @@ extension LabProcess {
     }
 
     /// Waits for a line of either stream that contains `text`.
-    public func line(
+    package func line(
         after earlier: Line? = nil, containing text: String, within limit: Duration = ChangeSignal.generousLimit
     ) async throws -> Line {
         try await line(after: earlier, "a line with \"\(text)\"", within: limit) { $0.text.contains(text) }
@@ -192,7 +192,7 @@ extension LabProcess {
 
 extension LabProcess {
     /// Writes `text` to the process's standard input.
-    public func send(_ text: String) throws {
+    package func send(_ text: String) throws {
         let operation = "writing to `\(command)`"
         try state.withLock { state in
             guard let number = state.input?.number else { throw SystemError(operation, code: EPIPE) }
@@ -207,12 +207,12 @@ extension LabProcess {
     }
 
     /// Ends the process's standard input.
-    public func closeInput() {
+    package func closeInput() {
         state.withLock { $0.input = nil }
     }
 
     /// Sends a signal, if the process has not ended.
-    public func signal(_ number: CInt) {
+    package func signal(_ number: CInt) {
         state.withLock { state in
             if state.exit == nil { _ = kill(processID, number) }
         }
@@ -220,7 +220,7 @@ extension LabProcess {
 
     /// Asks the process to end with `SIGTERM`, and kills it if it has not within `patience`.
     @discardableResult
-    public func terminate(patience: Duration = ChangeSignal.generousLimit) async throws -> Exit {
+    package func terminate(patience: Duration = ChangeSignal.generousLimit) async throws -> Exit {
         signal(SIGTERM)
         if let exit = try? await exit(within: patience) { return exit }
         return try await killNow()
@@ -228,7 +228,7 @@ extension LabProcess {
 
     /// Ends the process with `SIGKILL`, which it cannot see coming, and waits until it is gone.
     @discardableResult
-    public func killNow() async throws -> Exit {
+    package func killNow() async throws -> Exit {
         signal(SIGKILL)
         return try await exit()
     }

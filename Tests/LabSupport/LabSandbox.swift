@@ -3,12 +3,12 @@
 internal import Glibc
 
 /// Whether this process is where the Lab may be built: inside `scripts/in-lab`, away from the machine's own network.
-public enum LabSandbox {
+package enum LabSandbox {
     /// Why the Lab may not be built here, and what to do; `nil` inside of the sandbox.
     ///
     /// `scripts/in-lab` leaves the name of the namespace it came from in `DIALTONE_LAB`; whoever is still in that one,
     /// or never went through the script, would be in the machine's own network.
-    public static let obstacle: String? = {
+    package static let obstacle: String? = {
         let advice = "run `make test`, or `scripts/in-lab swift test`"
         guard let outside = getenv("DIALTONE_LAB").map({ String(cString: $0) }) else {
             return "not inside of the Lab's sandbox: \(advice)"
@@ -20,7 +20,7 @@ public enum LabSandbox {
     }()
 
     /// Whether the Lab may be built here.
-    public static var isInside: Bool { obstacle == nil }
+    package static var isInside: Bool { obstacle == nil }
 
     private static func link(_ path: String) -> String? {
         var buffer = [UInt8](repeating: 0, count: 256)

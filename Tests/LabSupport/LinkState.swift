@@ -3,27 +3,27 @@
 internal import FoundationEssentials
 
 /// A link as `ip -json address show` tells of it.
-public struct LinkState: Hashable, Sendable, Decodable {
+package struct LinkState: Hashable, Sendable, Decodable {
     /// An address on a link.
-    public struct Address: Hashable, Sendable, Decodable {
+    package struct Address: Hashable, Sendable, Decodable {
         /// The address.
-        public let local: String
+        package let local: String
         /// The length of its prefix.
-        public let prefixlen: Int
+        package let prefixlen: Int
         /// `global` or `link`, for the most part.
-        public let scope: String
+        package let scope: String
         /// Whether duplicate address detection has not passed it yet.
-        public let tentative: Bool?
+        package let tentative: Bool?
     }
 
     /// The interface's number.
-    public let ifindex: Int
+    package let ifindex: Int
     /// `UP`, `LOWER_UP`, `NO-CARRIER` and others.
-    public let flags: Set<String>
+    package let flags: Set<String>
     /// RFC 2863's state: `UP`, `DOWN`, `LOWERLAYERDOWN` and others.
-    public let operstate: String
+    package let operstate: String
     /// The addresses.
-    public let addresses: [Address]
+    package let addresses: [Address]
 
     private enum CodingKeys: String, CodingKey {
         case ifindex, flags, operstate
@@ -31,14 +31,14 @@ public struct LinkState: Hashable, Sendable, Decodable {
     }
 
     /// Whether an administrator has it up.
-    public var isUp: Bool { flags.contains("UP") }
+    package var isUp: Bool { flags.contains("UP") }
     /// Whether there is something at the other end, and the kernel has drawn its conclusions from it.
-    public var hasCarrier: Bool { flags.contains("LOWER_UP") && operstate == "UP" }
+    package var hasCarrier: Bool { flags.contains("LOWER_UP") && operstate == "UP" }
 }
 
 extension Namespace {
     /// The state of a link now.
-    public func link(_ name: String) async throws -> LinkState {
+    package func link(_ name: String) async throws -> LinkState {
         let arguments = ["ip", "-json", "address", "show", "dev", name]
         let output = try await command(arguments)
         guard let link = try JSONDecoder().decode([LinkState].self, from: Data(output.utf8)).first else {
@@ -51,7 +51,7 @@ extension Namespace {
     ///
     /// - Parameter predicate: the state in words, such as "has carrier".
     @discardableResult
-    public func link(
+    package func link(
         _ name: String, _ predicate: String, where holds: (LinkState) -> Bool
     ) async throws -> LinkState {
         var last: LinkState?

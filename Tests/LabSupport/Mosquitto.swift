@@ -7,7 +7,7 @@ extension LabServer.Recipe {
     ///   - settings: more lines of its configuration for this port.
     ///   - environment: of its process.
     ///   - directory: where it keeps sessions, and what is queued for them, when it is asked to end; `nil` for nowhere.
-    public static func mosquitto(
+    package static func mosquitto(
         port: UInt16 = 1883, settings: [String] = [], environment: [String: String] = [:],
         keeping directory: String? = nil
     ) -> LabServer.Recipe {

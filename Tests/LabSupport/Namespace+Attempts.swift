@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// What `ip` made of many commands, of which some may have failed.
-public struct IPAttempts: Sendable {
+package struct IPAttempts: Sendable {
     /// What it printed, by lines.
-    public let output: [String]
+    package let output: [String]
     /// Its words on the commands that failed, by their places in the batch.
-    public let failures: [Int: String]
+    package let failures: [Int: String]
     /// Whether the kernel's state changed while it was read: what is printed of it may not be consistent.
-    public let wasInterrupted: Bool
+    package let wasInterrupted: Bool
 }
 
 extension Namespace {
     /// Runs many `ip` commands, one a line, in one process, each whatever became of those before.
     ///
     /// - Parameter options: for all of them, such as `-json`.
-    public func ip(attempting commands: [String], options: [String] = []) async throws -> IPAttempts {
+    package func ip(attempting commands: [String], options: [String] = []) async throws -> IPAttempts {
         let process = try await spawn(["ip"] + options + ["-force", "-batch", "-"])
         try process.send(commands.joined(separator: "\n") + "\n")
         process.closeInput()

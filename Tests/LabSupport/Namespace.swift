@@ -4,11 +4,11 @@ internal import Glibc
 internal import Platform
 
 /// One machine of the Lab: a network namespace, with a thread that lives in it.
-public final class Namespace: Sendable {
+package final class Namespace: Sendable {
     /// What the machine is called in messages.
-    public let name: String
+    package let name: String
     /// Told at each change of the namespace's links, addresses, routes and rules.
-    public let changes = ChangeSignal()
+    package let changes = ChangeSignal()
 
     private let thread: NamespaceThread
     private let processes = Lock<[LabProcess]>([])
@@ -16,7 +16,7 @@ public final class Namespace: Sendable {
     private let registration: Poller.Registration
 
     /// A new namespace with only a loopback interface in it.
-    public static func create(_ name: String) async throws -> Namespace {
+    package static func create(_ name: String) async throws -> Namespace {
         try await Namespace(name, in: .new)
     }
 
@@ -36,10 +36,10 @@ public final class Namespace: Sendable {
     }
 
     /// The number by which `ip link … netns NUMBER` finds the namespace.
-    public var threadID: CInt { thread.threadID }
+    package var threadID: CInt { thread.threadID }
 
     /// Ends every process that runs in the namespace. The namespace itself goes with the last reference to it.
-    public func close() async {
+    package func close() async {
         let running = processes.withLock { processes in
             defer { processes = [] }
             return processes.filter(\.isRunning)
@@ -56,14 +56,14 @@ extension Namespace {
     ///
     /// It opens sockets and little else: work it gives to Dispatch, or a task, may start a thread of the pool, and that
     /// thread would stay in this namespace. Code that does so runs in ``LabNetwork/withThisProcessAsHost(_:)``.
-    public func run<T: ~Copyable & Sendable>(_ body: @escaping @Sendable () throws -> T) async throws -> T {
+    package func run<T: ~Copyable & Sendable>(_ body: @escaping @Sendable () throws -> T) async throws -> T {
         try await thread.run(body)
     }
 
     /// Starts a program that runs until it ends by itself, is ended, or the Lab is closed.
     ///
     /// - Throws: the kernel's refusal: `ENOENT` for a program that is not installed.
-    public func spawn(_ arguments: [String], environment: [String: String] = [:]) async throws -> LabProcess {
+    package func spawn(_ arguments: [String], environment: [String: String] = [:]) async throws -> LabProcess {
         let settings = environment.map { "\($0)=\($1)" }.sorted()
         let arguments = settings.isEmpty ? arguments : ["env"] + settings + arguments
         let process = try await LabProcess.start(arguments, on: thread)
@@ -79,7 +79,7 @@ extension Namespace {
     /// - Parameter input: what it reads on its standard input.
     /// - Throws: ``LabError/commandFailed(command:exit:standardError:)`` unless it ended with status 0.
     @discardableResult
-    public func command(_ arguments: [String], input: String? = nil) async throws -> String {
+    package func command(_ arguments: [String], input: String? = nil) async throws -> String {
         let process = try await spawn(arguments)
         if let input { try process.send(input) }
         process.closeInput()
@@ -95,24 +95,24 @@ extension Namespace {
     /// What an `ip neighbour` command says so that the kernel keeps the entry. It removes those that have failed every
     /// 15 s while there are more than 128 in all namespaces together (`neigh_periodic_work` in net/core/neighbour.c),
     /// and each namespace of the Lab has some twenty.
-    public static let isKept = "extern_learn"
+    package static let isKept = "extern_learn"
 
     /// Runs `ip` with these arguments, separated by blanks as in a shell.
     @discardableResult
-    public func ip(_ arguments: String) async throws -> String {
+    package func ip(_ arguments: String) async throws -> String {
         try await command(["ip"] + arguments.split(separator: " ").map(String.init))
     }
 
     /// Runs many `ip` commands, one a line, in one process; the first that fails ends it.
     ///
     /// - Parameter family: for commands that do not tell it by an address, such as those about rules.
-    public func ip(batch commands: [String], _ family: Family? = nil) async throws {
+    package func ip(batch commands: [String], _ family: Family? = nil) async throws {
         let arguments = ["ip"] + (family.map { [$0.rawValue] } ?? []) + ["-batch", "-"]
         try await command(arguments, input: commands.joined(separator: "\n") + "\n")
     }
 
     /// Sets kernel parameters of the namespace, by sysctl(8)'s names: `("net.ipv4.conf.wan0.forwarding", "0")`.
-    public func sysctl(_ settings: [(String, String)]) async throws {
+    package func sysctl(_ settings: [(String, String)]) async throws {
         try await thread.run {
             for (name, value) in settings {
                 let file = try openParameter(name, O_WRONLY)
@@ -125,7 +125,7 @@ extension Namespace {
     }
 
     /// Reads a kernel parameter of the namespace.
-    public func sysctl(_ name: String) async throws -> String {
+    package func sysctl(_ name: String) async throws -> String {
         try await thread.run {
             let file = try openParameter(name, O_RDONLY)
             var buffer = [UInt8](repeating: 0, count: 4096)

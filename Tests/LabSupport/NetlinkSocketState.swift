@@ -5,11 +5,11 @@ internal import Glibc
 internal import Platform
 
 /// A socket of rtnetlink as the kernel lists it.
-public struct NetlinkSocketState: Hashable, Sendable {
+package struct NetlinkSocketState: Hashable, Sendable {
     /// Its address.
-    public let port: UInt32
+    package let port: UInt32
     /// How many messages found no room in its buffer.
-    public let drops: Int
+    package let drops: Int
 
     /// Those in the calling thread's network, without the kernel's own.
     static func all() throws(SystemError) -> [NetlinkSocketState] {
@@ -38,7 +38,7 @@ public struct NetlinkSocketState: Hashable, Sendable {
 
 extension Namespace {
     /// The sockets of rtnetlink that were opened on this machine.
-    public func netlinkSockets() async throws -> [NetlinkSocketState] {
+    package func netlinkSockets() async throws -> [NetlinkSocketState] {
         try await run { try NetlinkSocketState.all() }
     }
 }

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// A TCP connection as the kernel of one end sees it, from `ss -Htn`.
-public struct PeerConnection: Hashable, Sendable {
+package struct PeerConnection: Hashable, Sendable {
     /// `ESTAB`, `CLOSE-WAIT`, `TIME-WAIT` and others, as ss(8) writes them.
-    public let state: String
+    package let state: String
     /// Bytes that came and were not read.
-    public let receiveQueue: Int
+    package let receiveQueue: Int
     /// Bytes that were written and not acknowledged.
-    public let sendQueue: Int
+    package let sendQueue: Int
     /// This end's address, without brackets and zone; an IPv4 address is written as one.
-    public let address: String
+    package let address: String
     /// This end's port.
-    public let port: UInt16
+    package let port: UInt16
     /// The other end's address.
-    public let peerAddress: String
+    package let peerAddress: String
     /// The other end's port.
-    public let peerPort: UInt16
+    package let peerPort: UInt16
 
     /// A connection from a line of `ss -Htn`, `nil` for a line of another form.
     init?(line: Substring) {
@@ -44,7 +44,7 @@ public struct PeerConnection: Hashable, Sendable {
 
 extension Namespace {
     /// The TCP connections of this machine, listening sockets left out.
-    public func connections() async throws -> [PeerConnection] {
+    package func connections() async throws -> [PeerConnection] {
         let arguments = ["ss", "-Htn"]
         return try await command(arguments).split(separator: "\n").map { line in
             guard let connection = PeerConnection(line: line) else {

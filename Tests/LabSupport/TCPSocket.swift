@@ -9,7 +9,7 @@ internal import Platform
 ///
 /// It belongs to the namespace it was made in: make it inside of ``Namespace/run(_:)-(_)``. A handshake needs no
 /// ``accept()`` at the other end, so one thread can play both ends in turn.
-public final class TCPSocket: Sendable {
+package final class TCPSocket: Sendable {
     /// `nil` once closed.
     private let descriptor: Lock<OwnedDescriptor?>
 
@@ -22,7 +22,7 @@ public final class TCPSocket: Sendable {
     }
 
     /// A socket that listens on every address of both families; on a free port if `port` is 0.
-    public static func listening(on port: UInt16) throws -> TCPSocket {
+    package static func listening(on port: UInt16) throws -> TCPSocket {
         try withAddress("::", port, flags: AI_PASSIVE) { address, length, family in
             let socket = try TCPSocket(family: family)
             try socket.setOption(SOL_SOCKET, SO_REUSEADDR, 1, "allowing the reuse of port \(port)")
@@ -34,7 +34,7 @@ public final class TCPSocket: Sendable {
     }
 
     /// A connection to `destination`, leaving from the address `source` if one is named.
-    public static func connected(
+    package static func connected(
         to destination: String, _ port: UInt16, from source: String? = nil
     ) throws -> TCPSocket {
         try withAddress(destination, port) { address, length, family in
@@ -52,12 +52,12 @@ public final class TCPSocket: Sendable {
     }
 
     /// The next connection to a listening socket.
-    public func accept() throws -> TCPSocket {
+    package func accept() throws -> TCPSocket {
         try TCPSocket(limiting: retryingInterrupts("accepting a connection") { Glibc.accept(number, nil, nil) })
     }
 
     /// Writes all of `text`.
-    public func send(_ text: String) throws {
+    package func send(_ text: String) throws {
         var bytes = Array(text.utf8)[...]
         while !bytes.isEmpty {
             let count = try retryingInterrupts("sending") {
@@ -68,30 +68,30 @@ public final class TCPSocket: Sendable {
     }
 
     /// What comes next, at most 64 KiB; empty at the end of the stream.
-    public func receive() throws -> String {
+    package func receive() throws -> String {
         var buffer = [UInt8](repeating: 0, count: 65_536)
         let count = try retryingInterrupts("receiving") { recv(number, &buffer, buffer.count, 0) }
         return String(decoding: buffer.prefix(count), as: UTF8.self)
     }
 
     /// Lets the kernel give up after `limit` without an acknowledgement (`TCP_USER_TIMEOUT`, RFC 5482).
-    public func setUserTimeout(_ limit: Duration) throws {
+    package func setUserTimeout(_ limit: Duration) throws {
         try setOption(
             CInt(IPPROTO_TCP), TCP_USER_TIMEOUT, CInt(limit.milliseconds), "setting the user timeout")
     }
 
     /// Makes the end of this socket a reset instead of an end of stream (`SO_LINGER` with zero seconds).
-    public func resetOnClose() throws {
+    package func resetOnClose() throws {
         try setOption(SOL_SOCKET, SO_LINGER, linger(l_onoff: 1, l_linger: 0), "setting linger")
     }
 
     /// Closes the socket now; unread bytes make it a reset, as TCP has it. No other thread may be using it.
-    public func close() {
+    package func close() {
         descriptor.withLock { $0 = nil }
     }
 
     /// This end's port.
-    public func port() throws -> UInt16 {
+    package func port() throws -> UInt16 {
         var address = sockaddr_storage()
         var length = socklen_t(MemoryLayout.size(ofValue: address))
         return try withUnsafeMutableBytes(of: &address) { bytes in

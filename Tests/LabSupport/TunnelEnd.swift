@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import CLabSupport
-public import Platform
+package import Platform
 
 /// The program's end of a TUN device: while it is open the device has a carrier.
-public struct TunnelEnd: ~Copyable, Sendable {
+package struct TunnelEnd: ~Copyable, Sendable {
     private let descriptor: OwnedDescriptor
 
     /// Attaches to a device made by `ip tuntap add mode tun`, in the calling thread's network.
-    public init(_ name: String) throws(SystemError) {
+    package init(_ name: String) throws(SystemError) {
         descriptor = OwnedDescriptor(
             try retryingInterrupts("attaching to the TUN device \(name)") { clab_attach_tun(name) })
     }
 
     /// Lets go of the device.
-    public consuming func close() {}
+    package consuming func close() {}
 }

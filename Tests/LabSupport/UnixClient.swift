@@ -3,12 +3,12 @@
 // Which C module the compiler takes SOCK_STREAM from depends on which it loads first; both are named.
 internal import CLabSupport
 internal import Glibc
-public import Platform
+package import Platform
 
 /// A Unix socket that a test works byte by byte, for what no well-behaved client does.
 ///
 /// Its calls block: make them inside of ``Namespace/run(_:)``. They are bounded, so that a test that fails ends.
-public final class UnixClient: Sendable {
+package final class UnixClient: Sendable {
     private let descriptor: OwnedDescriptor
 
     private init(_ kind: __socket_type) throws(SystemError) {
@@ -27,7 +27,7 @@ public final class UnixClient: Sendable {
     /// A connection to the service that listens on `path`.
     ///
     /// - Parameter user: whose process the service takes this for; only root can be another. `nil`: this one's.
-    public static func connected(to path: String, as user: UInt32? = nil) throws(SystemError) -> UnixClient {
+    package static func connected(to path: String, as user: UInt32? = nil) throws(SystemError) -> UnixClient {
         let client = try UnixClient(SOCK_STREAM)
         let number = client.descriptor.number
         try client.withAddress(path) { address, length throws(SystemError) in
@@ -40,7 +40,7 @@ public final class UnixClient: Sendable {
     }
 
     /// A datagram socket at `path`, as a service manager has one for notices (`$NOTIFY_SOCKET`).
-    public static func receiving(at path: String) throws(SystemError) -> UnixClient {
+    package static func receiving(at path: String) throws(SystemError) -> UnixClient {
         let client = try UnixClient(SOCK_DGRAM)
         try client.withAddress(path) { address, length throws(SystemError) in
             try retryingInterrupts("binding \(path)") { bind(client.descriptor.number, address, length) }
@@ -51,12 +51,12 @@ public final class UnixClient: Sendable {
     /// Writes `text`; a `NUL` is written as it stands.
     ///
     /// - Throws: `EPIPE` when the other end is gone.
-    public func send(_ text: String) throws(SystemError) {
+    package func send(_ text: String) throws(SystemError) {
         try send(Array(text.utf8))
     }
 
     /// Writes bytes.
-    public func send(_ bytes: [UInt8]) throws(SystemError) {
+    package func send(_ bytes: [UInt8]) throws(SystemError) {
         var rest = bytes[...]
         while !rest.isEmpty {
             let count = try retryingInterrupts("sending") {
@@ -67,14 +67,14 @@ public final class UnixClient: Sendable {
     }
 
     /// Its number, for what this type has no call for. It is this object's to close.
-    public var number: CInt { descriptor.number }
+    package var number: CInt { descriptor.number }
 
     /// Sends nothing more, and goes on reading.
-    public func endSending() { shutdown(descriptor.number, CInt(SHUT_WR)) }
+    package func endSending() { shutdown(descriptor.number, CInt(SHUT_WR)) }
 
     /// The next datagram, or of a stream what there is, at most 64 KiB; empty at the end of the stream, and where the
     /// other end broke it off.
-    public func receive() throws(SystemError) -> [UInt8] {
+    package func receive() throws(SystemError) -> [UInt8] {
         var buffer = [UInt8](repeating: 0, count: 65_536)
         do throws(SystemError) {
             let count = try retryingInterrupts("receiving") { recv(descriptor.number, &buffer, buffer.count, 0) }
@@ -86,7 +86,7 @@ public final class UnixClient: Sendable {
     }
 
     /// The next datagram, if there is one.
-    public func pending() throws(SystemError) -> [UInt8]? {
+    package func pending() throws(SystemError) -> [UInt8]? {
         var buffer = [UInt8](repeating: 0, count: 65_536)
         let count = recv(descriptor.number, &buffer, buffer.count, CInt(MSG_DONTWAIT))
         if count < 0, errno == EAGAIN { return nil }
@@ -95,7 +95,7 @@ public final class UnixClient: Sendable {
     }
 
     /// Everything up to the end of the stream.
-    public func receiveAll() throws(SystemError) -> [UInt8] {
+    package func receiveAll() throws(SystemError) -> [UInt8] {
         var bytes: [UInt8] = []
         while true {
             let more = try receive()

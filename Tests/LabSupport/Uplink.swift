@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// An address family, as `ip -4` and `ip -6` tell them apart.
-public enum Family: String, Hashable, Sendable, CaseIterable {
+package enum Family: String, Hashable, Sendable, CaseIterable {
     /// IPv4.
     case v4 = "-4"
     /// IPv6.
@@ -11,17 +11,17 @@ public enum Family: String, Hashable, Sendable, CaseIterable {
 /// One of the host's two ways to the router. The raw value is the interface's name at both ends of the cable.
 ///
 /// Addresses are those set aside for documentation: RFC 5737 and RFC 3849.
-public enum Uplink: String, Hashable, Sendable, CaseIterable {
+package enum Uplink: String, Hashable, Sendable, CaseIterable {
     /// The preferred one: its default routes have the lower metric.
     case wan0
     /// The one to fall back on.
     case wan1
 
     /// The interface's name.
-    public var name: String { rawValue }
+    package var name: String { rawValue }
 
     /// The metric of the default routes that the host is set up with.
-    public var metric: Int {
+    package var metric: Int {
         switch self {
         case .wan0: 100
         case .wan1: 200
@@ -29,13 +29,13 @@ public enum Uplink: String, Hashable, Sendable, CaseIterable {
     }
 
     /// The host's address on it.
-    public func address(_ family: Family) -> String { network(family) + "2" }
+    package func address(_ family: Family) -> String { network(family) + "2" }
 
     /// The host's address on it with the length of the prefix, as `ip address add` takes it.
-    public func prefix(_ family: Family) -> String { "\(address(family))/\(Self.prefixLength(family))" }
+    package func prefix(_ family: Family) -> String { "\(address(family))/\(Self.prefixLength(family))" }
 
     /// The router's address on it.
-    public func gateway(_ family: Family) -> String { network(family) + "1" }
+    package func gateway(_ family: Family) -> String { network(family) + "1" }
 
     /// The router's address on it with the length of the prefix.
     func gatewayPrefix(_ family: Family) -> String { "\(gateway(family))/\(Self.prefixLength(family))" }
@@ -43,7 +43,7 @@ public enum Uplink: String, Hashable, Sendable, CaseIterable {
     /// The interface's number in the host. The router's differs on purpose: to the kernel a link whose number equals
     /// its peer's looks like hardware, and it delays hardware's second change of carrier within a second
     /// (`linkwatch_urgent_event` in net/core/link_watch.c).
-    public var index: Int {
+    package var index: Int {
         switch self {
         case .wan0: 10
         case .wan1: 11

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import Connection
+package import Connection
 internal import TestSupport
 
 /// Many agents whose one server goes away: who dials when, by the back-off policy alone.
@@ -8,20 +8,20 @@ internal import TestSupport
 /// All flows end at zero, after having been stable. A server that is away refuses at once, which is the worst case: one
 /// that is silent costs each attempt its connect timeout, and spreads them. One that is back accepts everybody, or so
 /// many a second and refuses the others. Whoever is accepted stays.
-public struct Herd: Sendable {
+package struct Herd: Sendable {
     /// How many agents.
-    public var agents: Int
+    package var agents: Int
     /// How each backs off.
-    public var policy: BackoffPolicy
+    package var policy: BackoffPolicy
     /// When the server is back.
-    public var outage: Duration
+    package var outage: Duration
     /// How many it accepts a second; `nil` for all.
-    public var acceptsEachSecond: Int?
+    package var acceptsEachSecond: Int?
     /// When to look no further.
-    public var horizon: Duration
+    package var horizon: Duration
 
     /// A herd.
-    public init(
+    package init(
         agents: Int, policy: BackoffPolicy, outage: Duration, acceptsEachSecond: Int? = nil,
         horizon: Duration = .seconds(7200)
     ) {
@@ -33,20 +33,20 @@ public struct Herd: Sendable {
     }
 
     /// What became of it.
-    public struct Outcome: Sendable {
+    package struct Outcome: Sendable {
         /// Attempts in each second.
-        public var attempts: [Int]
+        package var attempts: [Int]
         /// Attempts that were accepted in each second.
-        public var accepted: [Int]
+        package var accepted: [Int]
 
         /// The most attempts in any second.
-        public var peak: Int { attempts.max() ?? 0 }
+        package var peak: Int { attempts.max() ?? 0 }
 
         /// The most attempts in any second from this one on.
-        public func peak(from second: Int) -> Int { attempts.dropFirst(second).max() ?? 0 }
+        package func peak(from second: Int) -> Int { attempts.dropFirst(second).max() ?? 0 }
 
         /// The second in which so many were accepted in all; `nil` where they never were.
-        public func second(ofAccepted count: Int) -> Int? {
+        package func second(ofAccepted count: Int) -> Int? {
             var sum = 0
             return accepted.firstIndex { number in
                 sum += number
@@ -56,13 +56,13 @@ public struct Herd: Sendable {
     }
 
     /// Attempts a second while the server stays away for good: each agent waits at its ceiling.
-    public var steadyRate: Double {
+    package var steadyRate: Double {
         let range = policy.range(afterFailures: 1000)
         return Double(agents) / ((range.lowerBound + range.upperBound) / 2 / .seconds(1))
     }
 
     /// Lets the herd run.
-    public func run(seed: UInt64) -> Outcome {
+    package func run(seed: UInt64) -> Outcome {
         var random = SplitMix64(seed: seed)
         let seconds = Int(horizon / .seconds(1))
         var outcome = Outcome(

@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import Coalescing
+package import Coalescing
 internal import Connection
 
 /// Keepalives that run side by side: what a planner makes of them, and what no planner can do with less.
-public struct KeepaliveLoad: Sendable {
+package struct KeepaliveLoad: Sendable {
     /// One keepalive: how often, and when it happened last before the load begins at zero.
-    public struct Item: Hashable, Sendable {
+    package struct Item: Hashable, Sendable {
         /// How often.
-        public let cadence: Cadence
+        package let cadence: Cadence
         /// At zero or before, and less than an interval before.
-        public let last: Duration
+        package let last: Duration
 
         /// A keepalive.
-        public init(_ cadence: Cadence, last: Duration) {
+        package init(_ cadence: Cadence, last: Duration) {
             self.cadence = cadence
             self.last = last
         }
     }
 
     /// The keepalives.
-    public let items: [Item]
+    package let items: [Item]
 
     /// These keepalives.
-    public init(_ items: [Item]) {
+    package init(_ items: [Item]) {
         self.items = items
     }
 
     /// So many keepalives, each of one of the cadences, which happened last at any time within their interval.
-    public init(_ count: Int, of cadences: [Cadence], using random: inout some RandomNumberGenerator) {
+    package init(_ count: Int, of cadences: [Cadence], using random: inout some RandomNumberGenerator) {
         items = (0..<count).map { index in
             let cadence = cadences[index % cadences.count]
             let fraction = Double(random.next() >> 11) * 0x1p-53
@@ -37,15 +37,15 @@ public struct KeepaliveLoad: Sendable {
     }
 
     /// A promise of the planner that it broke.
-    public struct BrokenPromise: Error, CustomStringConvertible {
+    package struct BrokenPromise: Error, CustomStringConvertible {
         /// Which, when.
-        public let description: String
+        package let description: String
     }
 
     /// How often ``TimerCoalescer`` wakes the process up to the horizon, and how many keepalives it sends.
     ///
     /// - Throws: where a keepalive comes late or before its window.
-    public func planned(until horizon: Duration) throws(BrokenPromise) -> (wakes: Int, keepalives: Int) {
+    package func planned(until horizon: Duration) throws(BrokenPromise) -> (wakes: Int, keepalives: Int) {
         var planner = TimerCoalescer()
         var last: [TimerCoalescer.Token: Item] = [:]
         for item in items { last[planner.add(item.cadence, after: item.last)] = item }
@@ -72,7 +72,7 @@ public struct KeepaliveLoad: Sendable {
 
     /// How often the process wakes up to the horizon if each wake comes at the last moment (the rule that is optimal
     /// for one round) and takes everybody along who is open.
-    public func atTheLastMoment(until horizon: Duration) -> Int {
+    package func atTheLastMoment(until horizon: Duration) -> Int {
         var windows = items.map { $0.cadence.window(after: $0.last) }
         var wakes = 0
         while let now = windows.lazy.map(\.upperBound).min(), now <= horizon {
@@ -89,7 +89,7 @@ public struct KeepaliveLoad: Sendable {
     /// The greater of two bounds. Whatever the plan, the n-th keepalive of an item cannot come before n of its shortest
     /// steps nor after n of its longest: a plan stabs all of these windows, and the fewest points that do are found
     /// greedily. And the item with the shortest interval alone needs a wake each interval.
-    public func lowerBound(until horizon: Duration) -> Int {
+    package func lowerBound(until horizon: Duration) -> Int {
         var windows: [(open: Duration, due: Duration)] = []
         var mostOfOne = 0
         for item in items {
@@ -115,7 +115,7 @@ public struct KeepaliveLoad: Sendable {
     /// The fewest wakes up to the horizon, by trying everything: which of the open keepalives happen at each step of
     /// time, from zero to the horizon. For a few items with intervals of less than sixteen steps, which happened last a
     /// step or more before zero.
-    public func fewest(until horizon: Int, step: Duration) -> Int {
+    package func fewest(until horizon: Int, step: Duration) -> Int {
         let intervals = items.map { Int(($0.cadence.interval / step).rounded()) }
         let shortest = items.map { Int((($0.cadence.interval - $0.cadence.tolerance) / step).rounded()) }
         // How long ago each happened, four bits an item, and the fewest wakes that lead there: at first, a step before

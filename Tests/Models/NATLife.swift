@@ -1,39 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import Connection
+package import Connection
 internal import TestSupport
 
 /// Connections behind a translator of addresses that forgets idle flows after a time nobody tells, and what the
 /// adaptive interval makes of it.
-public struct NATLife: Sendable {
+package struct NATLife: Sendable {
     /// After how much silence a flow is forgotten; `nil`: never.
-    public var holds: Duration?
+    package var holds: Duration?
     /// How many flows there are.
-    public var flows = 1
+    package var flows = 1
     /// Keepalives in a hundred that go early, by up to the tolerance, for the sake of a shared wake.
-    public var earlyPercent = 30
+    package var earlyPercent = 30
     /// Flows in a thousand keepalives that the server resets.
-    public var resetPerMille = 10
+    package var resetPerMille = 10
     /// Flows in ten thousand keepalives that die in silence of something else.
-    public var chancePer10000 = 5
+    package var chancePer10000 = 5
 
     /// A life.
-    public init(holds: Duration?) { self.holds = holds }
+    package init(holds: Duration?) { self.holds = holds }
 
     /// What became of it.
-    public struct Outcome: Sendable {
+    package struct Outcome: Sendable {
         /// Flows that the translator forgot.
-        public var lost = 0
+        package var lost = 0
         /// Keepalives sent.
-        public var keepalives = 0
+        package var keepalives = 0
         /// When the last flow was forgotten, from the beginning.
-        public var lastLoss = Duration.zero
+        package var lastLoss = Duration.zero
         /// The interval in the end.
-        public var interval = Duration.zero
+        package var interval = Duration.zero
     }
 
     /// Lives for a while by one protocol's figures, on this network.
-    public func run(
+    package func run(
         _ learner: inout AdaptiveInterval, on network: NetworkIdentity, _ figures: KeepaliveFigures,
         from start: Duration = .zero, for time: Duration, seed: UInt64
     ) -> Outcome {

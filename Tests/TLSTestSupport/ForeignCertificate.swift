@@ -3,9 +3,9 @@
 internal import COpenSSL
 
 /// A certificate as it comes over the wire, from anybody.
-public enum ForeignCertificate {
+package enum ForeignCertificate {
     /// Calls `body` with OpenSSL's object of it; not at all where the bytes (DER) are none.
-    public static func read(_ bytes: [UInt8], _ body: (OpaquePointer) -> Void) {
+    package static func read(_ bytes: [UInt8], _ body: (OpaquePointer) -> Void) {
         bytes.withUnsafeBufferPointer { buffer in
             var next = buffer.baseAddress
             guard let certificate = d2i_X509(nil, &next, CLong(buffer.count)) else { return }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import Connection
+package import Connection
 internal import Glibc
 internal import Platform
 internal import RelayMessages
-public import TLS
+package import TLS
 
 extension TLSFiles {
     /// The files that a policy names, opened as the agent opens them.
-    public init(of policy: TLSPolicy) throws(TLSFailure) {
+    package init(of policy: TLSPolicy) throws(TLSFailure) {
         let files = try SettingsFiles(of: policy)
         let opened = withExtendedLifetime(files) { files.numbers.map { dup($0) } }
         func file(_ index: Int) -> OwnedDescriptor? {
@@ -21,7 +21,7 @@ extension TLSFiles {
 
 extension TLSContext {
     /// A context for a policy, whose files are opened as the agent opens them.
-    public convenience init(_ policy: TLSPolicy) throws(TLSFailure) {
+    package convenience init(_ policy: TLSPolicy) throws(TLSFailure) {
         try self.init(policy, TLSFiles(of: policy))
     }
 }

@@ -5,30 +5,30 @@ internal import Glibc
 internal import TLS
 
 /// A certificate with its key, made for one test.
-public final class TestCertificate {
+package final class TestCertificate {
     /// What to write into a certificate.
-    public struct Request {
+    package struct Request {
         /// The common name.
-        public var name: String
+        package var name: String
         /// The subjectAltName as openssl's configuration spells it: `DNS:example.com,IP:192.0.2.7`; `nil` for none.
-        public var alternatives: String?
+        package var alternatives: String?
         /// Whether it may vouch for others.
-        public var isAuthority = false
+        package var isAuthority = false
         /// From when to when it is valid, in seconds from now.
-        public var validity: ClosedRange<Int> = -3600...86_400
+        package var validity: ClosedRange<Int> = -3600...86_400
         /// The key: an elliptic curve's name, or the bits of an RSA key.
-        public var key = Key.curve("P-256")
+        package var key = Key.curve("P-256")
         /// The extended key usage, as openssl's configuration spells it.
-        public var usage: String? = "serverAuth,clientAuth"
+        package var usage: String? = "serverAuth,clientAuth"
 
         /// A certificate for `name`, which stands among the alternatives, too.
-        public init(_ name: String, alternatives: String? = nil) {
+        package init(_ name: String, alternatives: String? = nil) {
             self.name = name
             self.alternatives = alternatives
         }
 
         /// An authority.
-        public static func authority(_ name: String) -> Request {
+        package static func authority(_ name: String) -> Request {
             var request = Request(name)
             request.isAuthority = true
             request.usage = nil
@@ -37,7 +37,7 @@ public final class TestCertificate {
     }
 
     /// The kinds of key.
-    public enum Key: Sendable {
+    package enum Key: Sendable {
         case curve(String)
         case rsa(bits: Int)
         /// With this public exponent, in hexadecimal digits.
@@ -47,14 +47,14 @@ public final class TestCertificate {
     }
 
     /// OpenSSL's object, which goes with this one.
-    public var handle: OpaquePointer { certificate }
+    package var handle: OpaquePointer { certificate }
 
     let certificate: OpaquePointer
     let key: OpaquePointer
     let issuer: TestCertificate?
 
     /// A certificate that `issuer` signs; without one, itself.
-    public init(_ request: Request, issuer: TestCertificate? = nil) {
+    package init(_ request: Request, issuer: TestCertificate? = nil) {
         self.issuer = issuer
         key = Self.makeKey(request.key)
         // First of all: what sets the library up decides whether it is taken down while other threads are inside.
@@ -149,7 +149,7 @@ public final class TestCertificate {
     }
 
     /// The certificate in PEM, and those of its issuers up to, without, the one that signed itself.
-    public var chain: String {
+    package var chain: String {
         var text = pem
         var next = issuer
         while let certificate = next, let above = certificate.issuer {
@@ -160,10 +160,10 @@ public final class TestCertificate {
     }
 
     /// The certificate alone in PEM.
-    public var pem: String { Self.text { PEM_write_bio_X509($0, certificate) } }
+    package var pem: String { Self.text { PEM_write_bio_X509($0, certificate) } }
 
     /// The private key in PEM, encrypted if a password is given.
-    public func keyText(password: String? = nil) -> String {
+    package func keyText(password: String? = nil) -> String {
         guard let password else {
             return Self.text { PEM_write_bio_PKCS8PrivateKey($0, key, nil, nil, 0, nil, nil) }
         }
@@ -173,7 +173,7 @@ public final class TestCertificate {
     }
 
     /// A revocation list of this authority's in PEM, which names the certificates that it took back.
-    public func revocationList(of revoked: [TestCertificate], validity: ClosedRange<Int> = -3600...86_400) -> String {
+    package func revocationList(of revoked: [TestCertificate], validity: ClosedRange<Int> = -3600...86_400) -> String {
         let list = X509_CRL_new()
         defer { X509_CRL_free(list) }
         X509_CRL_set_version(list, 1)

@@ -3,13 +3,13 @@
 internal import Glibc
 
 /// Files of one test, in a directory of its own that goes with it.
-public final class TestFiles {
+package final class TestFiles {
     /// The directory.
-    public let directory: String
+    package let directory: String
     private var names: Set<String> = []
 
     /// An empty directory.
-    public init() {
+    package init() {
         var template = Array("/tmp/dialtone-tls-XXXXXX".utf8CString)
         precondition(mkdtemp(&template) != nil, "no directory for the test's files")
         directory = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
@@ -22,7 +22,7 @@ public final class TestFiles {
 
     /// Writes a file, in place of one of that name, and says its path.
     @discardableResult
-    public func write(_ text: String, to name: String, mode: UInt32 = 0o600) -> String {
+    package func write(_ text: String, to name: String, mode: UInt32 = 0o600) -> String {
         let path = "\(directory)/\(name)"
         names.insert(name)
         unlink(path)

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import ConnectionIO
+package import ConnectionIO
 internal import Glibc
-public import Platform
+package import Platform
 internal import RelayMessages
 internal import TLSRelay
 
 /// `dialtone-tls` as threads of this process.
-public final class TestRelay: Sendable {
+package final class TestRelay: Sendable {
     /// The one that tests share which do nothing to it.
-    public static let shared = TestRelay()
+    package static let shared = TestRelay()
 
     private let control: CInt
 
     /// Starts it.
-    public init(workers: Int = 2) {
+    package init(workers: Int = 2) {
         let (ours, theirs): (CInt, CInt)
         do {
             (ours, theirs) = try Self.pair()
@@ -36,7 +36,7 @@ public final class TestRelay: Sendable {
     }
 
     /// A new channel to it.
-    public func connect() throws(SystemError) -> OwnedDescriptor {
+    package func connect() throws(SystemError) -> OwnedDescriptor {
         let (ours, theirs) = try Self.pair()
         defer { close(theirs) }
         let byte: [UInt8] = [0]
@@ -75,7 +75,7 @@ private final class Thread: Sendable {
 
 extension RelayAccess {
     /// `dialtone-tls` as threads of this process.
-    @AgentQueue public static let test = RelayAccess { () throws(SystemError) in
+    @AgentQueue package static let test = RelayAccess { () throws(SystemError) in
         RelayAccess.Channel(try TestRelay.shared.connect(), outlivesAgent: true)
     }
 }

@@ -3,37 +3,37 @@
 internal import COpenSSL
 
 /// A server's end of TLS sessions in memory, made with OpenSSL's own memory BIOs.
-public final class TestServer {
+package final class TestServer {
     /// How a server behaves.
-    public struct Settings {
+    package struct Settings {
         /// The versions that it speaks, as in `TLS1_2_VERSION`.
-        public var versions: ClosedRange<Int32> = 0x0303...0x0304
+        package var versions: ClosedRange<Int32> = 0x0303...0x0304
         /// The cipher list; with `@SECLEVEL=0` for what is too weak for this system.
-        public var ciphers: String?
+        package var ciphers: String?
         /// The groups for the exchange of keys, as OpenSSL's list has them; `nil` for those that it has by itself.
-        public var groups: String?
+        package var groups: String?
         /// Certificates that it sends behind its chain.
-        public var furtherCertificates: [TestCertificate] = []
+        package var furtherCertificates: [TestCertificate] = []
         /// Whether clients are asked for a certificate, and by whose signature one is accepted.
-        public var clientAuthority: TestCertificate?
+        package var clientAuthority: TestCertificate?
         /// What it speaks by ALPN; empty for a server that does not know ALPN.
-        public var applicationProtocols: [String] = []
+        package var applicationProtocols: [String] = []
         /// What it answers by ALPN whatever it is offered.
-        public var imposedProtocol: String?
+        package var imposedProtocol: String?
         /// How many tickets it sends.
-        public var tickets = 2
+        package var tickets = 2
         /// Whether it sends its issuers' certificates along with its own.
-        public var sendsChain = true
+        package var sendsChain = true
 
         /// A server of today.
-        public init() {}
+        package init() {}
     }
 
     private let context: OpaquePointer
     private let settings: Settings
 
     /// A server with a certificate.
-    public init(_ certificate: TestCertificate, _ settings: Settings = Settings()) {
+    package init(_ certificate: TestCertificate, _ settings: Settings = Settings()) {
         guard let context = SSL_CTX_new(TLS_server_method()) else { preconditionFailure("out of memory") }
         self.context = context
         self.settings = settings
@@ -68,20 +68,20 @@ public final class TestServer {
     }
 
     /// One more session.
-    public func accept() -> Session { Session(context, self) }
+    package func accept() -> Session { Session(context, self) }
 
     /// One session of a server.
-    public final class Session {
+    package final class Session {
         private let handle: OpaquePointer
         private let input = BIO_new(BIO_s_mem())
         private let output = BIO_new(BIO_s_mem())
         private let server: TestServer
         /// What was read so far.
-        public private(set) var received: [UInt8] = []
+        package private(set) var received: [UInt8] = []
         /// Whether the client said that it ends.
-        public var sawClose: Bool { SSL_get_shutdown(handle) & SSL_RECEIVED_SHUTDOWN != 0 }
+        package var sawClose: Bool { SSL_get_shutdown(handle) & SSL_RECEIVED_SHUTDOWN != 0 }
         /// What the server's log would say.
-        public private(set) var error: String?
+        package private(set) var error: String?
 
         fileprivate init(_ context: OpaquePointer, _ server: TestServer) {
             guard let handle = SSL_new(context) else { preconditionFailure("out of memory") }
@@ -96,18 +96,18 @@ public final class TestServer {
         }
 
         /// The name that the client asked for.
-        public var requestedName: String? {
+        package var requestedName: String? {
             SSL_get_servername(handle, CInt(TLSEXT_NAMETYPE_host_name)).map { String(cString: $0) }
         }
 
         /// Whether the handshake is over.
-        public var isOpen: Bool { SSL_is_init_finished(handle) == 1 }
+        package var isOpen: Bool { SSL_is_init_finished(handle) == 1 }
 
         /// Whether the session was taken up from an earlier one.
-        public var isResumed: Bool { SSL_session_reused(handle) == 1 }
+        package var isResumed: Bool { SSL_session_reused(handle) == 1 }
 
         /// Takes what the client sent, and goes on as far as it can.
-        public func receive(_ bytes: [UInt8]) {
+        package func receive(_ bytes: [UInt8]) {
             BIO_write(input, bytes, CInt(bytes.count))
             ERR_clear_error()
             var buffer = [UInt8](repeating: 0, count: 16_384)
@@ -126,36 +126,36 @@ public final class TestServer {
         }
 
         /// Takes what is to be sent to the client.
-        public func takeOutput() -> [UInt8] {
+        package func takeOutput() -> [UInt8] {
             var bytes = [UInt8](repeating: 0, count: BIO_ctrl_pending(output))
             let count = bytes.isEmpty ? 0 : BIO_read(output, &bytes, CInt(bytes.count))
             return Array(bytes.prefix(Int(max(count, 0))))
         }
 
         /// Sends plaintext.
-        public func send(_ bytes: [UInt8]) {
+        package func send(_ bytes: [UInt8]) {
             ERR_clear_error()
             let count = SSL_write(handle, bytes, CInt(bytes.count))
             precondition(count == bytes.count, "the server cannot send")
         }
 
         /// Says the end.
-        public func close() { SSL_shutdown(handle) }
+        package func close() { SSL_shutdown(handle) }
 
         /// Changes its keys, and wants the client to change its own, or not.
-        public func updateKeys(requesting: Bool) {
+        package func updateKeys(requesting: Bool) {
             SSL_key_update(handle, requesting ? SSL_KEY_UPDATE_REQUESTED : SSL_KEY_UPDATE_NOT_REQUESTED)
             SSL_do_handshake(handle)
         }
 
         /// Sends another ticket.
-        public func sendTicket() {
+        package func sendTicket() {
             SSL_new_session_ticket(handle)
             SSL_do_handshake(handle)
         }
 
         /// Wants to negotiate anew (TLS 1.2).
-        public func renegotiate() {
+        package func renegotiate() {
             SSL_renegotiate(handle)
             SSL_do_handshake(handle)
         }

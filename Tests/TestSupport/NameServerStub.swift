@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-public import NetworkPath
+package import NetworkPath
 import Platform
 
 /// A DNS server on one address, UDP and TCP on the same port, that answers as a test tells it to. It has a thread of
 /// its own and needs nothing else: it can be started on a thread of a Lab's namespace, and serves there.
-public final class NameServerStub: Sendable {
+package final class NameServerStub: Sendable {
     /// What was asked: a name in lower case without the final dot, and a record type.
-    public struct Question: Hashable, Sendable, CustomStringConvertible {
+    package struct Question: Hashable, Sendable, CustomStringConvertible {
         /// The name.
-        public var name: String
+        package var name: String
         /// The type: 1 is A, 28 AAAA, 33 SRV, 35 NAPTR.
-        public var type: UInt16
+        package var type: UInt16
 
         /// Whether it asks for IPv4 addresses.
-        public var isForV4: Bool { type == 1 }
+        package var isForV4: Bool { type == 1 }
 
         /// "example.com AAAA".
-        public var description: String {
+        package var description: String {
             "\(name) \([1: "A", 28: "AAAA", 33: "SRV", 35: "NAPTR"][type] ?? "TYPE\(type)")"
         }
     }
 
     /// What it says.
-    public enum Reply: Sendable {
+    package enum Reply: Sendable {
         /// Addresses of the family that was asked for, with a time to live in seconds.
         case addresses([IPAddress], ttl: UInt32)
         /// Aliases one behind the other, each with its time to live, and the addresses behind the last.
@@ -46,18 +46,18 @@ public final class NameServerStub: Sendable {
     }
 
     /// A record of the Internet's class in an answer.
-    public struct Record: Sendable {
+    package struct Record: Sendable {
         /// The name that it belongs to; `nil` for the one that was asked for.
-        public var owner: String?
+        package var owner: String?
         /// The type.
-        public var type: UInt16
+        package var type: UInt16
         /// The time to live in seconds.
-        public var ttl: UInt32
+        package var ttl: UInt32
         /// What it says, in its wire form. A pointer to octet 12 is one to the name that was asked for.
-        public var data: [UInt8]
+        package var data: [UInt8]
 
         /// A record.
-        public init(_ type: UInt16, _ data: [UInt8], owner: String? = nil, ttl: UInt32 = 60) {
+        package init(_ type: UInt16, _ data: [UInt8], owner: String? = nil, ttl: UInt32 = 60) {
             self.owner = owner
             self.type = type
             self.ttl = ttl
@@ -65,17 +65,17 @@ public final class NameServerStub: Sendable {
         }
 
         /// An alias of the name that was asked for.
-        public static func alias(_ target: String) -> Record { Record(5, wireName(target)) }
+        package static func alias(_ target: String) -> Record { Record(5, wireName(target)) }
 
         /// A host of a service (SRV); "." says that there is none.
-        public static func service(
+        package static func service(
             _ priority: UInt16, _ weight: UInt16, _ port: UInt16, _ target: String, owner: String? = nil
         ) -> Record {
             Record(33, [priority, weight, port].flatMap { bigEndian($0) } + wireName(target), owner: owner)
         }
 
         /// A rule (NAPTR).
-        public static func rule(
+        package static func rule(
             _ order: UInt16, _ preference: UInt16, _ flags: String, _ service: String, _ regexp: String,
             _ replacement: String
         ) -> Record {
@@ -85,12 +85,12 @@ public final class NameServerStub: Sendable {
     }
 
     /// Its port.
-    public let port: UInt16
+    package let port: UInt16
     private let core: Core
     private let thread: Lock<pthread_t?>
 
     /// Listens on `address`; port 0 takes any that is free for both protocols.
-    public init(_ address: String = "127.0.0.1", port: UInt16 = 0, reply: @escaping @Sendable (Question) -> Reply) {
+    package init(_ address: String = "127.0.0.1", port: UInt16 = 0, reply: @escaping @Sendable (Question) -> Reply) {
         let (udp, tcp, port) = Self.open(address, port)
         self.port = port
         core = Core(udp: udp, tcp: tcp, reply: reply)
@@ -101,18 +101,18 @@ public final class NameServerStub: Sendable {
     }
 
     /// Every question that came, in order.
-    public var questions: [Question] { core.state.withLock { $0.questions } }
+    package var questions: [Question] { core.state.withLock { $0.questions } }
 
     /// The same without repeats: on a busy machine an answer comes late, and is asked for again meanwhile.
-    public var asked: [Question] { core.state.withLock { $0.asked } }
+    package var asked: [Question] { core.state.withLock { $0.asked } }
 
     /// The ports that a name was asked for from, over UDP: one for each socket, however often it repeated the question.
-    public func ports(askingFor name: String) -> Set<UInt16> {
+    package func ports(askingFor name: String) -> Set<UInt16> {
         core.state.withLock { $0.senders[name] ?? [] }
     }
 
     /// Sends what was held back.
-    public func releaseHeld() {
+    package func releaseHeld() {
         let held = core.state.withLock { state in
             defer { state.held = [] }
             return state.held
@@ -121,7 +121,7 @@ public final class NameServerStub: Sendable {
     }
 
     /// Stops listening; the port refuses when this returns.
-    public func stop() {
+    package func stop() {
         guard let thread = thread.withLock({ $0.take() }) else { return }
         core.wake()
         pthread_join(thread, nil)

@@ -5,21 +5,21 @@ internal import Platform
 
 /// Runs a program to its end. Foundation's `Process` is not used: it copies 256 bytes of each entry of /proc/self/fd,
 /// however short, and reads past the end of the heap when the directory's buffer is full (seen with Swift 6.3).
-public enum Program {
+package enum Program {
     /// How a program ended, and what it wrote.
-    public struct Result: Hashable, Sendable {
+    package struct Result: Hashable, Sendable {
         /// Its exit status; 128 and the signal's number when a signal ended it; -1 when it could not be started.
-        public var status: CInt
+        package var status: CInt
         /// Its standard output, or the reason why it could not be started.
-        public var output: String
+        package var output: String
         /// Its standard error.
-        public var error: String
+        package var error: String
     }
 
     /// Runs `path` and blocks the calling thread until it ends. The program gets no standard input.
     ///
     /// - Parameter environment: its whole environment; `nil` for this process's.
-    public static func run(_ path: String, _ arguments: [String], environment: [String: String]? = nil) -> Result {
+    package static func run(_ path: String, _ arguments: [String], environment: [String: String]? = nil) -> Result {
         // Files, not pipes: whatever it writes, it never waits for a reader.
         guard let output = tmpfile(), let error = tmpfile() else { return failure(path, errno) }
         defer {

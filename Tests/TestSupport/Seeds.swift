@@ -6,7 +6,7 @@ internal import Glibc
 ///
 /// A seed is the test's argument, so the runner prints it with a failure; `DIALTONE_SEED` in the environment replays
 /// it.
-public func seeds(_ count: Int) -> [UInt64] {
+package func seeds(_ count: Int) -> [UInt64] {
     if let text = getenv("DIALTONE_SEED"), let seed = UInt64(String(cString: text)) { return [seed] }
     return (0..<count).map { _ in UInt64.random(in: 0 ... .max) }
 }

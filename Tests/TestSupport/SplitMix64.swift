@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// SplitMix64: eight bytes of state, the same numbers on every machine and toolchain, so that a seed replays.
-public struct SplitMix64: RandomNumberGenerator, Sendable {
+package struct SplitMix64: RandomNumberGenerator, Sendable {
     private var state: UInt64
 
     /// A generator that starts at `seed`.
-    public init(seed: UInt64) {
+    package init(seed: UInt64) {
         state = seed
     }
 
     /// The next number.
-    public mutating func next() -> UInt64 {
+    package mutating func next() -> UInt64 {
         state &+= 0x9E37_79B9_7F4A_7C15
         var mixed = state
         mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
@@ -20,17 +20,17 @@ public struct SplitMix64: RandomNumberGenerator, Sendable {
 
     /// A number from 0 up to, not including, `bound`. Not `Int.random(in:using:)`, which may draw otherwise with the
     /// next standard library.
-    public mutating func below(_ bound: Int) -> Int {
+    package mutating func below(_ bound: Int) -> Int {
         Int(truncatingIfNeeded: next() >> 1) % bound
     }
 
     /// True in `percent` of a hundred draws.
-    public mutating func chance(_ percent: Int) -> Bool {
+    package mutating func chance(_ percent: Int) -> Bool {
         below(100) < percent
     }
 
     /// Changes up to so many of the bytes, which are not none, often to what means something.
-    public mutating func damage(_ bytes: inout [UInt8], upTo most: Int) {
+    package mutating func damage(_ bytes: inout [UInt8], upTo most: Int) {
         for _ in 0...below(most) {
             let telling: [UInt8] = [0, 1, 4, 0x7F, 0x80, 0xFF]
             bytes[below(bytes.count)] =

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// Who answers for what a connection, or a question, causes on the network.
-public struct Account: Hashable, Sendable {
+package struct Account: Hashable, Sendable {
     /// The user.
-    public let user: UInt32
+    package let user: UInt32
     /// Whether what is caused counts against the user's budgets. Not where the administrator decided how much it is:
     /// root's connections, and those of the configuration.
-    public let isLimited: Bool
+    package let isLimited: Bool
 
     /// An account of `user`.
-    public init(user: UInt32, isLimited: Bool) {
+    package init(user: UInt32, isLimited: Bool) {
         self.user = user
         self.isLimited = isLimited
     }
 
     /// What nobody is held to a limit for.
-    public static let administrator = Account(user: 0, isLimited: false)
+    package static let administrator = Account(user: 0, isLimited: false)
 }

@@ -12,7 +12,7 @@ internal import NetworkPath
 /// that has begun is finished: what it takes beyond the budget is owed, up to an ``Allowance/overdraft``, and the next
 /// turns come later by as much. So in the long run no more goes out than the refill allows, however many connections a
 /// user has and whatever the records say that they lead to.
-public struct NetworkBudget: Sendable {
+package struct NetworkBudget: Sendable {
     /// A budget's figures.
     struct Allowance {
         let burst: Int
@@ -101,7 +101,7 @@ public struct NetworkBudget: Sendable {
     private var nextSweep = Duration.zero
 
     /// Nothing was caused yet.
-    public init() {}
+    package init() {}
 
     /// How many users and servers are counted now.
     var size: (users: Int, servers: Int) { (users.count, servers.count) }
@@ -113,22 +113,22 @@ public struct NetworkBudget: Sendable {
 
     /// A turn that a connection waits for: when it comes, and whether a dial is paid for with it. No two connections of
     /// a user get the same, so that each wakes once.
-    public struct WaitingTurn: Hashable, Sendable {
+    package struct WaitingTurn: Hashable, Sendable {
         /// When it comes.
-        public let at: Duration
+        package let at: Duration
         /// Whether it is certain; if not, another one is asked for then.
-        public let isPaid: Bool
+        package let isPaid: Bool
     }
 
     /// The next turn of `account`; in the past where a dial may begin now.
-    public func nextTurn(of account: Account, now: Duration) -> WaitingTurn {
+    package func nextTurn(of account: Account, now: Duration) -> WaitingTurn {
         guard account.isLimited, let user = users[account.user] else { return WaitingTurn(at: .zero, isPaid: true) }
         guard user.earliest <= now + Self.horizon else { return WaitingTurn(at: now + Self.horizon, isPaid: false) }
         return WaitingTurn(at: user.earliest, isPaid: true)
     }
 
     /// A connection waits for this turn, and no other gets it.
-    public mutating func take(_ turn: WaitingTurn, for account: Account, now: Duration) {
+    package mutating func take(_ turn: WaitingTurn, for account: Account, now: Duration) {
         guard account.isLimited, turn.isPaid else { return }
         users[account.user, default: User(now: now)].dials.spend(now: now)
         users[account.user]?.questions.spend(now: now)
@@ -138,7 +138,7 @@ public struct NetworkBudget: Sendable {
     ///
     /// - Parameter isPaid: whether it waited for its turn, and this is its first attempt.
     /// - Returns: why it must not; `nil` where it may, and is counted.
-    public mutating func attempt(
+    package mutating func attempt(
         at server: Endpoint, for account: Account, isPaid: Bool, now: Duration
     ) -> HeldBack? {
         guard account.isLimited else { return nil }
@@ -159,7 +159,7 @@ public struct NetworkBudget: Sendable {
     ///
     /// - Parameter isPartOfDial: whether it belongs to a dial that has begun.
     /// - Returns: whether it may, and is counted.
-    public mutating func ask(for account: Account, isPartOfDial: Bool, now: Duration) -> Bool {
+    package mutating func ask(for account: Account, isPartOfDial: Bool, now: Duration) -> Bool {
         guard account.isLimited else { return true }
         sweep(now)
         var user = users[account.user] ?? User(now: now)
@@ -183,7 +183,7 @@ public struct NetworkBudget: Sendable {
 }
 
 /// Which budget of a user something must wait for.
-public enum HeldBack: Hashable, Sendable {
+package enum HeldBack: Hashable, Sendable {
     /// That for all dials.
     case byUser
     /// The user's share of the dials to one server.

@@ -2,7 +2,7 @@
 
 /// Why a socket did not connect or did not stay connected: the kernel's error, sorted by what it means for the next
 /// dial.
-public enum FlowFailure: Error, Hashable, Sendable {
+package enum FlowFailure: Error, Hashable, Sendable {
     /// The host is there and nothing listens on the port (`ECONNREFUSED`).
     case refused
     /// The remote broke the connection (`ECONNRESET`, `ECONNABORTED`, `EPIPE`).
@@ -46,7 +46,7 @@ public enum FlowFailure: Error, Hashable, Sendable {
 
 extension FlowFailure: CustomStringConvertible {
     /// In the words of the status line.
-    public var description: String {
+    package var description: String {
         switch self {
         case .refused: "refused"
         case .reset: "reset by the remote"
@@ -65,7 +65,7 @@ extension FlowFailure: CustomStringConvertible {
 }
 
 /// Why a name gave no address.
-public enum ResolutionFailure: Error, Hashable, Sendable {
+package enum ResolutionFailure: Error, Hashable, Sendable {
     /// The name does not exist (NXDOMAIN).
     case noSuchName
     /// The name exists and has no address.
@@ -80,7 +80,7 @@ public enum ResolutionFailure: Error, Hashable, Sendable {
 
 extension ResolutionFailure: CustomStringConvertible {
     /// In the words of the status line.
-    public var description: String {
+    package var description: String {
         switch self {
         case .noSuchName: "the name does not exist"
         case .noAddress: "the name has no address"

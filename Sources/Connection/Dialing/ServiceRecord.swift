@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// One host that offers a service, from an SRV record (RFC 2782).
-public struct ServiceRecord: Hashable, Sendable {
+package struct ServiceRecord: Hashable, Sendable {
     /// Hosts with a lower number are tried first.
-    public var priority: UInt16
+    package var priority: UInt16
     /// Among hosts of one priority, the share of clients that this one wants to be first for.
-    public var weight: UInt16
+    package var weight: UInt16
     /// The TCP port.
-    public var port: UInt16
+    package var port: UInt16
     /// The host's name, without a trailing dot; empty where the record says that the service is not offered.
-    public var target: String
+    package var target: String
 
     /// A record.
-    public init(priority: UInt16, weight: UInt16, port: UInt16, target: String) {
+    package init(priority: UInt16, weight: UInt16, port: UInt16, target: String) {
         self.priority = priority
         self.weight = weight
         self.port = port
@@ -24,7 +24,7 @@ public struct ServiceRecord: Hashable, Sendable {
     ///
     /// - Parameter limit: how many are wanted at most. An answer can hold thousands, and each costs a look at the rest.
     /// - Returns: no host where the only record's target is the root: "the service is decidedly not available".
-    public static func ordered(
+    package static func ordered(
         _ records: [ServiceRecord], limit: Int = .max, using random: inout some RandomNumberGenerator
     ) -> [ServiceRecord] {
         let offered = records.filter { !$0.target.isEmpty }
@@ -59,20 +59,20 @@ public struct ServiceRecord: Hashable, Sendable {
 }
 
 /// A rewriting rule of the DDDS (RFC 3403), of which SIP needs those that lead to SRV records (RFC 3263, section 4.1).
-public struct NamingAuthorityPointer: Hashable, Sendable {
+package struct NamingAuthorityPointer: Hashable, Sendable {
     /// Rules with a lower number are processed first.
-    public var order: UInt16
+    package var order: UInt16
     /// Among rules of one order, those with a lower number are preferred.
-    public var preference: UInt16
+    package var preference: UInt16
     /// What follows: `s` for an SRV record. Upper or lower case.
-    public var flags: String
+    package var flags: String
     /// What it leads to, as `SIP+D2T` for SIP over TCP. Upper or lower case.
-    public var service: String
+    package var service: String
     /// The name to ask for next, without a trailing dot.
-    public var replacement: String
+    package var replacement: String
 
     /// A rule.
-    public init(order: UInt16, preference: UInt16, flags: String, service: String, replacement: String) {
+    package init(order: UInt16, preference: UInt16, flags: String, service: String, replacement: String) {
         self.order = order
         self.preference = preference
         self.flags = flags
@@ -82,7 +82,7 @@ public struct NamingAuthorityPointer: Hashable, Sendable {
 
     /// The names of the SRV records to ask for, the preferred first, for a protocol that a domain's rules may offer.
     /// Empty where they offer it not at all; the caller then asks for the SRV record by its usual name.
-    public static func serviceNames(in rules: [NamingAuthorityPointer], offering service: String) -> [String] {
+    package static func serviceNames(in rules: [NamingAuthorityPointer], offering service: String) -> [String] {
         rules
             .filter { $0.flags.lowercased() == "s" && $0.service.lowercased() == service.lowercased() }
             .filter { !$0.replacement.isEmpty }
@@ -95,7 +95,7 @@ extension Remote.Scheme {
     /// The first two labels of the name of the SRV record that lists the hosts of this service; `nil` for those that
     /// have none. Sources: RFC 3263 for SIP, RFC 6120, section 3.2.1, and XEP-0368 for XMPP, and for MQTT the service
     /// names in IANA's registry.
-    public var serviceLabels: String? {
+    package var serviceLabels: String? {
         switch self {
         case .sip: "_sip._tcp"
         case .sips: "_sips._tcp"
@@ -108,7 +108,7 @@ extension Remote.Scheme {
     }
 
     /// What a domain's NAPTR records call this service (RFC 3263, section 4.1); `nil` for those that use none.
-    public var namingService: String? {
+    package var namingService: String? {
         switch self {
         case .sip: "SIP+D2T"
         case .sips: "SIPS+D2T"

@@ -28,7 +28,7 @@ extension ConnectionStateMachine {
     }
 
     /// When the connection's turn to dial comes, where it waits for that.
-    public var awaitedTurn: Duration? {
+    package var awaitedTurn: Duration? {
         guard case .backingOff(let deadline) = state, reason == .awaitsTurn else { return nil }
         return deadline
     }

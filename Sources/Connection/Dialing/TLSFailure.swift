@@ -2,7 +2,7 @@
 
 /// Why a TLS session did not come about or did not go on, in the words of an operator. No case ever holds a key, a
 /// password or a byte of what was sent; texts that come from the server are cut short and hold printable ASCII only.
-public enum TLSFailure: Error, Hashable, Sendable {
+package enum TLSFailure: Error, Hashable, Sendable {
     /// The server's certificate will not do.
     case certificate(CertificateProblem)
     /// Server and client have no version of TLS in common; with the oldest that this client speaks.
@@ -35,7 +35,7 @@ public enum TLSFailure: Error, Hashable, Sendable {
 
     /// Whether time alone does not mend it. A certificate that is not valid yet is no such thing: a machine without a
     /// battery for its clock boots in 1970, and a minute later it knows better.
-    public var isPermanent: Bool {
+    package var isPermanent: Bool {
         switch self {
         case .certificate(.notYetValid): false
         case .certificate, .noCommonVersion, .noCommonCipher, .noCommonProtocol, .clientCertificateRequired,
@@ -47,7 +47,7 @@ public enum TLSFailure: Error, Hashable, Sendable {
 }
 
 /// What is wrong with a server's certificate.
-public enum CertificateProblem: Hashable, Sendable {
+package enum CertificateProblem: Hashable, Sendable {
     /// It, or the certificate of the authority named, was valid until then (RFC 3339, UTC).
     case expired(subject: String, since: String)
     /// It is valid from then on; with what this machine's clock says.
@@ -73,17 +73,17 @@ public enum CertificateProblem: Hashable, Sendable {
 }
 
 /// An alert by its number (RFC 8446, section 6, and the registry of IANA).
-public struct TLSAlert: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
+package struct TLSAlert: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
     /// The number on the wire.
-    public let rawValue: UInt8
+    package let rawValue: UInt8
 
     /// An alert.
-    public init(rawValue: UInt8) {
+    package init(rawValue: UInt8) {
         self.rawValue = rawValue
     }
 
     /// Its name, as the registry spells it but in words.
-    public var description: String {
+    package var description: String {
         Self.names[rawValue] ?? "alert \(rawValue)"
     }
 
@@ -103,7 +103,7 @@ public struct TLSAlert: RawRepresentable, Hashable, Sendable, CustomStringConver
 
 extension TLSFailure: CustomStringConvertible {
     /// In the words of the status line; never ends in a full stop.
-    public var description: String {
+    package var description: String {
         switch self {
         case .certificate(let problem): problem.description
         case .noCommonVersion(let minimum): "the server does not speak TLS \(minimum.rawValue) or later"
@@ -124,7 +124,7 @@ extension TLSFailure: CustomStringConvertible {
     }
 
     /// What a user can do about it; `nil` where there is nothing but to wait.
-    public var advice: String? {
+    package var advice: String? {
         switch self {
         case .certificate(let problem): problem.advice
         case .noCommonVersion(.v12):
@@ -144,7 +144,7 @@ extension TLSFailure: CustomStringConvertible {
 
 extension CertificateProblem: CustomStringConvertible {
     /// What is wrong, as a sentence without its full stop.
-    public var description: String {
+    package var description: String {
         switch self {
         case .expired(let subject, let since): "the certificate of \(subject) expired on \(since)"
         case .notYetValid(let subject, let until, let clock):

@@ -2,21 +2,21 @@
 
 extension AdaptiveInterval {
     /// What one user's keepalives have taught.
-    public struct OfUser: Hashable, Sendable {
+    package struct OfUser: Hashable, Sendable {
         /// The user.
-        public let user: UInt32
+        package let user: UInt32
         /// What was learned.
-        public var learned: AdaptiveInterval
+        package var learned: AdaptiveInterval
 
         /// Joins the two.
-        public init(user: UInt32, _ learned: AdaptiveInterval) {
+        package init(user: UInt32, _ learned: AdaptiveInterval) {
             self.user = user
             self.learned = learned
         }
     }
 
     /// How many users are remembered. Each takes two kilobytes of the file; those who learned last stay.
-    public static let mostUsers = 32
+    package static let mostUsers = 32
 
     /// The first line of the text: what it is and of which form. The form before did not tell users apart.
     private static let heading = "dialtone-keepalive-intervals 2"
@@ -25,14 +25,14 @@ extension AdaptiveInterval {
     /// user who learned last and the network used last first. In it the user; the four words of the network's identity;
     /// interval, longest survived and shortest fatal silence in milliseconds (`-`: none); acknowledged keepalives since
     /// the last death; deaths.
-    public static func text(of users: [OfUser]) -> String {
+    package static func text(of users: [OfUser]) -> String {
         let lines = users.flatMap { of in of.learned.networks.map { "\(of.user) \($0.line)" } }
         return ([heading] + lines).joined(separator: "\n") + "\n"
     }
 
     /// What was learned, from ``text(of:)``. A line that is none is left out, and so is everything of another form:
     /// nothing is lost by it but some learning.
-    public static func users(in text: String) -> [OfUser] {
+    package static func users(in text: String) -> [OfUser] {
         let lines = text.split(separator: "\n")
         guard let first = lines.first, first == Self.heading else { return [] }
         var users: [OfUser] = []

@@ -18,9 +18,9 @@ internal import Coalescing
 ///
 /// Each user has one of these. A server that swallows keepalives shortens the interval of every network that it is
 /// reached through, and a user may connect to any server: nobody learns from another user's.
-public struct AdaptiveInterval: Hashable, Sendable {
+package struct AdaptiveInterval: Hashable, Sendable {
     /// How many networks are remembered: home, work, the phone, the train, and those of a year of travelling.
-    public static let mostNetworks = 20
+    package static let mostNetworks = 20
 
     /// So many acknowledged keepalives in a row, each after about the interval, and the next one is tried; so many of
     /// those, and it is taken.
@@ -72,7 +72,7 @@ public struct AdaptiveInterval: Hashable, Sendable {
     private(set) var networks: [Network] = []
 
     /// Knows nothing yet.
-    public init() {}
+    package init() {}
 
     /// Adds a network that was read from a file, behind the others, unless it is known or they are too many.
     mutating func append(_ network: Network) {
@@ -87,7 +87,7 @@ public struct AdaptiveInterval: Hashable, Sendable {
     /// - Parameters:
     ///   - figures: the protocol's; its interval is where learning begins, its bounds are kept.
     ///   - bounds: the user's, which are kept as well; the protocol's win where they do not meet.
-    public func interval(
+    package func interval(
         on identity: NetworkIdentity, _ figures: KeepaliveFigures, within bounds: ClosedRange<Duration>? = nil
     ) -> Duration {
         known(identity, figures).interval.clamped(to: bounds).clamped(to: figures.intervals)
@@ -95,7 +95,7 @@ public struct AdaptiveInterval: Hashable, Sendable {
 
     /// How long *one* flow on this network may stay silent to find out whether the network bears it; `nil` where
     /// nothing is to be found out. To be kept to exactly: an earlier keepalive proves nothing.
-    public func trial(
+    package func trial(
         on identity: NetworkIdentity, _ figures: KeepaliveFigures, within bounds: ClosedRange<Duration>? = nil
     ) -> Duration? {
         let network = known(identity, figures)
@@ -109,7 +109,7 @@ public struct AdaptiveInterval: Hashable, Sendable {
     ///
     /// - Returns: whether something was learned that is worth keeping.
     @discardableResult
-    public mutating func survived(
+    package mutating func survived(
         _ silence: Duration, on identity: NetworkIdentity, _ figures: KeepaliveFigures
     ) -> Bool {
         update(identity, figures) { $0.survive(silence.clamped(to: Self.plausible)) }
@@ -121,7 +121,7 @@ public struct AdaptiveInterval: Hashable, Sendable {
     ///
     /// - Returns: whether something was learned that is worth keeping.
     @discardableResult
-    public mutating func died(
+    package mutating func died(
         after silence: Duration, sentAt sent: Duration, on identity: NetworkIdentity, _ figures: KeepaliveFigures
     ) -> Bool {
         guard silence >= figures.intervals.lowerBound else { return false }

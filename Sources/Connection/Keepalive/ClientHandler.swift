@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import Coalescing
+package import Coalescing
 
 /// A keepalive that the client makes itself: while its flow is parked, the client is woken for it at least once in each
 /// timeout, earlier where that shares a wake with others, and has ten seconds.
 ///
 /// The model is `setKeepAliveTimeout(_:handler:)` of iOS, where the timeout was 600 s or more. Here it may be shorter,
 /// down to what the protocol's own keepalive would take.
-public struct ClientHandler: Hashable, Sendable {
+package struct ClientHandler: Hashable, Sendable {
     /// How long the client has, from taking the flow to giving it back. Whoever exceeds it is reported and not killed:
     /// the flow stays watched. iOS's figure.
-    public static let budget = Duration.seconds(10)
+    package static let budget = Duration.seconds(10)
 
     /// What is meant where nothing is said: iOS's least.
-    public static let usualTimeout = Duration.seconds(600)
+    package static let usualTimeout = Duration.seconds(600)
 
     /// No handler is called more often than that: a client that must run twice a minute sleeps no more.
     private static let shortest = Duration.seconds(30)
@@ -21,14 +21,14 @@ public struct ClientHandler: Hashable, Sendable {
     private static let longest = Duration.seconds(86_400)
 
     /// How long the server, or what lies before it, waits for the client's word.
-    public let timeout: Duration
+    package let timeout: Duration
     /// Whether a machine that sleeps is to be woken for it.
-    public let wakesMachine: Bool
+    package let wakesMachine: Bool
 
     /// A handler for a remote.
     ///
     /// - Throws: why a timeout makes no sense for it.
-    public init(timeout: Duration, wakesMachine: Bool = false, for remote: Remote) throws(PolicyError) {
+    package init(timeout: Duration, wakesMachine: Bool = false, for remote: Remote) throws(PolicyError) {
         self.init(timeout: timeout, wakesMachine: wakesMachine)
         try check(for: remote)
     }
@@ -40,13 +40,13 @@ public struct ClientHandler: Hashable, Sendable {
     }
 
     /// When it is called. Late enough to be worth it, and so early that the client is done within the timeout.
-    public var cadence: Cadence {
+    package var cadence: Cadence {
         let interval = timeout - Self.budget
         return Cadence(interval: interval, tolerance: interval / 4)
     }
 
     /// The timeouts that make sense for a remote.
-    public static func timeouts(for remote: Remote) -> ClosedRange<Duration> {
+    package static func timeouts(for remote: Remote) -> ClosedRange<Duration> {
         let protocols = remote.scheme.heartbeat?.kind.figures.intervals.lowerBound ?? shortest
         return max(protocols, shortest)...longest
     }

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import Coalescing
+package import Coalescing
 
 /// The keepalive that the agent sends by itself on a flow: what, and how often.
-public struct Heartbeat: Hashable, Sendable {
+package struct Heartbeat: Hashable, Sendable {
     /// What is sent, and what answers it.
-    public internal(set) var kind: KeepaliveProtocol
+    package internal(set) var kind: KeepaliveProtocol
     /// How often; where ``bounds`` are given, as long as nothing is known of the network.
-    public internal(set) var cadence: Cadence
+    package internal(set) var cadence: Cadence
     /// The intervals from which the agent chooses by what it has learned of the network (``AdaptiveInterval``); `nil`
     /// for the same one everywhere.
-    public internal(set) var bounds: ClosedRange<Duration>?
+    package internal(set) var bounds: ClosedRange<Duration>?
     /// Whether a machine that sleeps is to be woken for it.
-    public internal(set) var wakesMachine: Bool
+    package internal(set) var wakesMachine: Bool
     /// How long its answer may take; at first, as the protocol has it.
-    public internal(set) var answerDeadline: Duration
+    package internal(set) var answerDeadline: Duration
 
     /// A heartbeat that a user asks for; what is left out is as the protocol has it (``KeepaliveProtocol/figures``).
     ///
@@ -28,7 +28,7 @@ public struct Heartbeat: Hashable, Sendable {
     ///     is left out.
     ///   - opening: what the client promises its server, which may allow a longer interval.
     /// - Throws: the first figure that the protocol does not allow.
-    public init(
+    package init(
         _ kind: KeepaliveProtocol, interval: Duration?, tolerance: Duration?, wakesMachine: Bool, isAdaptive: Bool?,
         under opening: Opening?
     ) throws(PolicyError) {
@@ -81,7 +81,7 @@ public struct Heartbeat: Hashable, Sendable {
     }
 
     /// The same heartbeat at another interval, of which the tolerance has the same share.
-    public func cadence(each interval: Duration) -> Cadence {
+    package func cadence(each interval: Duration) -> Cadence {
         Cadence(interval: interval, tolerance: cadence.tolerance * (interval / cadence.interval))
     }
 
@@ -114,7 +114,7 @@ public struct Heartbeat: Hashable, Sendable {
     }
 
     /// Whether its interval is learned.
-    public var adapts: Bool { bounds != nil }
+    package var adapts: Bool { bounds != nil }
 
     /// What its answers are judged by: the protocol's figures, but for what was chosen.
     var figures: KeepaliveFigures {

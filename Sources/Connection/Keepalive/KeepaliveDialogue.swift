@@ -19,9 +19,9 @@
 ///    6120, section 8.2.3), or it is one that its own pings bring as well (PINGRESP).
 ///
 /// Memory is bounded by the longest answer, 2 KiB, whatever the peer sends.
-public struct KeepaliveDialogue: Sendable {
+package struct KeepaliveDialogue: Sendable {
     /// Why no keepalive may be sent now.
-    public enum Obstacle: Error, Hashable, Sendable {
+    package enum Obstacle: Error, Hashable, Sendable {
         /// The last bytes that were sent are not the end of a message.
         case insideMessage
         /// It is not known any more where messages begin: the client has sent what the protocol forbids.
@@ -33,15 +33,15 @@ public struct KeepaliveDialogue: Sendable {
     }
 
     /// What became of received bytes.
-    public struct Received: Hashable, Sendable {
+    package struct Received: Hashable, Sendable {
         /// The client's, in their order.
-        public var forClient: [UInt8] = []
+        package var forClient: [UInt8] = []
         /// How many of the awaited answers came, or were made needless by one that came. None is in ``forClient``.
-        public var answers = 0
+        package var answers = 0
     }
 
     /// What the unread bytes of a parked socket are.
-    public enum Unread: Hashable, Sendable {
+    package enum Unread: Hashable, Sendable {
         /// The first so many are an answer. Read exactly these.
         case answer(length: Int, answers: Int)
         /// They may become the answer: look again when there are more.
@@ -51,7 +51,7 @@ public struct KeepaliveDialogue: Sendable {
     }
 
     /// Which keepalive.
-    public let keepalive: KeepaliveProtocol
+    package let keepalive: KeepaliveProtocol
     private var inbound: MessageTracker
     private var outbound: MessageTracker
     /// In the order of the keepalives: one, or two after a change of the path in the middle of the wait for the first.
@@ -60,14 +60,14 @@ public struct KeepaliveDialogue: Sendable {
     private var held: [UInt8] = []
 
     /// A dialogue that begins between two messages, in both directions.
-    public init(_ keepalive: KeepaliveProtocol) {
+    package init(_ keepalive: KeepaliveProtocol) {
         self.keepalive = keepalive
         inbound = MessageTracker(keepalive.framing, isFromServer: true)
         outbound = MessageTracker(keepalive.framing, isFromServer: false)
     }
 
     /// Whether an answer in the stream is awaited.
-    public var isAwaitingAnswer: Bool { !awaited.isEmpty }
+    package var isAwaitingAnswer: Bool { !awaited.isEmpty }
 
     // MARK: Sending
 
@@ -77,7 +77,7 @@ public struct KeepaliveDialogue: Sendable {
     /// - Parameter isVerification: after a change of the path or a resume, when the answer to an earlier one that is
     ///   still awaited will prove nothing (``Liveness``).
     /// - Throws: what stands in the way.
-    public mutating func ping(
+    package mutating func ping(
         isVerification: Bool = false, using random: inout some RandomNumberGenerator
     ) throws(Obstacle) -> [UInt8] {
         guard awaited.count < (isVerification ? Liveness.mostProbes : 1) else { throw .unanswered }
@@ -127,14 +127,14 @@ public struct KeepaliveDialogue: Sendable {
     }
 
     /// Takes note of what the client sends.
-    public mutating func sent(_ bytes: [UInt8]) {
+    package mutating func sent(_ bytes: [UInt8]) {
         outbound.skip(bytes[...])
     }
 
     // MARK: Receiving
 
     /// Sorts what the server sent.
-    public mutating func received(_ bytes: [UInt8]) -> Received {
+    package mutating func received(_ bytes: [UInt8]) -> Received {
         var result = Received()
         let all = held.isEmpty ? bytes : held + bytes
         held = []
@@ -163,7 +163,7 @@ public struct KeepaliveDialogue: Sendable {
 
     /// Judges the unread bytes of a parked socket, all of them from the first on. After
     /// ``Unread/answer(length:answers:)`` the answer has come; the rest is judged by the next call.
-    public mutating func peeked(_ unread: [UInt8]) -> Unread { match(unread[...]) }
+    package mutating func peeked(_ unread: [UInt8]) -> Unread { match(unread[...]) }
 
     /// Compares with each awaited answer. A server may answer the later of two WebSocket pings only (RFC 6455, section
     /// 5.5.3), so the later answer stands for the earlier.
@@ -182,7 +182,7 @@ public struct KeepaliveDialogue: Sendable {
     }
 
     /// Awaits no answer any more; gives back the bytes that might have become one, which are the client's.
-    public mutating func giveUp() -> [UInt8] {
+    package mutating func giveUp() -> [UInt8] {
         awaited = []
         defer { held = [] }
         inbound.skip(held[...])

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import Coalescing
+package import Coalescing
 
 /// How a flow is kept alive: what is sent, how often, and what the server owes in return.
-public enum KeepaliveProtocol: Hashable, Sendable {
+package enum KeepaliveProtocol: Hashable, Sendable {
     /// The kernel's own probes (``KeepalivePolicy``): no byte of the stream, and no wake of the process.
     case kernel
     /// SIP: a double CRLF, which a single CRLF answers (RFC 5626, sections 3.5.1 and 4.4.1).
@@ -21,7 +21,7 @@ public enum KeepaliveProtocol: Hashable, Sendable {
 }
 
 /// What proves that a keepalive has reached the server.
-public enum KeepaliveAnswer: Hashable, Sendable {
+package enum KeepaliveAnswer: Hashable, Sendable {
     /// The protocol's answer, which stands in the stream.
     case message
     /// Nothing in the stream; the server's kernel acknowledges the bytes, so that nothing is left in the send queue
@@ -30,18 +30,18 @@ public enum KeepaliveAnswer: Hashable, Sendable {
 }
 
 /// The figures of a keepalive, and where they come from.
-public struct KeepaliveFigures: Hashable, Sendable {
+package struct KeepaliveFigures: Hashable, Sendable {
     /// How often, by default.
-    public let cadence: Cadence
+    package let cadence: Cadence
     /// The intervals that a user or a network may choose.
-    public let intervals: ClosedRange<Duration>
+    package let intervals: ClosedRange<Duration>
     /// How long the answer may take.
-    public internal(set) var answerDeadline: Duration
+    package internal(set) var answerDeadline: Duration
     /// What proves that it arrived.
-    public let answer: KeepaliveAnswer
+    package let answer: KeepaliveAnswer
     /// Whether a server that does not answer is dead although it never answered one before. Only where the protocol
     /// obliges every server to answer; otherwise one answer must have been seen first.
-    public let isAnswerMandatory: Bool
+    package let isAnswerMandatory: Bool
 
     /// Figures.
     init(
@@ -63,10 +63,10 @@ public struct KeepaliveFigures: Hashable, Sendable {
 extension KeepaliveProtocol {
     /// The most bytes that a custom keepalive sends, and that answer it. One that fills segments is none, and an answer
     /// longer than what a dialogue holds would not be found.
-    public static let longestCustom = 1024
+    package static let longestCustom = 1024
 
     /// The figures of the protocol.
-    public var figures: KeepaliveFigures {
+    package var figures: KeepaliveFigures {
         switch self {
         case .kernel:
             // As `KeepalivePolicy`; here for whoever shows it. The limits are the kernel's.
@@ -104,7 +104,7 @@ extension KeepaliveProtocol {
 
     /// The intervals that a user may choose: the protocol's, and up to what an opening promises the server where that
     /// is longer.
-    public func intervals(under opening: Opening?) -> ClosedRange<Duration> {
+    package func intervals(under opening: Opening?) -> ClosedRange<Duration> {
         let usual = figures.intervals
         guard self == .mqtt, let promise = opening?.promisedKeepAlive else { return usual }
         let longest = KeepaliveFigures.mqtt(keepAlive: promise).intervals.upperBound
@@ -115,7 +115,7 @@ extension KeepaliveProtocol {
     ///
     /// SIP's belongs to the flow and not to a registration (RFC 5626, section 4.4.1); of what a user made up we are
     /// told that it is right.
-    public var needsSession: Bool {
+    package var needsSession: Bool {
         switch self {
         case .kernel, .crlf, .custom: false
         case .whitespace, .xmppPing, .mqtt, .websocket: true
@@ -136,7 +136,7 @@ extension KeepaliveProtocol {
 
 extension KeepaliveFigures {
     /// SIP with a `Flow-Timer` header: 80 to 100 % of it (RFC 5626, section 4.4.1).
-    public static func sip(flowTimer: Duration) -> KeepaliveFigures {
+    package static func sip(flowTimer: Duration) -> KeepaliveFigures {
         KeepaliveFigures(
             flowTimer, tolerance: flowTimer / 5, within: .seconds(1)...max(flowTimer, .seconds(1)),
             isAnswerMandatory: true)
@@ -146,7 +146,7 @@ extension KeepaliveFigures {
     ///
     /// The client must send something within it; the server closes after 1.5 of it (section 3.1.2.10). The longest
     /// interval is 95 % of it and not the limit, which is for what a radio delays.
-    public static func mqtt(keepAlive: Duration) -> KeepaliveFigures {
+    package static func mqtt(keepAlive: Duration) -> KeepaliveFigures {
         let longest = max(keepAlive * 95 / 100, .seconds(1))
         return KeepaliveFigures(
             longest, tolerance: longest / 4, within: min(longest, .seconds(10))...longest, isAnswerMandatory: true)

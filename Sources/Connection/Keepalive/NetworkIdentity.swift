@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import NetworkPath
+package import NetworkPath
 
 /// Which network a flow goes through: the same value whenever this machine is in the same network again.
 ///
@@ -12,22 +12,22 @@ public import NetworkPath
 ///
 /// Behind a modem or a tunnel there is no such gateway, and the address is another each time. There it is the
 /// interface's name that stays.
-public struct NetworkIdentity: Hashable, Sendable {
+package struct NetworkIdentity: Hashable, Sendable {
     /// The kind of the interface that the path leaves by.
-    public let kind: InterfaceKind
+    package let kind: InterfaceKind
     /// The gateway's link-layer address; empty for a modem or a tunnel.
-    public let gateway: [UInt8]
+    package let gateway: [UInt8]
     /// The network that the source address is in, or all of its family.
-    public let prefix: IPPrefix?
+    package let prefix: IPPrefix?
     /// What else tells it from others: the name of a modem's or a tunnel's interface. Empty otherwise; the name of a
     /// wireless network is not known to the kernel's routing interface.
-    public let name: [UInt8]
+    package let name: [UInt8]
 
     /// The longest link-layer address (`MAX_ADDR_LEN` of `linux/netdevice.h`); interfaces' names are shorter.
     static let longestPart = 32
 
     /// An identity; `nil` where nothing tells the network from another.
-    public init?(kind: InterfaceKind, gateway: [UInt8] = [], prefix: IPPrefix? = nil, name: [UInt8] = []) {
+    package init?(kind: InterfaceKind, gateway: [UInt8] = [], prefix: IPPrefix? = nil, name: [UInt8] = []) {
         guard !gateway.isEmpty || !name.isEmpty else { return nil }
         guard gateway.count <= Self.longestPart, name.count <= Self.longestPart else { return nil }
         self.kind = kind
@@ -40,7 +40,7 @@ public struct NetworkIdentity: Hashable, Sendable {
     /// that the remote itself is on.
     ///
     /// - Parameter gatewayLinkAddress: of the path's gateway; empty where it is not known.
-    public init?(_ path: Path, gatewayLinkAddress: [UInt8]) {
+    package init?(_ path: Path, gatewayLinkAddress: [UInt8]) {
         guard path.status == .satisfied, !path.isLocalAddress, let interface = path.interface, let source = path.source
         else { return nil }
         switch interface.kind {
@@ -57,7 +57,7 @@ public struct NetworkIdentity: Hashable, Sendable {
 
 extension NetworkIdentity: LosslessStringConvertible {
     /// Four words: kind, gateway, prefix and name, the bytes in hexadecimal, `-` for what is not known.
-    public var description: String {
+    package var description: String {
         let words = [
             kind.rawValue, Self.hexadecimal(gateway), prefix?.description ?? "-", Self.hexadecimal(name),
         ]
@@ -65,7 +65,7 @@ extension NetworkIdentity: LosslessStringConvertible {
     }
 
     /// An identity from its ``description``; `nil` for anything else.
-    public init?(_ description: String) {
+    package init?(_ description: String) {
         let words = description.split(separator: " ", omittingEmptySubsequences: false)
         guard words.count == 4, let kind = InterfaceKind(rawValue: String(words[0])),
             let gateway = Self.bytes(words[1]), let name = Self.bytes(words[3])

@@ -4,7 +4,7 @@ internal import NetworkPath
 
 /// A ``StatusReason`` in a word, for programs: what is not told apart by it, programs need not tell apart. A raw value
 /// is what subscribers and the history get, and stays.
-public enum Cause: String, Hashable, Sendable, CaseIterable {
+package enum Cause: String, Hashable, Sendable, CaseIterable {
     // What was asked for.
     case opened, redialRequested, settingsChanged, closeRequested, nameConfigured
     // The way to the remote.
@@ -32,7 +32,7 @@ public enum Cause: String, Hashable, Sendable, CaseIterable {
 
 extension StatusReason {
     /// The same for programs.
-    public var cause: Cause {
+    package var cause: Cause {
         switch self {
         case .opened: .opened
         case .noPath(let reason, _): reason.map { Cause($0) } ?? .noPath

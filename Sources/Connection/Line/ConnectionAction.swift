@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import NetworkPath
+package import NetworkPath
 
 /// What the driver is to do. ``ConnectionStateMachine`` says in which order, and what each is answered with.
-public enum ConnectionAction: Hashable, Sendable {
+package enum ConnectionAction: Hashable, Sendable {
     /// Watch the path to this target, and no other any more.
     case observePath(Target)
     /// Watch no path any more.
@@ -50,7 +50,7 @@ public enum ConnectionAction: Hashable, Sendable {
 }
 
 /// The timers of a connection. Which of them run follows from the state.
-public enum ConnectionTimer: Hashable, Sendable, CaseIterable {
+package enum ConnectionTimer: Hashable, Sendable, CaseIterable {
     /// When the dial that runs has something to do: to begin another attempt, or to give one up, or the resolver.
     case dial
     /// When to dial again after a failure.
@@ -63,7 +63,7 @@ public enum ConnectionTimer: Hashable, Sendable, CaseIterable {
 }
 
 /// What a name server is asked.
-public enum NameQuestion: Hashable, Sendable {
+package enum NameQuestion: Hashable, Sendable {
     /// The addresses of one family of a host.
     case addresses(String, IPAddress.Family)
     /// The hosts of a service (SRV, RFC 2782) by its full name, as `_sip._tcp.example.com`.
@@ -73,7 +73,7 @@ public enum NameQuestion: Hashable, Sendable {
 }
 
 /// What a name server answered.
-public enum NameAnswer: Hashable, Sendable {
+package enum NameAnswer: Hashable, Sendable {
     /// The addresses, each with the source that a packet to it would have now.
     case addresses([DestinationOrder.Candidate])
     /// The hosts of a service, in any order.
@@ -83,24 +83,24 @@ public enum NameAnswer: Hashable, Sendable {
 }
 
 /// What a new socket is to be.
-public struct FlowRequest: Hashable, Sendable {
+package struct FlowRequest: Hashable, Sendable {
     /// The flow's number; every word about the socket carries it.
-    public var epoch: UInt64
+    package var epoch: UInt64
     /// Where to connect to.
-    public var remote: Endpoint
+    package var remote: Endpoint
     /// The address to bind to, when the path was found for this very remote; `nil` leaves the choice to the kernel.
-    public var source: IPAddress?
+    package var source: IPAddress?
     /// The index of the interface that it leaves by, which gives a link-local address its scope; `nil` when not known.
-    public var interfaceIndex: Int?
+    package var interfaceIndex: Int?
     /// Whether its packets leave by that interface whatever the rules say.
-    public var isBoundToInterface: Bool
+    package var isBoundToInterface: Bool
     /// What to set on the socket.
-    public var options: SocketOptions
+    package var options: SocketOptions
     /// How to secure it; `nil` for a remote without TLS.
-    public var tls: TLSRequest?
+    package var tls: TLSRequest?
 
     /// A request.
-    public init(
+    package init(
         epoch: UInt64, remote: Endpoint, source: IPAddress? = nil, interfaceIndex: Int? = nil,
         isBoundToInterface: Bool = false, options: SocketOptions, tls: TLSRequest? = nil
     ) {
@@ -115,7 +115,7 @@ public struct FlowRequest: Hashable, Sendable {
 }
 
 /// Why a socket is closed.
-public enum CloseReason: String, Hashable, Sendable, CaseIterable {
+package enum CloseReason: String, Hashable, Sendable, CaseIterable {
     /// No path leads to the remote any more.
     case pathLost
     /// The path leads another way, and the socket was not connected yet.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import NetworkPath
+package import NetworkPath
 
 /// What can happen to a connection. ``ConnectionStateMachine`` says when each may be told.
-public enum ConnectionInput: Hashable, Sendable {
+package enum ConnectionInput: Hashable, Sendable {
     /// Supervision began. Told once, first.
     case opened
     /// Supervision began with a flow that stands. Told once, first, in place of ``opened``.

@@ -53,7 +53,7 @@ internal import NetworkPath
 ///   waits for 15 to 30 minutes. A server that does not answer is dialled again.
 /// - Every failure counts once and waits, the first one included. The count starts over when a flow lasted
 ///   ``ConnectionPolicy/stableAfter``; that is seen by comparing instants when the flow ends, not by a timer.
-public struct ConnectionStateMachine: ~Copyable {
+package struct ConnectionStateMachine: ~Copyable {
     /// What the connection is doing, with what belongs to that and to nothing else.
     enum State {
         /// No path, or none heard of yet; holds nothing. Turns into `dialling` when a path comes (`backingOff` if that
@@ -135,10 +135,10 @@ public struct ConnectionStateMachine: ~Copyable {
     /// The largest number of an earlier run's that is counted on from, of flows here and of wakes in ``WakeMachine``:
     /// what JSON's readers tell from its neighbours (RFC 8259, section 6). A thousand a second reach it in 285,000
     /// years, so what is above was never counted.
-    public static let largestNumber: UInt64 = 1 << 53
+    package static let largestNumber: UInt64 = 1 << 53
 
     /// What its user decided.
-    public internal(set) var policy: ConnectionPolicy
+    package internal(set) var policy: ConnectionPolicy
     var state = State.waiting
     var reason = StatusReason.opened
     /// When `state` was entered.
@@ -162,7 +162,7 @@ public struct ConnectionStateMachine: ~Copyable {
     var reached: Reached?
 
     /// A machine for a policy that was validated, not yet at work: ``ConnectionInput/opened`` starts it.
-    public init(policy: ConnectionPolicy, now: Duration) {
+    package init(policy: ConnectionPolicy, now: Duration) {
         self.policy = policy
         since = now
     }
@@ -171,7 +171,7 @@ public struct ConnectionStateMachine: ~Copyable {
     ///
     /// - Parameter dialsFrom: when the budget of the connection's user lets it dial (``NetworkBudget``); in the past
     ///   for at once.
-    public mutating func process(
+    package mutating func process(
         _ input: ConnectionInput, now: Duration, dialsFrom: Duration = .zero,
         using random: inout some RandomNumberGenerator
     ) -> [ConnectionAction] {

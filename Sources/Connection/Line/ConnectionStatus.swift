@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import NetworkPath
+package import NetworkPath
 
 /// What can be said of a connection at one moment. Instants are of the clock that the machine's `now` came from.
-public struct ConnectionStatus: Hashable, Sendable {
+package struct ConnectionStatus: Hashable, Sendable {
     /// What a connection is doing. The raw values are published on the socket.
-    public enum State: String, Hashable, Sendable, CaseIterable {
+    package enum State: String, Hashable, Sendable, CaseIterable {
         /// There is no path; its return is what is waited for.
         case waiting
         /// The remote's name is being asked for.
@@ -26,7 +26,7 @@ public struct ConnectionStatus: Hashable, Sendable {
         case closed
 
         /// Whether a flow stands.
-        public var hasFlow: Bool {
+        package var hasFlow: Bool {
             switch self {
             case .ready, .verifying: true
             case .waiting, .resolving, .connecting, .securing, .backingOff, .failed, .closed: false
@@ -35,48 +35,48 @@ public struct ConnectionStatus: Hashable, Sendable {
     }
 
     /// What it is doing.
-    public var state: State
+    package var state: State
     /// Why.
-    public var reason: StatusReason
+    package var reason: StatusReason
     /// The number of the flow that stands, or of the attempt that is spoken of; 0 before the first. Each socket has its
     /// own, and a flow that takes the place of another a higher one.
-    public var epoch: UInt64
+    package var epoch: UInt64
     /// The number of the dial that runs, is waited for or made the flow. 1 after a stable flow, a change of the path or
     /// a user's request; one more after each failure.
-    public var attempt: Int
+    package var attempt: Int
     /// When the next dial comes, while ``State/backingOff`` or ``State/failed``.
-    public var nextAttempt: Duration?
+    package var nextAttempt: Duration?
     /// When the state was entered.
-    public var since: Duration
+    package var since: Duration
     /// How the flow is secured, while there is one; `nil` for one without TLS.
-    public var security: TLSSummary? {
+    package var security: TLSSummary? {
         get { boxedSecurity?.value }
         set { boxedSecurity = newValue.map { .value($0) } }
     }
     /// The flow's local end, from ``State/securing`` on.
-    public var localAddress: Endpoint?
+    package var localAddress: Endpoint?
     /// The flow's remote end, from ``State/connecting`` on.
-    public var remoteAddress: Endpoint?
+    package var remoteAddress: Endpoint?
     /// The name of the interface that had the flow's local address when it was made.
-    public var interface: String?
+    package var interface: String?
     /// The name of the interface by which the kernel would send the flow's packets, and over which nothing got through;
     /// `nil` for a flow that goes where the kernel would have it.
-    public var avoidedInterface: String?
+    package var avoidedInterface: String?
     /// The newest path to the remote, and to its own other end where a flow stands; `nil` before one was heard of.
-    public var path: Path? {
+    package var path: Path? {
         get { boxedPath?.value }
         set { boxedPath = newValue.map { .value($0) } }
     }
     /// When a round trip that the remote answered was last seen to end, of the flow that stands. The machine knows of
     /// the connect, of keepalives and of verifications; the driver may know a later one.
-    public var lastProof: Duration?
+    package var lastProof: Duration?
 
     /// What the last dial or flow failed of; `nil` once a flow stands on which its server took the login, if there is
     /// one.
-    public var lastFailure: StatusReason?
+    package var lastFailure: StatusReason?
 
     /// Who has the flow that stands; `nil` without one.
-    public var ownership: FlowOwnership?
+    package var ownership: FlowOwnership?
 
     // Out of line: a path is most of a status's size, and events are kept by the thousand without theirs.
     private var boxedPath: Boxed<Path>?
@@ -84,7 +84,7 @@ public struct ConnectionStatus: Hashable, Sendable {
     var boxedSecurity: Boxed<TLSSummary>?
 
     /// A status; what is left out does not apply.
-    public init(
+    package init(
         state: State, reason: StatusReason, epoch: UInt64 = 0, attempt: Int = 1, nextAttempt: Duration? = nil,
         since: Duration, localAddress: Endpoint? = nil, remoteAddress: Endpoint? = nil, interface: String? = nil,
         security: TLSSummary? = nil, path: Path? = nil, lastProof: Duration? = nil, ownership: FlowOwnership? = nil
@@ -106,9 +106,9 @@ public struct ConnectionStatus: Hashable, Sendable {
 }
 
 /// Something that happened to a connection, told once and in order.
-public struct ConnectionEvent: Hashable, Sendable {
+package struct ConnectionEvent: Hashable, Sendable {
     /// What kind of thing. The raw values are published on the socket.
-    public enum Kind: String, Hashable, Sendable, CaseIterable {
+    package enum Kind: String, Hashable, Sendable, CaseIterable {
         /// Supervision began. The first event of every connection.
         case opened
         /// The agent was started anew, and goes on with the connection.
@@ -144,18 +144,18 @@ public struct ConnectionEvent: Hashable, Sendable {
     }
 
     /// What kind of thing.
-    public var kind: Kind
+    package var kind: Kind
     /// The connection afterwards.
-    public var status: ConnectionStatus
+    package var status: ConnectionStatus
     /// The state before; the same as after where the state did not change.
-    public var previousState: ConnectionStatus.State
+    package var previousState: ConnectionStatus.State
     /// How long the state before had lasted.
-    public var previousDuration: Duration
+    package var previousDuration: Duration
     /// Why it happened; the status keeps the reason of its state.
-    public var reason: StatusReason
+    package var reason: StatusReason
 
     /// An event.
-    public init(
+    package init(
         kind: Kind, status: ConnectionStatus, previousState: ConnectionStatus.State, previousDuration: Duration,
         reason: StatusReason
     ) {

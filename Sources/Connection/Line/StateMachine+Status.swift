@@ -4,7 +4,7 @@ internal import NetworkPath
 
 extension ConnectionStateMachine {
     /// What can be said of the connection now.
-    public var status: ConnectionStatus {
+    package var status: ConnectionStatus {
         var status = ConnectionStatus(
             state: publicState, reason: reason, epoch: shownEpoch, attempt: retry.failures + 1, since: since,
             path: path)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import NetworkPath
+package import NetworkPath
 
 /// Why a connection is in the state it is in.
 ///
 /// What says more than a word is out of line: a reason is kept with each connection, and twice in each of its events.
-public enum StatusReason: Hashable, Sendable {
+package enum StatusReason: Hashable, Sendable {
     /// Supervision began, and the path is being asked for.
     case opened
     /// No path leads to the remote.
@@ -88,7 +88,7 @@ extension StatusReason {
     }
 
     /// Whether the server, or somebody in its name, ended a flow: a reset is its word, too.
-    public var isServersEnding: Bool { self == .remoteClosed || self == .flowFailed(.reset) }
+    package var isServersEnding: Bool { self == .remoteClosed || self == .flowFailed(.reset) }
 
     /// Whether a dial or a flow failed of nothing getting through to the server, or back.
     var isSilence: Bool {
@@ -100,7 +100,7 @@ extension StatusReason {
 
 extension StatusReason: CustomStringConvertible {
     /// In the words of the status line; never ends in a full stop.
-    public var description: String {
+    package var description: String {
         switch self {
         case .opened: "opened"
         case .noPath(let reason, let destination): Self.text(reason, destination)
@@ -159,7 +159,7 @@ extension StatusReason: CustomStringConvertible {
     }
 
     /// What a user can do about it, where the agent alone cannot help; `nil` otherwise.
-    public var advice: String? {
+    package var advice: String? {
         switch self {
         case .resolutionFailed(.notOffered):
             "the domain's SRV record says that it does not offer this service; write a port to dial the host itself"

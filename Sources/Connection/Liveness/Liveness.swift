@@ -13,17 +13,17 @@
 /// 2. After a change of the path and after a resume, ``verify(at:)``; the driver sends a probe in the same turn, and
 ///    where it may send none, has the kernel send one.
 /// 3. At ``deadline``, first whatever `TCP_INFO` has to say, then ``check(at:)``.
-public struct Liveness: Hashable, Sendable {
+package struct Liveness: Hashable, Sendable {
     /// How long a round trip may take after a change of the path or a resume. Tailscale's figure: long enough for a
     /// radio to wake and two lost segments to be repeated, short enough to dial before anybody notices.
-    public static let verificationDeadline = Duration.seconds(3)
+    package static let verificationDeadline = Duration.seconds(3)
 
     /// How long it may take where one change follows another before the round trip is made: three times as long. A
     /// path that flaps must not keep a dead flow.
-    public static let longestVerification = Duration.seconds(9)
+    package static let longestVerification = Duration.seconds(9)
 
     /// What is known at a deadline.
-    public enum Verdict: Hashable, Sendable {
+    package enum Verdict: Hashable, Sendable {
         /// Nothing is due.
         case alive
         /// A keepalive went unanswered that this server, or every server, would have answered.
@@ -39,9 +39,9 @@ public struct Liveness: Hashable, Sendable {
     static let mostProbes = 2
 
     /// When the last round trip ended; the age that a user is shown.
-    public private(set) var lastProof: Duration
+    package private(set) var lastProof: Duration
     /// Whether this server has ever answered a keepalive. Kept from flow to flow by whoever makes a new value.
-    public private(set) var hasAnsweredKeepalives: Bool
+    package private(set) var hasAnsweredKeepalives: Bool
     /// Of the keepalive's figures, what answers are judged by.
     private var answerDeadline: Duration
     private var isAnswerMandatory: Bool
@@ -54,17 +54,17 @@ public struct Liveness: Hashable, Sendable {
     private var excused: Duration?
 
     /// A flow whose handshake ended at `now`.
-    public init(_ figures: KeepaliveFigures, connectedAt now: Duration, hasAnsweredKeepalives: Bool = false) {
+    package init(_ figures: KeepaliveFigures, connectedAt now: Duration, hasAnsweredKeepalives: Bool = false) {
         (answerDeadline, isAnswerMandatory) = (figures.answerDeadline, figures.isAnswerMandatory)
         self.hasAnsweredKeepalives = hasAnsweredKeepalives
         lastProof = now
     }
 
     /// Whether a round trip is owed since a change of the path or a resume.
-    public var isVerifying: Bool { event != nil }
+    package var isVerifying: Bool { event != nil }
 
     /// When to call ``check(at:)``; `nil` while nothing is awaited.
-    public var deadline: Duration? {
+    package var deadline: Duration? {
         let answer = owing.map { $0 + answerDeadline }
         guard let answer, let verification else { return answer ?? verification }
         return min(answer, verification)
@@ -84,14 +84,14 @@ public struct Liveness: Hashable, Sendable {
     // MARK: What happens
 
     /// A keepalive was sent that an answer in the stream is awaited for.
-    public mutating func probeSent(at now: Duration) {
+    package mutating func probeSent(at now: Duration) {
         if probes.count == Self.mostProbes { probes.removeFirst() }
         probes.append(now)
     }
 
     /// The answer to the first `count` probes under way has come: one, or more where the protocol lets an answer stand
     /// for the earlier ones too.
-    public mutating func answered(_ count: Int = 1, at now: Duration) {
+    package mutating func answered(_ count: Int = 1, at now: Duration) {
         guard count > 0, let begun = probes.prefix(count).last else { return }
         probes.removeFirst(min(count, probes.count))
         hasAnsweredKeepalives = true
@@ -99,17 +99,17 @@ public struct Liveness: Hashable, Sendable {
     }
 
     /// The server has answered a keepalive on the flow that this one takes the place of.
-    public mutating func answeredBefore() { hasAnsweredKeepalives = true }
+    package mutating func answeredBefore() { hasAnsweredKeepalives = true }
 
     /// Another keepalive is sent from now on: nothing of the one before is awaited, or known of this one.
-    public mutating func adopt(_ figures: KeepaliveFigures) {
+    package mutating func adopt(_ figures: KeepaliveFigures) {
         (answerDeadline, isAnswerMandatory) = (figures.answerDeadline, figures.isAnswerMandatory)
         probes = []
         hasAnsweredKeepalives = false
     }
 
     /// No answer to the probes under way can be told from other bytes: they prove nothing, for or against.
-    public mutating func withdrawProbes() {
+    package mutating func withdrawProbes() {
         probes = []
     }
 
@@ -117,7 +117,7 @@ public struct Liveness: Hashable, Sendable {
     ///
     /// It proves the path and the machine, which is what a change of the path or a sleep puts in doubt. It answers no
     /// keepalive: a program that hangs has a kernel that acknowledges.
-    public mutating func acknowledged(_ begun: Duration, at now: Duration) {
+    package mutating func acknowledged(_ begun: Duration, at now: Duration) {
         let wasVerifying = isVerifying
         proved(by: begun, at: now)
         // The answer may stand behind what the server could not deliver before, and repeats after as much as two
@@ -126,7 +126,7 @@ public struct Liveness: Hashable, Sendable {
     }
 
     /// The path changed, or the machine slept: only a round trip begun from now on counts.
-    public mutating func verify(at now: Duration) {
+    package mutating func verify(at now: Duration) {
         // A deadline that has passed unnoticed was slept through.
         if verification.map({ now >= $0 }) ?? true { firstEvent = now }
         event = now
@@ -135,7 +135,7 @@ public struct Liveness: Hashable, Sendable {
     }
 
     /// Nothing can be heard of the other end until ``verify(at:)``: no round trip is owed until then.
-    public mutating func suspend() { (event, firstEvent) = (nil, nil) }
+    package mutating func suspend() { (event, firstEvent) = (nil, nil) }
 
     private mutating func proved(by begun: Duration, at now: Duration) {
         guard now >= begun else { return }
@@ -147,7 +147,7 @@ public struct Liveness: Hashable, Sendable {
     }
 
     /// What is to be made of what has not come by `now`.
-    public mutating func check(at now: Duration) -> Verdict {
+    package mutating func check(at now: Duration) -> Verdict {
         if let verification, now >= verification { return .unverified }
         guard let owing, now >= owing + answerDeadline else { return .alive }
         if hasAnsweredKeepalives || isAnswerMandatory { return .unanswered }
@@ -160,5 +160,5 @@ extension KeepaliveProtocol {
     /// `TCP_USER_TIMEOUT` of a flow that is kept alive this way each `interval`: how long sent bytes may stay without
     /// acknowledgement. As with the kernel's keepalive (``KeepalivePolicy/giveUpAfter``), the silence before a probe
     /// and the wait for its answer; longer than the wait for an answer, which is to be the one that decides.
-    public func userTimeout(interval: Duration) -> Duration { interval + figures.answerDeadline }
+    package func userTimeout(interval: Duration) -> Duration { interval + figures.answerDeadline }
 }

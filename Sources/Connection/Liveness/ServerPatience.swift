@@ -8,7 +8,7 @@
 /// until it comes again after the same time.
 ///
 /// One for each connection, and not kept: it costs a flow or two to learn again.
-public struct ServerPatience: Hashable, Sendable {
+package struct ServerPatience: Hashable, Sendable {
     /// Two endings after silences that differ by no more than this are the same timer's.
     private static let likeness = 0.1
     /// The part of such a silence that is stayed below.
@@ -17,15 +17,15 @@ public struct ServerPatience: Hashable, Sendable {
     private static let forbearance = 200
 
     /// The longest silence to be kept; `nil` where nothing is known.
-    public private(set) var limit: Duration?
+    package private(set) var limit: Duration?
     private var lastEnding: Duration?
     private var beats = 0
 
     /// Knows nothing yet.
-    public init() {}
+    package init() {}
 
     /// A keepalive was acknowledged.
-    public mutating func survived() {
+    package mutating func survived() {
         beats += 1
         if beats >= Self.forbearance { self = ServerPatience() }
     }
@@ -33,7 +33,7 @@ public struct ServerPatience: Hashable, Sendable {
     /// The remote ended or reset a flow that had carried nothing for so long.
     ///
     /// - Parameter usual: the protocol's own interval.
-    public mutating func ended(after silence: Duration, usual: Duration) {
+    package mutating func ended(after silence: Duration, usual: Duration) {
         // Half of the usual interval is no silence that a server ends flows for, or its keepalive would be shorter.
         guard silence >= usual / 2 else { return }
         beats = 0

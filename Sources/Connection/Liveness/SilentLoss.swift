@@ -8,22 +8,22 @@
 ///
 /// One for each connection. A flow that is closed with a keepalive outstanding is told by ``suspect(_:at:)`` before the
 /// event that its end makes, and every event by ``heard(_:on:at:)``.
-public struct SilentLoss: Sendable {
+package struct SilentLoss: Sendable {
     /// How soon after the loss the next flow must stand. Longer than the first wait of an ordinary back-off, a second
     /// or so, and a slow handshake behind it; shorter than a machine takes to start, or a router.
     static let window = Duration.seconds(15)
 
     /// A keepalive that stayed without acknowledgement.
-    public struct Beat: Hashable, Sendable {
+    package struct Beat: Hashable, Sendable {
         /// How long the flow had carried nothing when it was sent.
-        public let silence: Duration
+        package let silence: Duration
         /// When it was sent.
-        public let sentAt: Duration
+        package let sentAt: Duration
         /// The network that it went through.
-        public let network: NetworkIdentity
+        package let network: NetworkIdentity
 
         /// A keepalive.
-        public init(silence: Duration, sentAt: Duration, network: NetworkIdentity) {
+        package init(silence: Duration, sentAt: Duration, network: NetworkIdentity) {
             self.silence = silence
             self.sentAt = sentAt
             self.network = network
@@ -33,16 +33,16 @@ public struct SilentLoss: Sendable {
     private var suspect: (beat: Beat, since: Duration, isConfirmed: Bool)?
 
     /// Suspects nobody.
-    public init() {}
+    package init() {}
 
     /// A flow is being closed, and this keepalive was not acknowledged.
-    public mutating func suspect(_ beat: Beat, at now: Duration) { suspect = (beat, now, false) }
+    package mutating func suspect(_ beat: Beat, at now: Duration) { suspect = (beat, now, false) }
 
     /// Something happened to the connection.
     ///
     /// - Parameter network: the one that its flow goes through, where it has one.
     /// - Returns: the keepalive that found the flow forgotten, where this settles it.
-    public mutating func heard(_ event: ConnectionEvent, on network: NetworkIdentity?, at now: Duration) -> Beat? {
+    package mutating func heard(_ event: ConnectionEvent, on network: NetworkIdentity?, at now: Duration) -> Beat? {
         guard let (beat, since, isConfirmed) = suspect else { return nil }
         suspect = nil
         guard now - since <= Self.window, isConfirmed || [.unanswered, .flowFailed(.timedOut)].contains(event.reason)

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// Bytes of which some bits may be anything.
-public struct BytePattern: Hashable, Sendable {
+package struct BytePattern: Hashable, Sendable {
     private let bytes: [UInt8]
     /// The bits that count; as long as `bytes`, which have no others.
     private let mask: [UInt8]
 
     /// Exactly these bytes.
-    public init(_ bytes: [UInt8]) {
+    package init(_ bytes: [UInt8]) {
         self.bytes = bytes
         mask = [UInt8](repeating: 0xFF, count: bytes.count)
     }
 
     /// These bytes as far as the mask has bits, and any others elsewhere. What one of the two has beyond the other's
     /// end is left out.
-    public init(_ bytes: [UInt8], mask: [UInt8]) {
+    package init(_ bytes: [UInt8], mask: [UInt8]) {
         self.bytes = zip(bytes, mask).map { $0 & $1 }
         self.mask = Array(mask.prefix(self.bytes.count))
     }
 
     /// How many bytes it is about.
-    public var count: Int { bytes.count }
+    package var count: Int { bytes.count }
 
     /// Whether `input` begins with it, as far as `input` goes.
     func agrees(with input: ArraySlice<UInt8>) -> Bool {
@@ -33,9 +33,9 @@ public struct BytePattern: Hashable, Sendable {
 
 extension BytePattern: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     /// How long it is. What it holds may be a secret.
-    public var description: String { "\(count) bytes" }
+    package var description: String { "\(count) bytes" }
     /// The same.
-    public var debugDescription: String { description }
+    package var debugDescription: String { description }
     /// The same.
-    public var customMirror: Mirror { Mirror(self, children: ["count": count]) }
+    package var customMirror: Mirror { Mirror(self, children: ["count": count]) }
 }

@@ -7,9 +7,9 @@
 ///   comes in frames.
 /// - XMPP's features, its success and the result of a bind end with their end tag.
 /// - An answer of a line ends with the line.
-public struct ExpectedAnswer: Hashable, Sendable {
+package struct ExpectedAnswer: Hashable, Sendable {
     /// Where the answer ends.
-    public enum Extent: Hashable, Sendable {
+    package enum Extent: Hashable, Sendable {
         /// After so many bytes.
         case length(Int)
         /// With the first of these. Not empty.
@@ -19,7 +19,7 @@ public struct ExpectedAnswer: Hashable, Sendable {
     }
 
     /// A protocol whose messages say how long they are.
-    public enum MessageFormat: String, Hashable, Sendable, CaseIterable {
+    package enum MessageFormat: String, Hashable, Sendable, CaseIterable {
         /// A control packet (MQTT 3.1.1, section 2.2).
         case mqtt
         /// A frame, of a server (RFC 6455, section 5.2).
@@ -36,24 +36,24 @@ public struct ExpectedAnswer: Hashable, Sendable {
     /// The longest answer. Servers and proxies hold the head of an HTTP message to 8 or 16 KiB (nginx's
     /// `large_client_header_buffers`, Node's `--max-http-header-size`), and it is a record of TLS; every other answer
     /// to a login is shorter.
-    public static let longestAnswer = 16 * 1024
+    package static let longestAnswer = 16 * 1024
 
     /// Where it ends.
-    public let extent: Extent
+    package let extent: Extent
     /// How it begins.
-    public let beginning: BytePattern
+    package let beginning: BytePattern
     /// What it holds somewhere; empty for anything.
-    public let content: [UInt8]
+    package let content: [UInt8]
 
     /// An answer that ends there, begins so and holds that.
-    public init(_ extent: Extent, beginning: BytePattern = BytePattern([]), content: [UInt8] = []) {
+    package init(_ extent: Extent, beginning: BytePattern = BytePattern([]), content: [UInt8] = []) {
         self.extent = extent
         self.beginning = beginning
         self.content = content
     }
 
     /// These bytes and no others.
-    public init(_ pattern: BytePattern) { self.init(.length(pattern.count), beginning: pattern) }
+    package init(_ pattern: BytePattern) { self.init(.length(pattern.count), beginning: pattern) }
 
     /// How what has come compares with an expectation.
     enum Match: Hashable, Sendable {
@@ -130,7 +130,7 @@ public struct ExpectedAnswer: Hashable, Sendable {
 
 extension ExpectedAnswer.Extent: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     /// Its kind. A delimiter may be a secret.
-    public var description: String {
+    package var description: String {
         switch self {
         case .length(let length): "an answer of \(length) bytes"
         case .delimiter: "an answer up to its delimiter"
@@ -138,18 +138,18 @@ extension ExpectedAnswer.Extent: CustomStringConvertible, CustomDebugStringConve
         }
     }
     /// The same.
-    public var debugDescription: String { description }
+    package var debugDescription: String { description }
     /// The same.
-    public var customMirror: Mirror { Mirror(self, children: ["extent": description]) }
+    package var customMirror: Mirror { Mirror(self, children: ["extent": description]) }
 }
 
 extension ExpectedAnswer: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     /// Its kind. What it holds may be a secret.
-    public var description: String { extent.description }
+    package var description: String { extent.description }
     /// The same.
-    public var debugDescription: String { description }
+    package var debugDescription: String { description }
     /// The same.
-    public var customMirror: Mirror { Mirror(self, children: ["extent": description]) }
+    package var customMirror: Mirror { Mirror(self, children: ["extent": description]) }
 }
 
 extension ArraySlice<UInt8> {

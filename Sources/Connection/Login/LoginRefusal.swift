@@ -4,17 +4,17 @@
 ///
 /// Its text is made of this program's words alone. What the server wrote beside its code may be anything, a line of a
 /// log or the token that it refuses included.
-public struct LoginRefusal: Hashable, Sendable {
+package struct LoginRefusal: Hashable, Sendable {
     /// The name of the protocol's answer, its code and what the code means.
-    public let text: String
+    package let text: String
     /// Whether the same login may be accepted at another time: the server is busy, shuts down or restarts, or somebody
     /// else answers for it.
-    public let mayPass: Bool
+    package let mayPass: Bool
     /// For how long the server asks to be left alone (`Retry-After`, RFC 9110, section 10.2.3); `nil` if it does not.
-    public let pause: Duration?
+    package let pause: Duration?
 
     /// A refusal.
-    public init(_ text: String, mayPass: Bool = false, pause: Duration? = nil) {
+    package init(_ text: String, mayPass: Bool = false, pause: Duration? = nil) {
         self.text = text
         self.mayPass = mayPass
         self.pause = pause

@@ -7,22 +7,22 @@
 /// WebSocket, SASL PLAIN over TLS), and none that compute something of what the server said.
 ///
 /// It holds secrets. They are kept in memory alone, and no description of it shows a byte of them.
-public struct Opening: Hashable, Sendable {
+package struct Opening: Hashable, Sendable {
     /// One thing to say, and the answer that it has.
-    public struct Step: Hashable, Sendable {
+    package struct Step: Hashable, Sendable {
         /// What is sent; empty where the server speaks first.
-        public let send: [UInt8]
+        package let send: [UInt8]
         /// How the answer is recognized; `nil` where there is none, and the next step follows at once.
-        public let answer: ExpectedAnswer?
+        package let answer: ExpectedAnswer?
         /// How messages for the client begin that may come before the answer: where one does, the session stands, and
         /// from there on all is the client's, the answer behind it included. Of the last step alone.
         ///
         /// An MQTT server that kept a session sends what has come meanwhile right after its CONNACK, and the SUBACK
         /// behind that (MQTT 3.1.1, sections 4.4 and 3.8.4).
-        public let overtakers: [BytePattern]
+        package let overtakers: [BytePattern]
 
         /// A step.
-        public init(send: [UInt8] = [], answer: ExpectedAnswer?, overtakers: [BytePattern] = []) {
+        package init(send: [UInt8] = [], answer: ExpectedAnswer?, overtakers: [BytePattern] = []) {
             self.send = send
             self.answer = answer
             self.overtakers = overtakers
@@ -34,20 +34,20 @@ public struct Opening: Hashable, Sendable {
     }
 
     /// The most steps. XMPP takes five, with its stream opened twice.
-    public static let mostSteps = 16
+    package static let mostSteps = 16
     /// The most bytes of all of its steps. The largest thing in a login is a token, of some KiB.
-    public static let largestSize = 32 * 1024
+    package static let largestSize = 32 * 1024
     /// How long an answer may take: what a keepalive's may (RFC 5626, section 4.4.1), the server's arithmetic with a
     /// password included.
-    public static let answerDeadline = Duration.seconds(10)
+    package static let answerDeadline = Duration.seconds(10)
     /// How long the whole exchange may take: what clients of MQTT give a connect by default (Paho's 30 s).
-    public static let deadline = Duration.seconds(30)
+    package static let deadline = Duration.seconds(30)
 
     /// In their order; empty for an opening that is none.
-    public let steps: [Step]
+    package let steps: [Step]
 
     /// An opening of these steps.
-    public init(_ steps: [Step]) { self.steps = steps }
+    package init(_ steps: [Step]) { self.steps = steps }
 
     /// The number, from 1, of the first step from `index` on that has an answer; the last one's where none has.
     func stepAwaited(from index: Int) -> Int {
@@ -55,7 +55,7 @@ public struct Opening: Hashable, Sendable {
     }
 
     /// What is wrong with it; `nil` if nothing is.
-    public var problem: String? {
+    package var problem: String? {
         if steps.isEmpty { return nil }
         guard steps.count <= Self.mostSteps else { return "\(steps.count) steps are more than \(Self.mostSteps)" }
         let size = steps.reduce(0) { $0 + $1.size }
@@ -82,26 +82,26 @@ public struct Opening: Hashable, Sendable {
 
 extension Opening: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     /// How long it is.
-    public var description: String { "an opening of \(steps.count) steps" }
+    package var description: String { "an opening of \(steps.count) steps" }
     /// The same.
-    public var debugDescription: String { description }
+    package var debugDescription: String { description }
     /// The same.
-    public var customMirror: Mirror { Mirror(self, children: ["steps": steps.count]) }
+    package var customMirror: Mirror { Mirror(self, children: ["steps": steps.count]) }
 }
 
 extension Opening.Step: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     /// How long it is, and the kind of its answer.
-    public var description: String { "sends \(send.count) bytes, expects \(answer?.description ?? "nothing")" }
+    package var description: String { "sends \(send.count) bytes, expects \(answer?.description ?? "nothing")" }
     /// The same.
-    public var debugDescription: String { description }
+    package var debugDescription: String { description }
     /// The same.
-    public var customMirror: Mirror { Mirror(self, children: ["step": description]) }
+    package var customMirror: Mirror { Mirror(self, children: ["step": description]) }
 }
 
 /// Why an opening exchange did not come about, and where.
-public struct OpeningFailure: Error, Hashable, Sendable {
+package struct OpeningFailure: Error, Hashable, Sendable {
     /// What went wrong.
-    public enum Cause: Hashable, Sendable, CaseIterable {
+    package enum Cause: Hashable, Sendable, CaseIterable {
         /// The server said something else.
         case mismatch
         /// What it said had no end.
@@ -122,14 +122,14 @@ public struct OpeningFailure: Error, Hashable, Sendable {
     }
 
     /// The step, from 1.
-    public let step: Int
+    package let step: Int
     /// What went wrong in it.
-    public let cause: Cause
+    package let cause: Cause
     /// What the server refused by, where its protocol has a code or a word for that.
-    public let refusal: LoginRefusal?
+    package let refusal: LoginRefusal?
 
     /// A failure.
-    public init(step: Int, cause: Cause, refusal: LoginRefusal? = nil) {
+    package init(step: Int, cause: Cause, refusal: LoginRefusal? = nil) {
         self.step = step
         self.cause = cause
         self.refusal = refusal
@@ -141,7 +141,7 @@ public struct OpeningFailure: Error, Hashable, Sendable {
 
 extension OpeningFailure: CustomStringConvertible {
     /// In the words of the status line.
-    public var description: String {
+    package var description: String {
         switch cause {
         case .mismatch:
             refusal.map { "the server refused step \(step) of the opening: \($0.text)" }

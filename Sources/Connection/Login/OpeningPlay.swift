@@ -8,9 +8,9 @@
 /// said to do, and whenever there are more bytes. No byte is taken but as part of an answer: what stands behind the
 /// last one is the client's and stays unread, in its order, and so does a short answer that is not recognized. Its
 /// memory is the opening's, and the answer that has begun.
-public struct OpeningPlay: Sendable {
+package struct OpeningPlay: Sendable {
     /// What to do next.
-    public enum Move: Hashable, Sendable {
+    package enum Move: Hashable, Sendable {
         /// Send these, whole.
         case send([UInt8])
         /// Wait for more bytes.
@@ -38,13 +38,13 @@ public struct OpeningPlay: Sendable {
     private var begun: [UInt8] = []
 
     /// An exchange that begins.
-    public init(_ opening: Opening) { self.opening = opening }
+    package init(_ opening: Opening) { self.opening = opening }
 
     /// The number, from 1, of the step whose answer comes next.
-    public var stepAwaited: Int { opening.stepAwaited(from: index) }
+    package var stepAwaited: Int { opening.stepAwaited(from: index) }
 
     /// What to do now.
-    public mutating func next(_ unread: [UInt8]) -> Move {
+    package mutating func next(_ unread: [UInt8]) -> Move {
         while index < opening.steps.count {
             let step = opening.steps[index]
             if !hasSent {
@@ -105,16 +105,16 @@ public struct OpeningPlay: Sendable {
 
 extension OpeningPlay: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     /// How far it is. What was said on either side may be a secret.
-    public var description: String { "an opening at step \(stepAwaited) of \(opening.steps.count)" }
+    package var description: String { "an opening at step \(stepAwaited) of \(opening.steps.count)" }
     /// The same.
-    public var debugDescription: String { description }
+    package var debugDescription: String { description }
     /// The same.
-    public var customMirror: Mirror { Mirror(self, children: ["play": description]) }
+    package var customMirror: Mirror { Mirror(self, children: ["play": description]) }
 }
 
 extension OpeningPlay.Move: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     /// What it is, without what is sent.
-    public var description: String {
+    package var description: String {
         switch self {
         case .send(let bytes): "send \(bytes.count) bytes"
         case .wait: "wait"
@@ -125,7 +125,7 @@ extension OpeningPlay.Move: CustomStringConvertible, CustomDebugStringConvertibl
         }
     }
     /// The same.
-    public var debugDescription: String { description }
+    package var debugDescription: String { description }
     /// The same.
-    public var customMirror: Mirror { Mirror(self, children: ["move": description]) }
+    package var customMirror: Mirror { Mirror(self, children: ["move": description]) }
 }

@@ -4,9 +4,9 @@
 ///
 /// A socket that was made anew is not yet a session: the server waits for a login. Who parks a flow says by that that
 /// one is on it.
-public struct FlowOwnership: Hashable, Sendable {
+package struct FlowOwnership: Hashable, Sendable {
     /// Who reads and writes a flow: one at a time. The raw values are published on the socket.
-    public enum Holder: String, Hashable, Sendable, CaseIterable {
+    package enum Holder: String, Hashable, Sendable, CaseIterable {
         /// The agent watches it, and reads nothing but answers to what it sent.
         case daemon
         /// A client has taken it.
@@ -14,7 +14,7 @@ public struct FlowOwnership: Hashable, Sendable {
     }
 
     /// Whether somebody is logged in on a flow. The raw values are published on the socket.
-    public enum Session: String, Hashable, Sendable, CaseIterable {
+    package enum Session: String, Hashable, Sendable, CaseIterable {
         /// Nobody: the flow is new.
         case none
         /// The agent plays the opening exchange that the client left.
@@ -26,24 +26,24 @@ public struct FlowOwnership: Hashable, Sendable {
     }
 
     /// Who reads and writes it.
-    public internal(set) var holder: Holder
+    package internal(set) var holder: Holder
     /// Whether somebody is logged in on it.
-    public internal(set) var session: Session
+    package internal(set) var session: Session
     /// Whether bytes for the client are known to wait: nothing more is looked for then.
     var hasArrivals = false
 
     /// The ownership of a flow.
-    public init(holder: Holder, session: Session) {
+    package init(holder: Holder, session: Session) {
         self.holder = holder
         self.session = session
     }
 
     /// Of a new flow.
-    public static let new = FlowOwnership(holder: .daemon, session: .none)
+    package static let new = FlowOwnership(holder: .daemon, session: .none)
     /// Of a new flow on which the agent logs in for the client.
     static let opening = FlowOwnership(holder: .daemon, session: .opening)
     /// Of one that a client left to the agent with a session on it.
-    public static let parked = FlowOwnership(holder: .daemon, session: .open)
+    package static let parked = FlowOwnership(holder: .daemon, session: .open)
 
     /// What becomes of the bytes on the flow that nobody has read, when it is closed.
     ///
@@ -70,7 +70,7 @@ public struct FlowOwnership: Hashable, Sendable {
 }
 
 /// What becomes of bytes on a closed flow that no client has read.
-public enum UnreadRest: Hashable, Sendable {
+package enum UnreadRest: Hashable, Sendable {
     /// They are thrown away.
     case dropped
     /// They wait for a client that takes the flow.
@@ -97,39 +97,39 @@ extension CloseReason {
 }
 
 /// A flow that was made elsewhere, by a client or by an earlier run of the agent, and is supervised from now on.
-public struct Adoption: Hashable, Sendable {
+package struct Adoption: Hashable, Sendable {
     /// Its number.
-    public var epoch: UInt64
+    package var epoch: UInt64
     /// Its own end.
-    public var local: Endpoint
+    package var local: Endpoint
     /// The end that it is connected to.
-    public var remote: Endpoint
+    package var remote: Endpoint
     /// In whose hands it is.
-    public var ownership: FlowOwnership
+    package var ownership: FlowOwnership
     /// When its other end was last heard of, where that is known.
-    public var lastProof: Duration?
+    package var lastProof: Duration?
     /// The name of the interface that had its local address when it was made, where that is known.
-    public var interface: String?
+    package var interface: String?
     /// Whether its socket is bound to that interface.
-    public var isBound: Bool
+    package var isBound: Bool
     /// How it is secured by the agent; `nil` for a flow without TLS, and for one that a client brought.
-    public var security: TLSSummary?
+    package var security: TLSSummary?
     /// What an earlier run of the agent knew of its age; `nil` for a flow that a client brought.
-    public var past: Past?
+    package var past: Past?
 
     /// How long a flow has stood under an earlier run of the agent.
-    public struct Past: Hashable, Sendable {
+    package struct Past: Hashable, Sendable {
         /// When it was connected.
-        public var connectedAt: Duration
+        package var connectedAt: Duration
         /// When the connection entered the state that it was in.
-        public var since: Duration
+        package var since: Duration
         /// Whether it still had to prove itself.
-        public var isInDoubt: Bool
+        package var isInDoubt: Bool
         /// The highest number that an attempt had since; 0 until whoever restores the connection sets it.
-        public var newestEpoch: UInt64 = 0
+        package var newestEpoch: UInt64 = 0
 
         /// A past; instants of the boot clock.
-        public init(connectedAt: Duration, since: Duration, isInDoubt: Bool = false) {
+        package init(connectedAt: Duration, since: Duration, isInDoubt: Bool = false) {
             self.connectedAt = connectedAt
             self.since = since
             self.isInDoubt = isInDoubt
@@ -137,7 +137,7 @@ public struct Adoption: Hashable, Sendable {
     }
 
     /// A flow in the agent's hands.
-    public init(
+    package init(
         epoch: UInt64 = 1, local: Endpoint, remote: Endpoint, ownership: FlowOwnership = .parked,
         lastProof: Duration? = nil,
         interface: String? = nil, isBound: Bool = false, security: TLSSummary? = nil, past: Past? = nil
@@ -155,7 +155,7 @@ public struct Adoption: Hashable, Sendable {
 }
 
 /// What became of a connection's flow when the agent was started anew.
-public enum Restart: Hashable, Sendable {
+package enum Restart: Hashable, Sendable {
     /// It goes on.
     case kept
     /// The opening exchange was being played, and nobody knows how far it came.

@@ -6,7 +6,7 @@
 /// TCP has acknowledged those bytes to the server, which will not send them again. So a flow that ended while nobody
 /// read it waits to be taken, and who took it may lose it on its way, or end before its first read: it is kept until
 /// its reader has shown that it has it. A socket has one reader at a time.
-public struct Ownership: Sendable {
+package struct Ownership: Sendable {
     /// How many ended flows are kept: who does not come has slept through as many losses of the line.
     static let most = 8
     /// How long a client has to change over to a flow that took the place of the one it has.
@@ -40,20 +40,20 @@ public struct Ownership: Sendable {
     private(set) var lingering: [UInt64: Lingering] = [:]
 
     /// The flows that ended and may be taken, the oldest first.
-    public var endedEpochs: [UInt64] { ended.map(\.epoch) }
+    package var endedEpochs: [UInt64] { ended.map(\.epoch) }
 
     /// Whether one of them waits to be taken.
-    public var isWaiting: Bool { ended.contains { $0.reader == nil } }
+    package var isWaiting: Bool { ended.contains { $0.reader == nil } }
 
     /// Whether one of them waits that its client is to be woken for. What a server said that turned the agent away is
     /// there for who asks.
     var isOwed: Bool { ended.contains { $0.reader == nil && !$0.isRefusal } }
 
     /// Who has the ended flow of a number; `nil` where nobody has, or where it is not kept.
-    public func reader(of epoch: UInt64) -> Reader? { ended.first { $0.epoch == epoch }?.reader }
+    package func reader(of epoch: UInt64) -> Reader? { ended.first { $0.epoch == epoch }?.reader }
 
     /// Who has the flow that stands; `nil` where the agent has it, or none stands.
-    public var reader: Reader? { held?.reader }
+    package var reader: Reader? { held?.reader }
 
     /// Who has the flow that stands from now on; `nil` for the agent.
     mutating func hold(_ epoch: UInt64, _ reader: Reader?) { held = reader.map { (epoch, $0) } }

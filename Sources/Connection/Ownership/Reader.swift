@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// A process that a connection knows, by a number that the connection's driver gave it.
-public struct KnownProcess: Hashable, Sendable {
+package struct KnownProcess: Hashable, Sendable {
     /// The number. No process of the connection has had it before.
-    public let number: UInt64
+    package let number: UInt64
 
     /// The process of a number.
-    public init(_ number: UInt64) { self.number = number }
+    package init(_ number: UInt64) { self.number = number }
 }
 
 /// Who may read a socket, where it is not the agent.
-public enum Reader: Hashable, Sendable {
+package enum Reader: Hashable, Sendable {
     /// A process that took it.
     case client(KnownProcess)
     /// A program that was launched with it. How it ends is told with its end.
@@ -21,7 +21,7 @@ public enum Reader: Hashable, Sendable {
     case unknown
 
     /// Its process, where there is one that is known.
-    public var process: KnownProcess? {
+    package var process: KnownProcess? {
         switch self {
         case .client(let process), .program(let process): process
         case .launch, .unknown: nil
@@ -33,7 +33,7 @@ public enum Reader: Hashable, Sendable {
 }
 
 /// Whether who was given a socket has read or written on it since.
-public enum Touch: Hashable, Sendable {
+package enum Touch: Hashable, Sendable {
     /// Neither.
     case untouched
     /// One of both.
@@ -43,7 +43,7 @@ public enum Touch: Hashable, Sendable {
 }
 
 /// What a connection asks of its surroundings while it decides: what the kernel has, and what processes do.
-public protocol ConnectionFacts {
+package protocol ConnectionFacts {
     /// How many bytes wait on the flow that stands.
     func unreadBytes(on epoch: UInt64) -> Int
     /// Whether bytes may wait on a flow. They count as waiting where the socket does not say.

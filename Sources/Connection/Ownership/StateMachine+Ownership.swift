@@ -59,7 +59,7 @@ extension ConnectionStateMachine {
     }
 
     /// What a later run of the agent needs to go on with the flow that stands; `nil` without one.
-    public var adoption: Adoption? {
+    package var adoption: Adoption? {
         guard case .ready(let ready) = state else { return nil }
         return Adoption(
             epoch: ready.epoch, local: ready.local, remote: ready.remote,
@@ -70,7 +70,7 @@ extension ConnectionStateMachine {
     }
 
     /// The highest number that a flow had; the next one's is above it.
-    public var newestEpoch: UInt64 { numbers.epoch }
+    package var newestEpoch: UInt64 { numbers.epoch }
 
     /// The certificate by which the flow's ends know each other ends soon: told, and nothing else.
     mutating func certificateEnds(_ epoch: UInt64, _ turn: inout Turn<some RandomNumberGenerator>) {

@@ -6,9 +6,9 @@
 /// that is left to chance is the ``jitter``. *n* is 0 when a flow ended that had been stable: a server that restarts
 /// ends a thousand of them in the same second, and they must not all come back in the next one, which is what
 /// ``spread`` is for.
-public struct BackoffPolicy: Hashable, Sendable {
+package struct BackoffPolicy: Hashable, Sendable {
     /// Which part of the upper bound chance may choose from.
-    public enum Jitter: String, Hashable, Sendable {
+    package enum Jitter: String, Hashable, Sendable {
         /// Anything from nothing to the bound: the widest spread, for servers that many agents share.
         case full
         /// From half of the bound to all of it, as RFC 5626 asks for.
@@ -18,21 +18,21 @@ public struct BackoffPolicy: Hashable, Sendable {
     }
 
     /// The upper bound of the wait after no failure.
-    public var base: Duration
+    package var base: Duration
     /// What each failure multiplies it by; at least 1.
-    public var multiplier: Double
+    package var multiplier: Double
     /// What it never exceeds.
-    public var ceiling: Duration
+    package var ceiling: Duration
     /// How much of it is left to chance.
-    public var jitter: Jitter
+    package var jitter: Jitter
     /// The upper bound of the wait after the end of a flow that was stable, where it is longer than ``base``.
     ///
     /// Who shares a server with a herd cannot know how large it is, and a server that restarted is back before the
     /// second wait: it is the first one that decides how it is met.
-    public var spread: Duration
+    package var spread: Duration
 
     /// A policy of one's own.
-    public init(base: Duration, multiplier: Double, ceiling: Duration, jitter: Jitter, spread: Duration = .zero) {
+    package init(base: Duration, multiplier: Double, ceiling: Duration, jitter: Jitter, spread: Duration = .zero) {
         self.base = base
         self.multiplier = multiplier
         self.ceiling = ceiling
@@ -42,14 +42,14 @@ public struct BackoffPolicy: Hashable, Sendable {
 
     /// SIP: RFC 5626, section 4.5. 30 s, since a connection here has one flow and all of its flows have failed when
     /// that one has; doubling to 1800 s; 50 to 100 % of it. So the retry after the first failure comes in 30 to 60 s.
-    public static let sip = BackoffPolicy(base: .seconds(30), multiplier: 2, ceiling: .seconds(1800), jitter: .half)
+    package static let sip = BackoffPolicy(base: .seconds(30), multiplier: 2, ceiling: .seconds(1800), jitter: .half)
 
     /// All others: the figures of gRPC's connection back-off (1 s × 1.6 up to 120 s), with full jitter instead of its
     /// ±20 %, which leaves agents that lost one server together in step for the first seconds.
     ///
     /// A first wait of at most 1 s would have 100,000 agents dial 135,000 times in the first second after their server
     /// went; spread over 10 s it is 13,000 (`docs/herd.md`).
-    public static let general = BackoffPolicy(
+    package static let general = BackoffPolicy(
         base: .seconds(1), multiplier: 1.6, ceiling: .seconds(120), jitter: .full, spread: .seconds(10))
 
     /// For failures that time does not mend (a name that does not exist): 15 to 30 minutes, the ceiling of RFC 5626 and
@@ -61,9 +61,9 @@ public struct BackoffPolicy: Hashable, Sendable {
 
     /// The waits that a user may choose. Below 100 ms it is a loop, not a back-off; beyond a day nobody waits for the
     /// connection.
-    public static let waits = Duration.milliseconds(100)...Duration.seconds(86_400)
+    package static let waits = Duration.milliseconds(100)...Duration.seconds(86_400)
     /// What each wait may be multiplied by. Ten leaps from a second over the ceiling's two minutes in three steps.
-    public static let multipliers = 1.0...10.0
+    package static let multipliers = 1.0...10.0
 
     /// Throws where a figure is out of its range: nothing is computed with such a policy.
     func check() throws(PolicyError) {
@@ -74,7 +74,7 @@ public struct BackoffPolicy: Hashable, Sendable {
     }
 
     /// The longest wait after `failures` failures in a row.
-    public func bound(afterFailures failures: Int) -> Duration {
+    package func bound(afterFailures failures: Int) -> Duration {
         if failures == 0 { return min(max(base, spread), ceiling) }
         guard multiplier > 1 else { return min(base, ceiling) }
         var bound = base
@@ -83,17 +83,17 @@ public struct BackoffPolicy: Hashable, Sendable {
     }
 
     /// The waits that chance chooses from after `failures` failures in a row.
-    public func range(afterFailures failures: Int) -> ClosedRange<Duration> {
+    package func range(afterFailures failures: Int) -> ClosedRange<Duration> {
         let bound = bound(afterFailures: failures)
         return bound * jitter.lowest...bound
     }
 
     /// The longest wait that a server can ask for (`Retry-After` of RFC 3261, section 20.33, and of RFC 9110, section
     /// 10.2.3). A figure beyond a day is a mistake or meant to harm.
-    public static let longestRequest = Duration.seconds(86_400)
+    package static let longestRequest = Duration.seconds(86_400)
 
     /// A wait after `failures` failures in a row.
-    public func delay(afterFailures failures: Int, using random: inout some RandomNumberGenerator) -> Duration {
+    package func delay(afterFailures failures: Int, using random: inout some RandomNumberGenerator) -> Duration {
         let range = range(afterFailures: failures)
         // By hand and not by `Double.random`, whose way of drawing may change: a seed must replay on every toolchain.
         let fraction = Double(random.next() >> 11) * 0x1p-53

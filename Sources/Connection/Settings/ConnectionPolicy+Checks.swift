@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// What is wrong with a policy, and in which field.
-public struct PolicyError: Error, Hashable, Sendable, CustomStringConvertible {
+package struct PolicyError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The field's name as configuration and API spell it, as in `keepalive.idle`.
-    public let field: String
+    package let field: String
     /// What is wrong with its value and what would be right.
-    public let reason: String
+    package let reason: String
 
     /// The field and what is wrong.
-    public var description: String { "\(field): \(reason)" }
+    package var description: String { "\(field): \(reason)" }
 
     /// Throws where `value` is not in `range`; a number that is none is in no range.
     static func check<Value: Comparable>(
@@ -23,17 +23,17 @@ public struct PolicyError: Error, Hashable, Sendable, CustomStringConvertible {
 extension ConnectionPolicy {
     /// How long one address may be given to answer. Below a second not even one repeated SYN fits; above two minutes
     /// the kernel has given up by itself.
-    public static let connectTimeouts = Duration.seconds(1)...Duration.seconds(120)
+    package static let connectTimeouts = Duration.seconds(1)...Duration.seconds(120)
     /// How long a flow may be kept that has no way. After a minute a server has missed it, too.
-    public static let graces = Duration.zero...Duration.seconds(60)
+    package static let graces = Duration.zero...Duration.seconds(60)
     /// How long sent data may stay unacknowledged, up to a day.
-    public static let userTimeouts = Duration.seconds(1)...Duration.seconds(86_400)
+    package static let userTimeouts = Duration.seconds(1)...Duration.seconds(86_400)
     /// How long a flow may have to stand to be stable. Below ten seconds a server that accepts and kicks would count as
     /// stable, and be dialled without growing waits.
-    public static let stableTimes = Duration.seconds(10)...Duration.seconds(86_400)
+    package static let stableTimes = Duration.seconds(10)...Duration.seconds(86_400)
     /// The places in the order in which packets leave. What is above takes a capability (socket(7)), and is meant for
     /// the machinery of the network itself.
-    public static let priorities = 0...SocketOptions.interactivePriority
+    package static let priorities = 0...SocketOptions.interactivePriority
 
     /// Checks every figure, before anything is computed with it.
     ///

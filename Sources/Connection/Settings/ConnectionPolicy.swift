@@ -1,71 +1,71 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Coalescing
-public import NetworkPath
+package import NetworkPath
 
 /// Everything a user decides about a connection, checked: whatever a client, a file or an earlier process asked for, no
 /// figure of it is out of its range, and the state machine and the driver compute with it as it is.
-public struct ConnectionPolicy: Hashable, Sendable {
+package struct ConnectionPolicy: Hashable, Sendable {
     /// The other end.
-    public package(set) var remote: Remote
+    package var remote: Remote
     /// How to dial again; by default what the remote's scheme asks for.
-    public package(set) var backoff: BackoffPolicy
+    package var backoff: BackoffPolicy
     /// The kernel's keepalive; `nil` for none. Beside a heartbeat it waits a second longer than that
     /// (``socketOptions``).
-    public package(set) var keepalive: KeepalivePolicy? = KeepalivePolicy()
+    package var keepalive: KeepalivePolicy? = KeepalivePolicy()
     /// What the agent itself sends to keep the flow alive, in the protocol's own words; `nil` to leave it to the
     /// kernel.
-    public package(set) var heartbeat: Heartbeat? {
+    package var heartbeat: Heartbeat? {
         get { boxedHeartbeat?.value }
         set { boxedHeartbeat = newValue.map { .value($0) } }
     }
     /// How often the client is called to keep a parked flow alive itself; `nil` for never.
-    public package(set) var handler: ClientHandler?
+    package var handler: ClientHandler?
     /// Whether a flow that stands is kept until one over a better path has taken its place. Otherwise it stays where it
     /// is, as long as it works.
-    public package(set) var movesToBetterPath = true
+    package var movesToBetterPath = true
     /// Whether another uplink is tried where nothing gets through over the one that the kernel chooses.
-    public package(set) var triesOtherUplinks = true
+    package var triesOtherUplinks = true
     /// How long a flow is kept whose local address or whose way is gone; zero to dial again at once.
     ///
     /// 5 s by default: a lease that is renewed puts its address back within one, and a port into which the cable is put
     /// back needs two to four to agree on its speed.
-    public package(set) var grace = Duration.seconds(5)
+    package var grace = Duration.seconds(5)
     /// How long one address has to answer a SYN. 10 s by default: the kernel repeats a SYN after 1, 3 and 7 s, so a
     /// radio link that is just waking up gets four chances, and a dead address holds up the next one no longer.
-    public package(set) var connectTimeout = Duration.seconds(10)
+    package var connectTimeout = Duration.seconds(10)
     /// `TCP_USER_TIMEOUT`; `nil` derives it from the keepalives (``KeepalivePolicy/giveUpAfter``).
-    public package(set) var userTimeout: Duration?
+    package var userTimeout: Duration?
     /// How long a flow must have stayed up for the back-off to start over when it ends.
     ///
     /// 60 s by default, twice what autossh calls a success (`AUTOSSH_GATETIME`). Not on connect: a server that accepts
     /// and kicks would be dialled each second for ever. After a minute the reset is harmless: whatever kicks later than
     /// that costs its server one connection a minute.
-    public package(set) var stableAfter = Duration.seconds(60)
+    package var stableAfter = Duration.seconds(60)
     /// Whether another flow is dialled when one ends. Otherwise the connection ends with the flow that a client
     /// brought.
-    public package(set) var redials = true
+    package var redials = true
     /// Whether a flow is kept whose client is gone without having parked it, instead of being made anew. Nobody knows
     /// where in the stream such a client was; a server that does not care, with messages of one line, loses nothing.
-    public package(set) var keepsAbandonedFlow = false
+    package var keepsAbandonedFlow = false
     /// What the agent says on each new flow to log in; `nil` to leave that to the client. A client may leave another
     /// one (``ConnectionInput/openingLeft(_:)``).
-    public package(set) var opening: Opening?
+    package var opening: Opening?
     /// How it is secured, where the remote's scheme needs TLS.
-    public package(set) var tls: TLSPolicy {
+    package var tls: TLSPolicy {
         get { boxedTLS?.value ?? TLSPolicy() }
         set { boxedTLS = Self.boxed(newValue) }
     }
     /// How its packets are marked for the network.
-    public package(set) var trafficClass = TrafficClass.signaling
+    package var trafficClass = TrafficClass.signaling
     /// In which order they leave this machine (`SO_PRIORITY`), 0 to 6.
-    public package(set) var priority = SocketOptions.interactivePriority
+    package var priority = SocketOptions.interactivePriority
     /// The firewall mark of its packets (`SO_MARK`), which routing rules may select on.
-    public package(set) var mark: UInt32?
+    package var mark: UInt32?
     /// The user whose packets they are, which routing rules may select on; `nil` for the agent's own.
-    public package(set) var user: UInt32?
+    package var user: UInt32?
     /// Further options of its sockets.
-    public package(set) var socketNumbers: [SocketNumber] = []
+    package var socketNumbers: [SocketNumber] = []
 
     private var boxedHeartbeat: Boxed<Heartbeat>?
     /// `nil` for the defaults.
@@ -74,7 +74,7 @@ public struct ConnectionPolicy: Hashable, Sendable {
     private static func boxed(_ tls: TLSPolicy) -> Boxed<TLSPolicy>? { tls == TLSPolicy() ? nil : .value(tls) }
 
     /// A policy for `remote` with the defaults of its scheme.
-    public init(remote: Remote, mark: UInt32? = nil, user: UInt32? = nil) {
+    package init(remote: Remote, mark: UInt32? = nil, user: UInt32? = nil) {
         self.remote = remote
         self.mark = mark
         self.user = user
@@ -84,12 +84,12 @@ public struct ConnectionPolicy: Hashable, Sendable {
     }
 
     /// What the path is asked for.
-    public var target: Target {
+    package var target: Target {
         Target(remote.host, port: remote.port, transport: .tcp, mark: mark, user: user)
     }
 
     /// What the driver sets on the socket, where the flow begins with the policy's own opening.
-    public var socketOptions: SocketOptions { socketOptions(keeping: opening) }
+    package var socketOptions: SocketOptions { socketOptions(keeping: opening) }
 
     /// The same where it begins with another: what the client promises its server there holds for the kernel's
     /// keepalive as well.
@@ -113,7 +113,7 @@ public struct ConnectionPolicy: Hashable, Sendable {
     }
 
     /// How a flow is secured; `nil` for a remote without TLS.
-    public var tlsRequest: TLSRequest? {
+    package var tlsRequest: TLSRequest? {
         guard remote.needsTLS else { return nil }
         return TLSRequest(to: remote.host, offering: remote.scheme.applicationProtocols, under: tls)
     }

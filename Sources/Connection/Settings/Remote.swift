@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import NetworkPath
+package import NetworkPath
 
 /// The other end of a connection, as a user writes it: `tcp://192.0.2.7:5060`, `mqtt://broker.example.net`.
-public struct Remote: Hashable, Sendable, CustomStringConvertible {
+package struct Remote: Hashable, Sendable, CustomStringConvertible {
     /// What is spoken on the connection. The raw value is the URL's scheme.
-    public enum Scheme: String, Hashable, Sendable, CaseIterable {
+    package enum Scheme: String, Hashable, Sendable, CaseIterable {
         /// A plain byte stream that the daemon knows nothing more of.
         case tcp
         /// The same inside TLS.
@@ -29,7 +29,7 @@ public struct Remote: Hashable, Sendable, CustomStringConvertible {
 
         /// The port that is meant when none is written; `nil` for the two schemes that have no service of their own.
         /// Figures from the IANA service registry; XMPP with direct TLS has none there, 5223 is what servers use.
-        public var defaultPort: UInt16? {
+        package var defaultPort: UInt16? {
             switch self {
             case .tcp, .tls: nil
             case .sip: 5060
@@ -44,7 +44,7 @@ public struct Remote: Hashable, Sendable, CustomStringConvertible {
         }
 
         /// Whether the flow's bytes are inside TLS.
-        public var needsTLS: Bool {
+        package var needsTLS: Bool {
             switch self {
             case .tls, .sips, .xmpps, .mqtts, .wss: true
             case .tcp, .sip, .xmpp, .mqtt, .ws: false
@@ -53,7 +53,7 @@ public struct Remote: Hashable, Sendable, CustomStringConvertible {
 
         /// What is offered by ALPN: the identifiers of IANA's registry. XMPP requires it (XEP-0368, section 5); others
         /// let servers tell what comes apart from what else is on the port. `tls` has none that could be known.
-        public var applicationProtocols: [String] {
+        package var applicationProtocols: [String] {
             switch self {
             case .sips: ["sip/2"]
             case .xmpps: ["xmpp-client"]
@@ -64,7 +64,7 @@ public struct Remote: Hashable, Sendable, CustomStringConvertible {
         }
 
         /// What its servers take for a keepalive; `nil` where nothing is known of what is spoken.
-        public var heartbeat: Heartbeat? {
+        package var heartbeat: Heartbeat? {
             switch self {
             case .sip, .sips: Heartbeat(.crlf)
             case .xmpp, .xmpps: Heartbeat(.whitespace)
@@ -75,7 +75,7 @@ public struct Remote: Hashable, Sendable, CustomStringConvertible {
         }
 
         /// How its servers want to be dialled again.
-        public var backoff: BackoffPolicy {
+        package var backoff: BackoffPolicy {
             switch self {
             case .sip, .sips: .sip
             case .tcp, .tls, .xmpp, .xmpps, .mqtt, .mqtts, .ws, .wss: .general
@@ -92,16 +92,16 @@ public struct Remote: Hashable, Sendable, CustomStringConvertible {
     }
 
     /// What is spoken.
-    public let scheme: Scheme
+    package let scheme: Scheme
     /// The host, a name in lower case without a trailing dot, or an address.
-    public let host: Target.Host
+    package let host: Target.Host
     /// The TCP port: the one written, or the scheme's.
-    public let port: UInt16
+    package let port: UInt16
     /// Whether it was written. Who writes a port means that one of this very host; otherwise the domain's SRV records
     /// say which hosts and ports offer the service (RFC 3263, section 4.2; RFC 6120, section 3.2.2).
     let isPortWritten: Bool
     /// The resource of a WebSocket with its leading slash; empty where none was written.
-    public let resource: String
+    package let resource: String
 
     /// A remote from parts that were checked.
     init(scheme: Scheme, host: Target.Host, port: UInt16, isPortWritten: Bool = true, resource: String) {
@@ -113,7 +113,7 @@ public struct Remote: Hashable, Sendable, CustomStringConvertible {
     }
 
     /// Whether the flow's bytes are inside TLS.
-    public var needsTLS: Bool { scheme.needsTLS }
+    package var needsTLS: Bool { scheme.needsTLS }
 
     /// The name under which the domain's SRV records stand; `nil` where none are asked for: the scheme has none, or the
     /// URL says where to go.
@@ -124,10 +124,10 @@ public struct Remote: Hashable, Sendable, CustomStringConvertible {
 
     /// The canonical form: the port written unless SRV records give it, IPv6 in brackets. Parsing it gives the same
     /// remote.
-    public var description: String { "\(scheme.rawValue)://\(authority)\(resource)" }
+    package var description: String { "\(scheme.rawValue)://\(authority)\(resource)" }
 
     /// Host and port alone, as in `[2001:db8::7]:5060`.
-    public var authority: String {
+    package var authority: String {
         switch host {
         case .address(let address): Endpoint(address: address, port: port).description
         case .name(let name): serviceName == nil ? "\(name):\(port)" : name
@@ -136,13 +136,13 @@ public struct Remote: Hashable, Sendable, CustomStringConvertible {
 
     /// By what is dialled: a port that was written and is the scheme's own is another remote only where SRV records
     /// would be asked for without it.
-    public static func == (one: Remote, other: Remote) -> Bool {
+    package static func == (one: Remote, other: Remote) -> Bool {
         one.scheme == other.scheme && one.host == other.host && one.port == other.port
             && one.resource == other.resource && one.serviceName == other.serviceName
     }
 
     /// As ``==(_:_:)`` compares.
-    public func hash(into hasher: inout Hasher) {
+    package func hash(into hasher: inout Hasher) {
         hasher.combine(description)
     }
 }

@@ -3,7 +3,7 @@
 internal import NetworkPath
 
 /// Why a text is not a remote. The description says what is wrong and what would be right.
-public enum RemoteError: Error, Hashable, Sendable, CustomStringConvertible {
+package enum RemoteError: Error, Hashable, Sendable, CustomStringConvertible {
     /// It has more bytes than ``Remote/mostBytes``.
     case tooLong(Int)
     /// There is no `scheme://` in front.
@@ -26,7 +26,7 @@ public enum RemoteError: Error, Hashable, Sendable, CustomStringConvertible {
     case invalidResource(String)
 
     /// What is wrong, for the end of a sentence.
-    public var description: String {
+    package var description: String {
         switch self {
         case .tooLong(let count):
             "it has \(count) bytes, and may have \(Remote.mostBytes)"
@@ -60,12 +60,12 @@ extension Remote {
     /// The most bytes of a remote's text: a WebSocket's resource with a token in it has one or two thousand. It stands
     /// in the connection, its events and its settings, some thirteen times in all, so that a user's 1,024 connections
     /// take 50 MB with it and not 800.
-    public static let mostBytes = 4096
+    package static let mostBytes = 4096
 
     /// A remote from a URL. The scheme's case does not matter (RFC 3986, section 3.1).
     ///
     /// - Throws: what is wrong with it.
-    public init(_ text: String) throws(RemoteError) {
+    package init(_ text: String) throws(RemoteError) {
         guard text.utf8.count <= Self.mostBytes else { throw .tooLong(text.utf8.count) }
         let (scheme, rest) = try Self.splitScheme(text)
         let end = rest.firstIndex { "/?#".contains($0) } ?? rest.endIndex

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import NetworkPath
+package import NetworkPath
 
 /// How a connection whose scheme needs TLS is secured. What is left out is the system's or the scheme's.
 ///
 /// Plain words: files are named, not read. Two equal policies make equal sessions as long as the files stay the same.
-public struct TLSPolicy: Hashable, Sendable {
+package struct TLSPolicy: Hashable, Sendable {
     /// A version of the protocol. The raw value is how it is written.
-    public enum Version: String, Hashable, Sendable, CaseIterable {
+    package enum Version: String, Hashable, Sendable, CaseIterable {
         /// RFC 5246; older ones are deprecated (RFC 8996) and never spoken.
         case v12 = "1.2"
         /// RFC 8446.
@@ -15,16 +15,16 @@ public struct TLSPolicy: Hashable, Sendable {
     }
 
     /// The client certificate for servers that ask for one.
-    public struct Identity: Hashable, Sendable {
+    package struct Identity: Hashable, Sendable {
         /// The file of the certificate and, after it, of those between it and the server's authority (PEM).
-        public var certificate: String
+        package var certificate: String
         /// The file of the private key (PEM); it may be the same.
-        public var key: String
+        package var key: String
         /// The file whose first line is the password of the key; `nil` for a key that has none.
-        public var passwordFile: String?
+        package var passwordFile: String?
 
         /// An identity; without a file for the key, it stands beside the certificate.
-        public init(certificate: String, key: String? = nil, passwordFile: String? = nil) {
+        package init(certificate: String, key: String? = nil, passwordFile: String? = nil) {
             self.certificate = certificate
             self.key = key ?? certificate
             self.passwordFile = passwordFile
@@ -33,22 +33,22 @@ public struct TLSPolicy: Hashable, Sendable {
 
     /// The file of the certificates that are trusted (PEM), in place of the system's. Revocation lists in it are
     /// obeyed, and then every certificate of a server needs one of its issuer.
-    public var authorities: String?
+    package var authorities: String?
     /// Who this client is, for servers that ask.
-    public var identity: Identity?
+    package var identity: Identity?
     /// Keys of which one must be in the server's certificate or, where it is verified, in its chain. Empty: any.
-    public var pins: Set<CertificatePin> = []
+    package var pins: Set<CertificatePin> = []
     /// Whether the server's certificate must be trusted and name the server. With this off, pins alone still count.
-    public var verifiesCertificate = true
+    package var verifiesCertificate = true
     /// The oldest version to speak.
-    public var minimumVersion = Version.v12
+    package var minimumVersion = Version.v12
     /// The name that the server is asked for and its certificate must have, where it is not the remote's host.
-    public var serverName: String?
+    package var serverName: String?
     /// What to offer by ALPN, the most wanted first; empty for nothing, `nil` for what the scheme has.
-    public var applicationProtocols: [String]?
+    package var applicationProtocols: [String]?
 
     /// The system's trust, the remote's name, the scheme's protocol, version 1.2 or later.
-    public init() {}
+    package init() {}
 
     /// The files that are read for it.
     var files: [String] {
@@ -57,17 +57,17 @@ public struct TLSPolicy: Hashable, Sendable {
 }
 
 /// What a session is asked for: a policy with the remote's part filled in.
-public struct TLSRequest: Hashable, Sendable {
+package struct TLSRequest: Hashable, Sendable {
     /// The name or address that the server is asked for and its certificate must have: what the user wrote, never what
     /// a lookup made of it (RFC 9525, section 1.2).
-    public var host: Target.Host
+    package var host: Target.Host
     /// What to offer by ALPN, the most wanted first.
-    public var applicationProtocols: [String]
+    package var applicationProtocols: [String]
     /// The rest.
-    public var policy: TLSPolicy
+    package var policy: TLSPolicy
 
     /// A request for what `policy` has no name or protocol of its own for.
-    public init(to host: Target.Host, offering applicationProtocols: [String] = [], under policy: TLSPolicy) {
+    package init(to host: Target.Host, offering applicationProtocols: [String] = [], under policy: TLSPolicy) {
         self.host = policy.serverName.map { Target.Host($0) } ?? host
         self.applicationProtocols = policy.applicationProtocols ?? applicationProtocols
         self.policy = policy
@@ -75,9 +75,9 @@ public struct TLSRequest: Hashable, Sendable {
 }
 
 /// The SHA-256 of a certificate's public key (its SubjectPublicKeyInfo), as RFC 7469, section 2.4, makes it.
-public struct CertificatePin: Hashable, Sendable, CustomStringConvertible {
+package struct CertificatePin: Hashable, Sendable, CustomStringConvertible {
     /// The digest in base64, 44 characters.
-    public let digest: String
+    package let digest: String
 
     /// What stands before the digest in ``description``, and may in a configuration.
     private static let prefix = "sha256/"
@@ -85,7 +85,7 @@ public struct CertificatePin: Hashable, Sendable, CustomStringConvertible {
     private static let digits = 43
 
     /// A pin from the base64 of its digest, with or without `sha256/` before it; `nil` for any other text.
-    public init?(_ text: String) {
+    package init?(_ text: String) {
         let digest = text.hasPrefix(Self.prefix) ? String(text.dropFirst(Self.prefix.utf8.count)) : text
         let bytes = Array(digest.utf8)
         guard bytes.count == Self.digits + 1, bytes.last == UInt8(ascii: "="),
@@ -97,7 +97,7 @@ public struct CertificatePin: Hashable, Sendable, CustomStringConvertible {
     }
 
     /// The form in which it is written in a configuration.
-    public var description: String { Self.prefix + digest }
+    package var description: String { Self.prefix + digest }
 
     private static func isDigit(_ byte: UInt8) -> Bool {
         switch byte {
@@ -114,9 +114,9 @@ extension UInt8 {
 }
 
 /// What came of a handshake, for the status.
-public struct TLSSummary: Hashable, Sendable {
+package struct TLSSummary: Hashable, Sendable {
     /// What is known of who the server is.
-    public enum Assurance: String, Hashable, Sendable, CaseIterable {
+    package enum Assurance: String, Hashable, Sendable, CaseIterable {
         /// Its certificate is trusted and has its name.
         case verified
         /// Its key is one of the pins; nothing else was asked of it.
@@ -126,36 +126,36 @@ public struct TLSSummary: Hashable, Sendable {
     }
 
     /// The version spoken.
-    public var version: TLSPolicy.Version
+    package var version: TLSPolicy.Version
     /// The cipher suite, by its name in the IANA registry or OpenSSL's where that has its own.
-    public var cipher: String
+    package var cipher: String
     /// What is known of who the server is.
-    public var assurance: Assurance
+    package var assurance: Assurance
     /// Whether an earlier session was taken up: one flight less, and no certificate sent.
-    public var isResumed: Bool
+    package var isResumed: Bool
     /// What the server chose by ALPN.
-    public var applicationProtocol: String?
+    package var applicationProtocol: String?
     /// Until when the certificates are valid by which the two know each other; `nil` where none was seen.
-    public var certificateEnd: CertificateEnd?
+    package var certificateEnd: CertificateEnd?
 
     /// The end of a certificate's time.
-    public struct CertificateEnd: Hashable, Sendable, CustomStringConvertible {
+    package struct CertificateEnd: Hashable, Sendable, CustomStringConvertible {
         /// In seconds since 1970, UTC.
-        public var seconds: Int64
+        package var seconds: Int64
         /// Whether it is this client's own certificate, and not the server's.
-        public var isOwn: Bool
+        package var isOwn: Bool
 
         /// An end.
-        public init(seconds: Int64, isOwn: Bool) { (self.seconds, self.isOwn) = (seconds, isOwn) }
+        package init(seconds: Int64, isOwn: Bool) { (self.seconds, self.isOwn) = (seconds, isOwn) }
 
         /// Whose certificate it is, in the words of an event.
-        public var description: String {
+        package var description: String {
             isOwn ? "this connection's certificate ends soon" : "the server's certificate ends soon"
         }
     }
 
     /// A summary.
-    public init(
+    package init(
         version: TLSPolicy.Version, cipher: String, assurance: Assurance, isResumed: Bool,
         applicationProtocol: String? = nil, certificateEnd: CertificateEnd? = nil
     ) {

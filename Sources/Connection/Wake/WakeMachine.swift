@@ -26,7 +26,7 @@ internal import NetworkPath
 /// - A program that failed is launched again after a pause, which grows while it goes on failing. One that ended with 0
 ///   is launched when there is something for it.
 /// - A wake that stands has a timer, always: neither a driver that never answers nor a target that hangs keeps it.
-public struct WakeMachine: Sendable {
+package struct WakeMachine: Sendable {
     /// Launches that need not wait, and the time in which one more is earned: a client may run for each message and
     /// end, as inetd's did, but one that ends without reading what it was launched for must not take the machine with
     /// it.
@@ -35,7 +35,7 @@ public struct WakeMachine: Sendable {
 
     /// How long subscribers have to come back after the agent was started anew, before a wake goes on without them.
     /// Clients that were cut off look for the agent several times a second in the beginning.
-    public static let returnTime = Duration.seconds(2)
+    package static let returnTime = Duration.seconds(2)
 
     private enum Phase: Hashable {
         /// An attempt runs. Turns into `waiting` when it was done.
@@ -87,7 +87,7 @@ public struct WakeMachine: Sendable {
     }
 
     /// What its user decided.
-    public private(set) var policy: WakePolicy
+    package private(set) var policy: WakePolicy
     private var state = State.idle
     private var client: ClientPresence = []
     /// The wake that was spoken of last.
@@ -105,14 +105,14 @@ public struct WakeMachine: Sendable {
     /// Wakes that were never needed yet.
     ///
     /// - Parameter lastNumber: the highest number that a wake of this connection has had in an earlier run.
-    public init(policy: WakePolicy, lastNumber: UInt64 = 0, now: Duration) {
+    package init(policy: WakePolicy, lastNumber: UInt64 = 0, now: Duration) {
         self.policy = policy
         last = StandingWake(number: min(lastNumber, ConnectionStateMachine.largestNumber), reasons: [], since: now)
         launches = TokenBucket(burst: Self.launchBurst, refill: Self.launchRefill, now: now)
     }
 
     /// The wake that has not been acknowledged, given up or not.
-    public var standing: StandingWake? {
+    package var standing: StandingWake? {
         switch state {
         case .idle, .closed: nil
         case .standing(let standing): standing.wake
@@ -121,13 +121,13 @@ public struct WakeMachine: Sendable {
     }
 
     /// The number of the last wake; 0 before the first.
-    public var lastNumber: UInt64 { last.number }
+    package var lastNumber: UInt64 { last.number }
 
     /// Whether a program that was launched runs.
-    public var hasProgram: Bool { runningSince != nil }
+    package var hasProgram: Bool { runningSince != nil }
 
     /// Takes note of what happened at `now` and says what to do about it.
-    public mutating func process(
+    package mutating func process(
         _ input: WakeInput, now: Duration, using random: inout some RandomNumberGenerator
     ) -> [WakeAction] {
         if case .closed = state { return [] }

@@ -2,7 +2,7 @@
 
 /// Why a sleeping client is to run. The raw values are published: on the socket, in the history and in the environment
 /// of a program that is launched.
-public enum WakeReason: String, Hashable, Sendable, CaseIterable {
+package enum WakeReason: String, Hashable, Sendable, CaseIterable {
     /// The server sent something that the client is to read.
     case data
     /// Another flow stands, and its server waits for a session.
@@ -20,7 +20,7 @@ public enum WakeReason: String, Hashable, Sendable, CaseIterable {
 }
 
 /// A way to get a client to run. The raw values are published.
-public enum WakeMeans: String, Hashable, Sendable, CaseIterable, Comparable {
+package enum WakeMeans: String, Hashable, Sendable, CaseIterable, Comparable {
     /// An event to whoever of the owner's watches the connection.
     case event
     /// A signal to the process that parked the flow, `SIGCONT` by default.
@@ -33,7 +33,7 @@ public enum WakeMeans: String, Hashable, Sendable, CaseIterable, Comparable {
     case exec
 
     /// The cheaper one first: a program that runs already is asked before another is started.
-    public static func < (left: WakeMeans, right: WakeMeans) -> Bool { left.cost < right.cost }
+    package static func < (left: WakeMeans, right: WakeMeans) -> Bool { left.cost < right.cost }
 
     private var cost: Int {
         switch self {
@@ -46,7 +46,7 @@ public enum WakeMeans: String, Hashable, Sendable, CaseIterable, Comparable {
     }
 
     /// Whether it starts a program, which then takes its time, and not only nudges one.
-    public var startsProgram: Bool {
+    package var startsProgram: Bool {
         switch self {
         case .event, .signal, .thaw: false
         case .unit, .exec: true
@@ -55,21 +55,21 @@ public enum WakeMeans: String, Hashable, Sendable, CaseIterable, Comparable {
 }
 
 /// What is known of a connection's client at one moment.
-public struct ClientPresence: OptionSet, Hashable, Sendable {
+package struct ClientPresence: OptionSet, Hashable, Sendable {
     /// The bits.
-    public let rawValue: UInt8
+    package let rawValue: UInt8
 
     /// A presence of these bits.
-    public init(rawValue: UInt8) { self.rawValue = rawValue }
+    package init(rawValue: UInt8) { self.rawValue = rawValue }
 
     /// Somebody of the owner's watches the connection over the socket.
-    public static let subscribed = ClientPresence(rawValue: 1)
+    package static let subscribed = ClientPresence(rawValue: 1)
     /// The process that parked the flow, or was launched for it, lives.
-    public static let alive = ClientPresence(rawValue: 2)
+    package static let alive = ClientPresence(rawValue: 2)
     /// That process is stopped (`SIGSTOP`): it reads no event until it is continued.
-    public static let stopped = ClientPresence(rawValue: 4)
+    package static let stopped = ClientPresence(rawValue: 4)
     /// Its control group is frozen: neither an event nor a signal reaches it until it is thawed.
-    public static let frozen = ClientPresence(rawValue: 8)
+    package static let frozen = ClientPresence(rawValue: 8)
     /// Neither is known of it: the agent may not look.
-    public static let hidden = ClientPresence(rawValue: 16)
+    package static let hidden = ClientPresence(rawValue: 16)
 }

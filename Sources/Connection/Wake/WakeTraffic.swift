@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// What can happen to a client's wakes. ``WakeMachine`` says when each may be told.
-public enum WakeInput: Hashable, Sendable {
+package enum WakeInput: Hashable, Sendable {
     /// The connection stands for the first time since its file was read.
     case started
     /// The client is to run; what is known of it at this moment comes along.
@@ -29,7 +29,7 @@ public enum WakeInput: Hashable, Sendable {
 }
 
 /// What came of an attempt to wake a client.
-public enum WakeOutcome: Hashable, Sendable {
+package enum WakeOutcome: Hashable, Sendable {
     /// It was done; whether the client runs is for the client to say.
     case done
     /// It could not be done; why, for the end of a sentence.
@@ -37,7 +37,7 @@ public enum WakeOutcome: Hashable, Sendable {
 }
 
 /// How a program ended that was launched.
-public enum ProgramEnd: Hashable, Sendable {
+package enum ProgramEnd: Hashable, Sendable {
     /// With this exit status; 0 says that it has nothing more to do.
     case exited(status: Int32)
     /// By this signal.
@@ -46,7 +46,7 @@ public enum ProgramEnd: Hashable, Sendable {
     case unseen
 
     /// Whether it counts as a failure. What nobody saw does not, and is no success either.
-    public var isFailure: Bool {
+    package var isFailure: Bool {
         switch self {
         case .exited(let status): status != 0
         case .killed: true
@@ -56,7 +56,7 @@ public enum ProgramEnd: Hashable, Sendable {
 }
 
 /// What the driver of a connection's wakes is to do.
-public enum WakeAction: Hashable, Sendable {
+package enum WakeAction: Hashable, Sendable {
     /// Try to wake the client; answered by ``WakeInput/attempted(wake:attempt:_:)``, once.
     case attempt(WakeAttempt)
     /// Tell when a deadline has passed; replaces the earlier deadline.
@@ -68,32 +68,32 @@ public enum WakeAction: Hashable, Sendable {
 }
 
 /// One attempt to wake a client.
-public struct WakeAttempt: Hashable, Sendable, Identifiable {
+package struct WakeAttempt: Hashable, Sendable, Identifiable {
     /// What tells it from all other attempts of the connection.
-    public struct ID: Hashable, Sendable {
+    package struct ID: Hashable, Sendable {
         /// The wake's number.
-        public let wake: UInt64
+        package let wake: UInt64
         /// The attempt's number within the wake.
-        public let attempt: Int
+        package let attempt: Int
 
         /// The attempt of these numbers.
-        public init(wake: UInt64, attempt: Int) { (self.wake, self.attempt) = (wake, attempt) }
+        package init(wake: UInt64, attempt: Int) { (self.wake, self.attempt) = (wake, attempt) }
     }
 
     /// The wake's number.
-    public var wake: UInt64
+    package var wake: UInt64
     /// The attempt's number within the wake, from 1.
-    public var attempt: Int
+    package var attempt: Int
     /// By what.
-    public var means: WakeMeans
+    package var means: WakeMeans
     /// Why, the first reason first.
-    public var reasons: [WakeReason]
+    package var reasons: [WakeReason]
 
     /// Its numbers.
-    public var id: ID { ID(wake: wake, attempt: attempt) }
+    package var id: ID { ID(wake: wake, attempt: attempt) }
 
     /// An attempt.
-    public init(wake: UInt64, attempt: Int, means: WakeMeans, reasons: [WakeReason]) {
+    package init(wake: UInt64, attempt: Int, means: WakeMeans, reasons: [WakeReason]) {
         self.wake = wake
         self.attempt = attempt
         self.means = means
@@ -102,22 +102,22 @@ public struct WakeAttempt: Hashable, Sendable, Identifiable {
 }
 
 /// A wake that was not acknowledged, as the status shows it and as it outlives the agent.
-public struct StandingWake: Hashable, Sendable {
+package struct StandingWake: Hashable, Sendable {
     /// Its number: higher than that of any earlier wake of the connection.
-    public var number: UInt64
+    package var number: UInt64
     /// Why, the first reason first.
-    public var reasons: [WakeReason]
+    package var reasons: [WakeReason]
     /// When it began, on the machine's clock.
-    public var since: Duration
+    package var since: Duration
     /// How many attempts were made.
-    public var attempts: Int
+    package var attempts: Int
     /// By what the last one was.
-    public var means: WakeMeans?
+    package var means: WakeMeans?
     /// Whether it was given up.
-    public var hasFailed: Bool
+    package var hasFailed: Bool
 
     /// A wake.
-    public init(
+    package init(
         number: UInt64, reasons: [WakeReason], since: Duration, attempts: Int = 0, means: WakeMeans? = nil,
         hasFailed: Bool = false
     ) {
@@ -131,9 +131,9 @@ public struct StandingWake: Hashable, Sendable {
 }
 
 /// Something that happened to a wake, told once and in order.
-public struct WakeReport: Hashable, Sendable {
+package struct WakeReport: Hashable, Sendable {
     /// What.
-    public enum Kind: Hashable, Sendable {
+    package enum Kind: Hashable, Sendable {
         /// The wake began.
         case began
         /// One more reason came to a wake that stands.
@@ -153,12 +153,12 @@ public struct WakeReport: Hashable, Sendable {
     }
 
     /// What happened.
-    public var kind: Kind
+    package var kind: Kind
     /// The wake afterwards; of a program's end without a wake that stands, the last one.
-    public var wake: StandingWake
+    package var wake: StandingWake
 
     /// A report.
-    public init(_ kind: Kind, _ wake: StandingWake) {
+    package init(_ kind: Kind, _ wake: StandingWake) {
         self.kind = kind
         self.wake = wake
     }

@@ -2,20 +2,20 @@
 
 /// The wakes of one connection's client: who that is, for what it is woken, and when what waits is looked at again. How
 /// one wake goes is the ``WakeMachine``'s.
-public struct Wakes: Sendable {
+package struct Wakes: Sendable {
     /// How the client is woken.
-    public struct Settings: Hashable, Sendable {
+    package struct Settings: Hashable, Sendable {
         /// By what means, and how often.
-        public var policy: WakePolicy
+        package var policy: WakePolicy
         /// For what.
-        public var reasons: Set<WakeReason>
+        package var reasons: Set<WakeReason>
         /// Whether they name a client, which may not have come yet.
-        public var isTended: Bool
+        package var isTended: Bool
         /// How long a client that was woken may have the flow, before that is told.
-        public var budget: Duration
+        package var budget: Duration
 
         /// Settings.
-        public init(policy: WakePolicy, reasons: Set<WakeReason>, isTended: Bool, budget: Duration) {
+        package init(policy: WakePolicy, reasons: Set<WakeReason>, isTended: Bool, budget: Duration) {
             (self.policy, self.reasons, self.isTended, self.budget) = (policy, reasons, isTended, budget)
         }
     }
@@ -54,17 +54,17 @@ public struct Wakes: Sendable {
     }
 
     /// What its user decided.
-    public internal(set) var settings: Settings
+    package internal(set) var settings: Settings
     /// Made when there is first something to do: most connections of a gateway never wake anybody.
     private var boxed: Boxed<WakeMachine>?
     /// The highest number that a wake had in an earlier run of the agent.
     private let lastNumber: UInt64
     /// The process that took a flow last, or was launched.
-    public internal(set) var client: KnownProcess?
+    package internal(set) var client: KnownProcess?
     /// The program that was launched, until its end.
-    public internal(set) var program: KnownProcess?
+    package internal(set) var program: KnownProcess?
     /// Whether a client has ever had the flow: who has none is not told of a new one.
-    public internal(set) var hasHadClient = false
+    package internal(set) var hasHadClient = false
     /// Whether the client hears of the keepalive that is due, though it may watch nothing.
     var isListening = false
     /// The flow that was last heard of.
@@ -97,7 +97,7 @@ public struct Wakes: Sendable {
     }
 
     /// The wake that has not been acknowledged.
-    public var standing: StandingWake? { boxed?.value.standing }
+    package var standing: StandingWake? { boxed?.value.standing }
 
     /// As ``WakeMachine/process(_:now:using:)``.
     mutating func process(

@@ -2,7 +2,7 @@
 
 internal import Dispatch
 internal import Glibc
-public import Platform
+package import Platform
 
 /// Writes what passes between the kernel and the agent into a file, so that a day in the field can be replayed.
 ///
@@ -12,9 +12,9 @@ public import Platform
 /// written yet.
 ///
 /// Any thread may call any method.
-public final class Recorder: Sendable {
+package final class Recorder: Sendable {
     /// Why a recording ended by itself.
-    public enum End: Error, Hashable, Sendable, CustomStringConvertible {
+    package enum End: Error, Hashable, Sendable, CustomStringConvertible {
         /// It has the size that it may have.
         case full(bytes: Int)
         /// The file takes the records slower than they come.
@@ -23,7 +23,7 @@ public final class Recorder: Sendable {
         case refused(SystemError)
 
         /// What happened.
-        public var description: String {
+        package var description: String {
             switch self {
             case .full(let bytes): "it has reached its limit of \(bytes >> 20) MiB"
             case .behind(let bytes): "the file takes records slower than they come: \(bytes >> 20) MiB wait"
@@ -34,7 +34,7 @@ public final class Recorder: Sendable {
 
     /// The largest file. An event with one watched host takes about 2 KiB, with a hundred 50 KiB, so this is a busy day
     /// of the one and an hour of a bad network with the other; it compresses to a tenth, which can be mailed.
-    public static let defaultLimit = 256 << 20
+    package static let defaultLimit = 256 << 20
 
     /// How long a record may wait in memory.
     static let delay = Duration.milliseconds(200)
@@ -75,7 +75,7 @@ public final class Recorder: Sendable {
     ///   - program: name and version of the program, for the file's header.
     ///   - onEnd: is called once if the recording ends by itself, on any thread.
     /// - Throws: the file system's refusal.
-    public convenience init(
+    package convenience init(
         creating path: String, program: String, limit: Int = defaultLimit, onEnd: @escaping @Sendable (End) -> Void
     ) throws(SystemError) {
         var status = stat()
@@ -109,7 +109,7 @@ public final class Recorder: Sendable {
     }
 
     /// Records a mark.
-    public func note(_ mark: RecordingMark) {
+    package func note(_ mark: RecordingMark) {
         // A message of no meaning (NLMSG_NOOP) for the comment to stand at.
         let header: (UInt32, UInt16, UInt16, UInt32, UInt32) = (16, 1, 0, 0, 0)
         withUnsafeBytes(of: header) { bytes in
@@ -129,7 +129,7 @@ public final class Recorder: Sendable {
 
     /// Writes what is still in memory and ends the recording. When it returns the file is whole. A recorder that is
     /// dropped without it loses what was in memory.
-    public func finish() {
+    package func finish() {
         let rest = state.withLock { state in
             state.hasEnded = true
             defer { state.records = [] }

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Glibc
-public import Platform
+package import Platform
 
 /// A recording that was read: what a ``Recorder`` wrote, as values.
-public struct Recording: Sendable {
+package struct Recording: Sendable {
     /// One record.
-    public struct Entry: Sendable {
+    package struct Entry: Sendable {
         /// When it was made, on the boot clock of the machine that made it.
-        public let time: Duration
+        package let time: Duration
         /// What it is.
-        public let content: Content
+        package let content: Content
     }
 
     /// What a record holds.
-    public enum Content: Sendable {
+    package enum Content: Sendable {
         /// A datagram of the kernel's.
         case received(RecordingChannel, ArraySlice<UInt8>)
         /// Requests that were sent to it.
@@ -24,11 +24,11 @@ public struct Recording: Sendable {
     }
 
     /// The records in the order in which they were made.
-    public private(set) var entries: [Entry] = []
+    package private(set) var entries: [Entry] = []
     /// Where the file ends in the middle of a record, as after a crash; `nil` for one that is whole.
-    public private(set) var cutAt: Int?
+    package private(set) var cutAt: Int?
     /// The wall clock of the machine, in nanoseconds since 1970, at the boot clock's zero, as it was at the start.
-    public private(set) var wallAtBoot = Duration.zero
+    package private(set) var wallAtBoot = Duration.zero
 
     /// The largest file that is read: well above what is written, and below what a machine has memory for.
     private static let sizeLimit = 1 << 30
@@ -39,7 +39,7 @@ public struct Recording: Sendable {
     /// Reads a recording from a file.
     ///
     /// - Throws: why it cannot be read, or what makes it none.
-    public init(contentsOf path: String) throws(RecordingError) {
+    package init(contentsOf path: String) throws(RecordingError) {
         let bytes: [UInt8]
         do throws(SystemError) {
             bytes = try Self.bytes(of: path)
@@ -73,7 +73,7 @@ public struct Recording: Sendable {
     ///
     /// - Throws: what makes the bytes no recording, with the place. A file that merely ends too early is read up to
     ///   there, see ``cutAt``.
-    public init(_ bytes: [UInt8]) throws(RecordingError) {
+    package init(_ bytes: [UInt8]) throws(RecordingError) {
         var reader = BlockReader(bytes[...])
         var isFirst = true
         while let block = try reader.next() {
@@ -154,7 +154,7 @@ public struct Recording: Sendable {
 }
 
 /// Why bytes are no recording.
-public enum RecordingError: Error, Hashable, Sendable, CustomStringConvertible {
+package enum RecordingError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The file system refused it.
     case unreadable(SystemError)
     /// Something else altogether, or nothing.
@@ -167,7 +167,7 @@ public enum RecordingError: Error, Hashable, Sendable, CustomStringConvertible {
     case malformed(offset: Int, String)
 
     /// What was found.
-    public var description: String {
+    package var description: String {
         switch self {
         case .unreadable(let error): "\(error)"
         case .notARecording: "this is not a recording of dialtoned (docs/recording.md says what one is)"

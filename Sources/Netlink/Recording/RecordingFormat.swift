@@ -132,7 +132,7 @@ private func kernelRelease() -> String {
 }
 
 /// Where a record comes from; a pcapng "interface" of its own, so that Wireshark can filter by it.
-public enum RecordingChannel: String, Sendable, CaseIterable {
+package enum RecordingChannel: String, Sendable, CaseIterable {
     /// The socket on which the kernel tells of changes.
     case notices
     /// The socket on which it tells of gateways.

@@ -4,53 +4,53 @@
 /// `watch id=3 host=192.0.2.7 port=5060`.
 ///
 /// It is text in a packet's comment, so that whoever opens the file in Wireshark reads it as it is.
-public struct RecordingMark: Hashable, Sendable, CustomStringConvertible {
+package struct RecordingMark: Hashable, Sendable, CustomStringConvertible {
     /// What it is.
-    public var word: String
+    package var word: String
     /// Its values, in order.
-    public var fields: [Field]
+    package var fields: [Field]
 
     /// One named value.
-    public struct Field: Hashable, Sendable {
+    package struct Field: Hashable, Sendable {
         /// Its name.
-        public var name: String
+        package var name: String
         /// Its value, as text.
-        public var value: String
+        package var value: String
 
         /// A named value.
-        public init(_ name: String, _ value: some CustomStringConvertible) {
+        package init(_ name: String, _ value: some CustomStringConvertible) {
             self.name = name
             self.value = value.description
         }
 
         /// A named list. A comma within an item is escaped.
-        public init(_ name: String, list: [String]) {
+        package init(_ name: String, list: [String]) {
             self.name = name
             value = list.map { RecordingMark.escaped($0, RecordingMark.isSpecialInList) }.joined(separator: ",")
         }
     }
 
     /// A mark.
-    public init(_ word: String, _ fields: [Field] = []) {
+    package init(_ word: String, _ fields: [Field] = []) {
         self.word = word
         self.fields = fields
     }
 
     /// The value of that name; `nil` where it has none.
-    public subscript(name: String) -> String? { fields.first { $0.name == name }?.value }
+    package subscript(name: String) -> String? { fields.first { $0.name == name }?.value }
 
     /// A value that is a list: items between commas, none of them empty.
-    public func list(_ name: String) -> [String] {
+    package func list(_ name: String) -> [String] {
         self[name]?.split(separator: ",").compactMap { Self.unescaped($0) } ?? []
     }
 
     /// The text of the file.
-    public var description: String {
+    package var description: String {
         ([word] + fields.map { "\($0.name)=\(Self.escaped($0.value))" }).joined(separator: " ")
     }
 
     /// A mark from its text; `nil` where it is none.
-    public init?(text: String) {
+    package init?(text: String) {
         let parts = text.split(separator: " ")
         guard let word = parts.first, !word.contains("=") else { return nil }
         self.word = String(word)

@@ -2,16 +2,16 @@
 
 internal import CNetlink
 internal import Glibc
-public import NetworkPath
+package import NetworkPath
 
 /// The kernel of a recording: takes its entries one by one and holds, after each, the snapshot that a ``KernelMonitor``
 /// had then, and the kernel's latest answer to each lookup.
 ///
 /// The messages go through the same decoding as live ones. What is not repeated is when things were done: a re-read, an
 /// evaluation happen where the recording says that they did.
-public struct ReplayedKernel {
+package struct ReplayedKernel {
     /// The state as of the last entry taken.
-    public private(set) var snapshot = NetworkSnapshot()
+    package private(set) var snapshot = NetworkSnapshot()
 
     private var answers: [RouteQuery: RouteAnswer] = [:]
     private var open: [UInt32: Question] = [:]
@@ -28,17 +28,17 @@ public struct ReplayedKernel {
     }
 
     /// The kernel at the beginning of a recording.
-    public init(_ recording: Recording) {
+    package init(_ recording: Recording) {
         let devices = DeviceTypes(recording)
         self.devices = devices
         kinds = InterfaceKinds(deviceType: devices.type)
     }
 
     /// The kernel's answer to `query` as of now: the latest that was recorded; `nil` where it was not asked so far.
-    public func answer(to query: RouteQuery) -> RouteAnswer? { answers[query] }
+    package func answer(to query: RouteQuery) -> RouteAnswer? { answers[query] }
 
     /// Takes the entry at `position` of the recording.
-    public mutating func take(_ entry: Recording.Entry, at position: Int) {
+    package mutating func take(_ entry: Recording.Entry, at position: Int) {
         devices.position = position
         switch entry.content {
         case .sent(_, let requests): asked(requests)
@@ -52,7 +52,7 @@ public struct ReplayedKernel {
     }
 
     /// Takes the user's word on what interfaces cost.
-    public mutating func setCosts(_ costs: CostPolicy) { snapshot.costs = costs }
+    package mutating func setCosts(_ costs: CostPolicy) { snapshot.costs = costs }
 
     private mutating func take(_ mark: RecordingMark) {
         switch mark.word {
