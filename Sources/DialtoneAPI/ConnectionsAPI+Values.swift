@@ -9,7 +9,7 @@ extension ConnectionsAPI.State {
 
 extension ConnectionsAPI.NetworkChange {
     /// The change to a path.
-    public init(
+    package init(
         time: Timestamp, changes: [String], to path: NetworkAPI.Path, previousStatus: NetworkAPI.Status? = nil,
         previousDurationMilliseconds: Int? = nil
     ) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import NetworkPath
+package import NetworkPath
 
 // The library's values in the form that the socket and `--json` carry.
 
 extension NetworkAPI.Interface {
     /// The interface as the socket carries it.
-    public init(_ interface: NetworkPath.Interface) {
+    package init(_ interface: NetworkPath.Interface) {
         func texts(_ addresses: [InterfaceAddress]) -> [String] { addresses.map { "\($0.address)/\($0.prefixLength)" } }
         let deprecated = texts(interface.addresses.filter(\.isDeprecated))
         let unusable = texts(interface.addresses.filter { !$0.isUsable })
@@ -22,7 +22,7 @@ extension NetworkAPI.Interface {
 
 extension NetworkAPI.Interface.CostSource {
     /// The source as the socket carries it.
-    public init(_ source: NetworkPath.CostSource) {
+    package init(_ source: NetworkPath.CostSource) {
         self =
             switch source {
             case .configuration: .configuration
@@ -35,7 +35,7 @@ extension NetworkAPI.Interface.CostSource {
 
 extension NetworkAPI.InterfaceKind {
     /// The kind as the socket carries it.
-    public init(_ kind: InterfaceKind) {
+    package init(_ kind: InterfaceKind) {
         self =
             switch kind {
             case .loopback: .loopback
@@ -52,7 +52,7 @@ extension NetworkAPI.InterfaceKind {
 
 extension NetworkAPI.Path {
     /// The path as the socket carries it.
-    public init(_ path: NetworkPath.Path) {
+    package init(_ path: NetworkPath.Path) {
         self.init(
             generation: Int(clamping: path.generation), status: NetworkAPI.Status(path.status),
             reason: path.reason.map { NetworkAPI.Reason($0) }, coherent: path.isCoherent,
@@ -65,7 +65,7 @@ extension NetworkAPI.Path {
 
 extension NetworkAPI.Status {
     /// The status as the socket carries it.
-    public init(_ status: NetworkPath.Path.Status) {
+    package init(_ status: NetworkPath.Path.Status) {
         self =
             switch status {
             case .satisfied: .satisfied
@@ -78,7 +78,7 @@ extension NetworkAPI.Status {
 
 extension NetworkAPI.Reason {
     /// The reason as the socket carries it.
-    public init(_ reason: NetworkPath.Path.Reason) {
+    package init(_ reason: NetworkPath.Path.Reason) {
         self =
             switch reason {
             case .noRoute: .noRoute
@@ -95,7 +95,7 @@ extension NetworkAPI.Reason {
 
 extension NetworkAPI.Explain.Reply {
     /// The explanation as the socket carries it.
-    public init(_ explanation: Explanation) {
+    package init(_ explanation: Explanation) {
         self.init(
             path: .init(explanation.path), steps: explanation.steps.map { .init($0) },
             others: explanation.others.isEmpty ? nil : explanation.others.map { .init($0) },
@@ -105,14 +105,14 @@ extension NetworkAPI.Explain.Reply {
 
 extension NetworkAPI.Step {
     /// The step as the socket carries it.
-    public init(_ step: Explanation.Step) {
+    package init(_ step: Explanation.Step) {
         self.init(subject: Subject(step.subject), text: step.text, decisive: step.isDecisive)
     }
 }
 
 extension NetworkAPI.Step.Subject {
     /// The subject as the socket carries it.
-    public init(_ subject: Explanation.Step.Subject) {
+    package init(_ subject: Explanation.Step.Subject) {
         self =
             switch subject {
             case .name: .name

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import Dispatch
+package import Dispatch
 
 /// The one serial queue on which all mutable state of the process's network agent lives.
 ///
@@ -12,23 +12,23 @@ public import Dispatch
 /// sends to a subscriber are one causal chain: on one queue it runs to its end in one turn, without locks, and tests
 /// can reason about order.
 @globalActor
-public final actor AgentQueue {
+package final actor AgentQueue {
     /// The actor that `@AgentQueue` stands for.
-    public static let shared = AgentQueue()
+    package static let shared = AgentQueue()
 
     /// The queue itself. Of no particular quality of service: what is urgent runs on the poller's thread, and Dispatch
     /// would try to raise its workers' priority, which takes a privilege, and complain of the refusal.
-    public static let queue = DispatchQueue(label: "org.dialtone.agent")
+    package static let queue = DispatchQueue(label: "org.dialtone.agent")
 
     private nonisolated let executor = Executor()
 
     /// The executor that runs this actor's jobs on ``queue``.
-    public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+    package nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
     private init() {}
 
     /// Runs `operation` at once, in the current turn of the queue; traps when called from anywhere else.
-    public static func assumeIsolated<T: Sendable>(_ operation: @AgentQueue () throws -> T) rethrows -> T {
+    package static func assumeIsolated<T: Sendable>(_ operation: @AgentQueue () throws -> T) rethrows -> T {
         // What `preconditionIsolated` would come to as well, after microseconds of asking the runtime for the current
         // task and for the main actor's executor: it knows of no task on a thread that came from the poller.
         dispatchPrecondition(condition: .onQueue(queue))
@@ -40,7 +40,7 @@ public final actor AgentQueue {
     }
 
     /// Runs `operation` in a turn of the queue of its own, after everything that is queued already.
-    public nonisolated static func async(_ operation: @escaping @Sendable @AgentQueue () -> Void) {
+    package nonisolated static func async(_ operation: @escaping @Sendable @AgentQueue () -> Void) {
         queue.async { assumeIsolated(operation) }
     }
 

@@ -8,18 +8,18 @@ internal import Glibc
 ///
 /// Apart from ``Timers``: what rings here costs a sleeping machine its sleep, so nothing gets here by chance.
 @AgentQueue
-public final class AlarmTimer {
+package final class AlarmTimer {
     private let handler: @AgentQueue () -> Void
     private var registration: Poller.Registration?
     private var number: CInt = -1
     /// When it rings, on ``BootClock``; `nil` while it is not set.
-    public private(set) var deadline: Duration?
+    package private(set) var deadline: Duration?
 
     /// A timer that is not set.
     ///
     /// - Parameter handler: is called each time that it rings.
     /// - Throws: `EPERM` where this process has no `CAP_WAKE_ALARM`, which no user namespace gives.
-    public init(_ handler: @escaping @AgentQueue () -> Void) throws(SystemError) {
+    package init(_ handler: @escaping @AgentQueue () -> Void) throws(SystemError) {
         self.handler = handler
         let flags = CInt(TFD_NONBLOCK) | CInt(TFD_CLOEXEC)
         number = try retryingInterrupts("creating a timer that wakes the machine") {
@@ -39,7 +39,7 @@ public final class AlarmTimer {
     }
 
     /// Has it ring at `deadline`, on ``BootClock``, in place of an earlier setting; `nil` for not at all.
-    public func set(to deadline: Duration?) {
+    package func set(to deadline: Duration?) {
         guard deadline != self.deadline else { return }
         self.deadline = deadline
         var setting = itimerspec()

@@ -8,9 +8,9 @@ internal import Glibc
 ///
 /// To note a piece of work takes some stores and no system call. The note is gone when the work is done, so one that is
 /// found later tells what a process was at when it ended.
-public final class BlackBox: Sendable {
+package final class BlackBox: Sendable {
     /// Something that somebody else has this process do.
-    public enum Work: Hashable, Sendable {
+    package enum Work: Hashable, Sendable {
         /// A message of a user; its method is empty where it was not read yet.
         case call(method: String, user: UInt32)
         /// What the server of a user's connection sent.
@@ -20,64 +20,64 @@ public final class BlackBox: Sendable {
     }
 
     /// How a process ended that did not end in order.
-    public struct Crash: Hashable, Sendable {
+    package struct Crash: Hashable, Sendable {
         /// What it was at work on; `nil` for nothing that anybody asked for.
-        public var work: Work?
+        package var work: Work?
         /// What tells its message from others; 0 where there was none.
-        public var digest: UInt64
+        package var digest: UInt64
         /// The signal that it noted; `nil` where it had no time to, as by SIGKILL.
-        public var signal: Int32?
+        package var signal: Int32?
 
         /// A crash.
-        public init(_ work: Work?, digest: UInt64 = 0, signal: Int32? = nil) {
+        package init(_ work: Work?, digest: UInt64 = 0, signal: Int32? = nil) {
             (self.work, self.digest, self.signal) = (work, digest, signal)
         }
     }
 
     /// What is remembered of somebody for whom processes crashed.
-    public struct Entry: Hashable, Sendable {
+    package struct Entry: Hashable, Sendable {
         /// What they were at work on.
-        public var work: Work
+        package var work: Work
         /// What tells the last message from others.
-        public var digest: UInt64
+        package var digest: UInt64
         /// How many in a row.
-        public var count: Int
+        package var count: Int
         /// When the last one did, on the ``BootClock``.
-        public var latest: Duration
+        package var latest: Duration
 
         /// An entry.
-        public init(_ work: Work, digest: UInt64, count: Int, latest: Duration) {
+        package init(_ work: Work, digest: UInt64, count: Int, latest: Duration) {
             (self.work, self.digest, self.count, self.latest) = (work, digest, count, latest)
         }
     }
 
     /// How many entries there is room for.
-    public static let mostEntries = Int(black_box_entries)
+    package static let mostEntries = Int(black_box_entries)
 
     /// Never unmapped. Notes are written by the queue whose place it is, the rest before ``watch(program:isJournal:)``.
     nonisolated(unsafe) private let page: UnsafeMutablePointer<black_box>
 
     /// A box in memory of this process.
-    public init() throws(SystemError) {
+    package init() throws(SystemError) {
         guard let page = black_box_map(-1) else { throw .last("making a note of what is under way") }
         self.page = page
     }
 
     /// The box in a file (``file()``), which stays the caller's.
-    public init(_ file: borrowing OwnedDescriptor) throws(SystemError) {
+    package init(_ file: borrowing OwnedDescriptor) throws(SystemError) {
         guard let page = black_box_map(file.number) else { throw .last("reading what was under way") }
         self.page = page
     }
 
     /// A new file for a box.
-    public static func file() throws(SystemError) -> OwnedDescriptor {
+    package static func file() throws(SystemError) -> OwnedDescriptor {
         let file = try OwnedDescriptor.fileInMemory("dialtone-box")
         if ftruncate(file.number, off_t(MemoryLayout<black_box>.size)) != 0 { throw .last("making a file in memory") }
         return file
     }
 
     /// How the process before ended; `nil` if in order, or if there was none. Not after ``watch(program:isJournal:)``.
-    public var crash: Crash? {
+    package var crash: Crash? {
         guard page.pointee.is_open != 0 else { return nil }
         let signal = page.pointee.signal == 0 ? nil : Int32(truncatingIfNeeded: page.pointee.signal)
         // Where it noted no signal, whatever was under way may have been the cause.
@@ -92,7 +92,7 @@ public final class BlackBox: Sendable {
     }
 
     /// What is remembered of those for whom processes crashed.
-    public var entries: [Entry] {
+    package var entries: [Entry] {
         get {
             withEntries { entries in
                 entries.compactMap { entry in
@@ -114,7 +114,7 @@ public final class BlackBox: Sendable {
     }
 
     /// How many processes in a row began and did not last.
-    public var unsettledStarts: Int {
+    package var unsettledStarts: Int {
         get { Int(page.pointee.starts) }
         set { page.pointee.starts = UInt32(clamping: newValue) }
     }
@@ -126,7 +126,7 @@ public final class BlackBox: Sendable {
     /// Has everything noted here from now on, and a line written by a fatal signal. Once in a process.
     ///
     /// - Parameter isJournal: whether the standard error leads to the journal, where a line has a priority.
-    public func watch(program: StaticString, isJournal: Bool) {
+    package func watch(program: StaticString, isJournal: Bool) {
         program.withUTF8Buffer { name in
             name.withMemoryRebound(to: CChar.self) { black_box_watch(page, $0.baseAddress, isJournal ? 1 : 0) }
         }
@@ -136,7 +136,7 @@ public final class BlackBox: Sendable {
 
     /// Notes that a message of a user is read and answered, while `body` does that.
     @AgentQueue
-    public static func noteCall<Failure>(
+    package static func noteCall<Failure>(
         of user: UInt32, _ message: [UInt8], _ body: @AgentQueue () throws(Failure) -> Void
     ) throws(Failure) {
         let isOutermost = message.withUnsafeBytes { begin(black_box_agent, black_box_call, user, $0, "") }
@@ -146,7 +146,7 @@ public final class BlackBox: Sendable {
 
     /// Says which method the message calls that is being answered.
     @AgentQueue
-    public static func noteMethod(_ name: String) {
+    package static func noteMethod(_ name: String) {
         var name = name
         name.withUTF8 { bytes in
             bytes.withMemoryRebound(to: CChar.self) {
@@ -157,14 +157,15 @@ public final class BlackBox: Sendable {
 
     /// Notes that what the server of a user's connection sent is read, while `body` does that.
     @AgentQueue
-    public static func noteBytes(of connection: String, _ user: UInt32, _ body: @AgentQueue () -> Void) {
+    package static func noteBytes(of connection: String, _ user: UInt32, _ body: @AgentQueue () -> Void) {
         let isOutermost = begin(black_box_agent, black_box_connection, user, nil, connection)
         body()
         if isOutermost { black_box_end(CInt(black_box_agent.rawValue)) }
     }
 
     /// Notes that the configuration is read, while `body` does that on the one queue for it.
-    public static func noteConfiguration<Value, Failure>(_ body: () throws(Failure) -> Value) throws(Failure) -> Value {
+    package static func noteConfiguration<Value, Failure>(_ body: () throws(Failure) -> Value) throws(Failure) -> Value
+    {
         let isOutermost = begin(black_box_loader, black_box_configuration, 0, nil, "")
         defer { if isOutermost { black_box_end(CInt(black_box_loader.rawValue)) } }
         return try body()

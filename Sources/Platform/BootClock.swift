@@ -8,9 +8,9 @@ internal import Glibc
 ///
 /// Not the wall clock, which an administrator or NTP may step, and not `CLOCK_MONOTONIC` (which Dispatch's own timers
 /// follow), which stands still while the machine sleeps: a keepalive due during the sleep must be due on resume.
-public enum BootClock {
+package enum BootClock {
     /// The time since boot.
-    public static func now() -> Duration {
+    package static func now() -> Duration {
         var time = timespec()
         // Fails only for a clock the kernel does not know, and this one is as old as Linux 2.6.39.
         clock_gettime(CLOCK_BOOTTIME, &time)
@@ -26,7 +26,7 @@ extension Duration {
     }
 
     /// Whole milliseconds, rounded toward zero.
-    public var milliseconds: Int64 {
+    package var milliseconds: Int64 {
         let (seconds, attoseconds) = components
         return Int64(clamping: Int128(seconds) * 1000 + Int128(attoseconds / 1_000_000_000_000_000))
     }

@@ -4,7 +4,7 @@ internal import CPlatform
 internal import Glibc
 
 /// The variables of this process (environ(7)); of two with one name, the first one, as getenv(3) has it.
-public func processEnvironment() -> [String: String] {
+package func processEnvironment() -> [String: String] {
     var variables: [String: String] = [:]
     var next = environ
     while let variable = next.pointee {

@@ -3,21 +3,21 @@
 internal import Glibc
 
 /// What a file says, all of it.
-public enum FileContent {
+package enum FileContent {
     /// So much of a file of the kernel's is read: a machine with containers has a thousand mounts, in hundreds of
     /// kilobytes.
-    public static let mostOfKernel = 4 << 20
+    package static let mostOfKernel = 4 << 20
 
     /// The first bytes of the file of a path, as many as `limit`; `nil` where it cannot be opened. A named pipe that
     /// nobody writes to is not waited for, and a terminal does not become this process's.
-    public static func bytes(of path: String, limit: Int = mostOfKernel) -> [UInt8]? {
+    package static func bytes(of path: String, limit: Int = mostOfKernel) -> [UInt8]? {
         let number = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
         guard number >= 0 else { return nil }
         return bytes(of: OwnedDescriptor(number), limit: limit)
     }
 
     /// The same of a file that is open, from where it stands.
-    public static func bytes(of file: borrowing OwnedDescriptor, limit: Int = mostOfKernel) -> [UInt8] {
+    package static func bytes(of file: borrowing OwnedDescriptor, limit: Int = mostOfKernel) -> [UInt8] {
         let number = file.number
         var status = stat()
         // A byte more than there is, so that one read finds the end as well; files of /proc have no size.
@@ -37,7 +37,7 @@ public enum FileContent {
     }
 
     /// What the file of a path says, as text; `nil` where it cannot be opened.
-    public static func text(of path: String, limit: Int = mostOfKernel) -> String? {
+    package static func text(of path: String, limit: Int = mostOfKernel) -> String? {
         bytes(of: path, limit: limit).map { String(decoding: $0, as: UTF8.self) }
     }
 }

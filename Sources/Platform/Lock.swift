@@ -6,12 +6,12 @@ internal import Glibc
 ///
 /// Swift's `Mutex` with a lock of the C library's, which ThreadSanitizer sees. It does not see that a `Mutex` locks,
 /// and writing down what it takes for a race holds a thread up for longer than ``UserThreads`` waits for an answer.
-public final class Lock<State: ~Copyable>: @unchecked Sendable {
+package final class Lock<State: ~Copyable>: @unchecked Sendable {
     private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
     private var state: State
 
     /// Nobody has the state yet.
-    public init(_ state: consuming sending State) {
+    package init(_ state: consuming sending State) {
         self.state = state
         pthread_mutex_init(mutex, nil)
     }
@@ -22,7 +22,7 @@ public final class Lock<State: ~Copyable>: @unchecked Sendable {
     }
 
     /// Calls `body` with the state, on the caller's thread. Meanwhile others wait; `body` itself is not to come here.
-    public func withLock<Result: ~Copyable, Failure>(
+    package func withLock<Result: ~Copyable, Failure>(
         _ body: (inout sending State) throws(Failure) -> sending Result
     ) throws(Failure) -> sending Result {
         pthread_mutex_lock(mutex)

@@ -20,11 +20,11 @@ extension OwnedDescriptor {
 
     /// Whether the peer may send descriptors from now on. Where not, it is refused (`EPERM`); before Linux 6.16 the
     /// kernel knows no such option (`SO_PASSRIGHTS`), and they come all the same.
-    public borrowing func acceptDescriptors(_ isOn: Bool) { set(CInt(platform_SO_PASSRIGHTS), isOn ? 1 : 0) }
+    package borrowing func acceptDescriptors(_ isOn: Bool) { set(CInt(platform_SO_PASSRIGHTS), isOn ? 1 : 0) }
 
     /// Has what comes out of band (`MSG_OOB`) read in its turn: a read that comes to it drops it otherwise, with the
     /// descriptors that ride on it.
-    public borrowing func readUrgentInTurn() { set(SO_OOBINLINE, 1) }
+    package borrowing func readUrgentInTurn() { set(SO_OOBINLINE, 1) }
 
     private borrowing func set(_ option: CInt, _ value: CInt) {
         var value = value
@@ -33,7 +33,7 @@ extension OwnedDescriptor {
     }
 
     /// Reads what is there (recv(2)); descriptors that ride on it are closed as this one will be.
-    public borrowing func receiveBytes(into buffer: UnsafeMutableRawBufferPointer) -> Int {
+    package borrowing func receiveBytes(into buffer: UnsafeMutableRawBufferPointer) -> Int {
         withUnsafeTemporaryAllocation(of: CInt.self, capacity: Int(platform_descriptors_max)) { numbers in
             var (riding, flags): (CInt, CInt) = (0, 0)
             let count = platform_receive(
@@ -45,7 +45,7 @@ extension OwnedDescriptor {
 
     /// Ends the connection, even if another process has a descriptor of it, and closes this one: at once where its
     /// peer sent nothing that was not read.
-    public consuming func endConnection() {
+    package consuming func endConnection() {
         // From here on nothing is added.
         shutdown(number, CInt(SHUT_RDWR))
         if number.unreadBytes == 0 { unshared().close() } else { close() }

@@ -13,10 +13,10 @@ public struct OwnedDescriptor: ~Copyable, Sendable {
     /// The number, for system calls. Never store it beyond the owner's life: the kernel reuses numbers at once.
     public let number: CInt
     /// Who can make closing it wait; `nil` where nobody can.
-    public let user: UInt32?
+    package let user: UInt32?
 
     /// The user of a file that somebody may have, and nobody knows who.
-    public static let somebody = UInt32.max
+    package static let somebody = UInt32.max
 
     /// Takes over `number`; nobody else may close it from now on.
     public init(_ number: CInt) {
@@ -24,7 +24,7 @@ public struct OwnedDescriptor: ~Copyable, Sendable {
     }
 
     /// Takes over `number`, whose file `user` may have or may have had: it is closed on a thread of that user's.
-    public init(_ number: CInt, sharedWith user: UInt32?) {
+    package init(_ number: CInt, sharedWith user: UInt32?) {
         (self.number, self.user) = (number, user)
     }
 
@@ -42,7 +42,7 @@ public struct OwnedDescriptor: ~Copyable, Sendable {
 
     /// Closes, and calls `completion` when it is closed: before this returns, unless the file is shared.
     @AgentQueue
-    public consuming func close(_ completion: @escaping @Sendable @AgentQueue () -> Void) {
+    package consuming func close(_ completion: @escaping @Sendable @AgentQueue () -> Void) {
         let (number, user) = (number, user)
         discard self
         if let user { return UserThreads.close(number, for: user, completion) }
@@ -58,15 +58,15 @@ public struct OwnedDescriptor: ~Copyable, Sendable {
     }
 
     /// The same descriptor, of a file that `user` is about to have.
-    public consuming func shared(with user: UInt32) -> OwnedDescriptor { OwnedDescriptor(release(), sharedWith: user) }
+    package consuming func shared(with user: UInt32) -> OwnedDescriptor { OwnedDescriptor(release(), sharedWith: user) }
 
     /// The same descriptor, of a file that nobody else has and that nobody sent anything into: its owner knows.
-    public consuming func unshared() -> OwnedDescriptor { OwnedDescriptor(release()) }
+    package consuming func unshared() -> OwnedDescriptor { OwnedDescriptor(release()) }
 
     /// An empty file in memory, with close-on-exec.
     ///
     /// - Parameter name: what `/proc/PID/fd` shows.
-    public static func fileInMemory(_ name: String) throws(SystemError) -> OwnedDescriptor {
+    package static func fileInMemory(_ name: String) throws(SystemError) -> OwnedDescriptor {
         let number = memfd_create(name, CUnsignedInt(MFD_CLOEXEC))
         if number < 0 { throw .last("making a file in memory") }
         return OwnedDescriptor(number)

@@ -12,39 +12,39 @@ internal import Glibc
 /// wake-up of tens of microseconds. Here the thread that the kernel woke enters the queue by `sync`, which runs on the
 /// calling thread: the handlers are on ``AgentQueue`` like everything else, with no thread switched since the event.
 @AgentQueue
-public final class Poller {
+package final class Poller {
     /// The agent's descriptors.
-    public static let shared = Poller()
+    package static let shared = Poller()
 
     /// What a descriptor is watched for and what came; the bits of `epoll_ctl(2)`.
-    public struct Readiness: OptionSet, Sendable {
+    package struct Readiness: OptionSet, Sendable {
         /// The bits, as `epoll_event.events` has them.
-        public let rawValue: UInt32
+        package let rawValue: UInt32
 
         /// The bits of an `epoll_event.events`.
-        public init(rawValue: UInt32) { self.rawValue = rawValue }
+        package init(rawValue: UInt32) { self.rawValue = rawValue }
 
         /// Bytes, an end of stream or a connection to accept (`EPOLLIN`).
-        public static let readable = Readiness(rawValue: EPOLLIN.rawValue)
+        package static let readable = Readiness(rawValue: EPOLLIN.rawValue)
         /// Room to write, or the outcome of a `connect` (`EPOLLOUT`).
-        public static let writable = Readiness(rawValue: EPOLLOUT.rawValue)
+        package static let writable = Readiness(rawValue: EPOLLOUT.rawValue)
         /// Something out of the ordinary; of a file of PSI, the pressure that was asked for (`EPOLLPRI`).
-        public static let urgent = Readiness(rawValue: EPOLLPRI.rawValue)
+        package static let urgent = Readiness(rawValue: EPOLLPRI.rawValue)
         /// The peer sent its end of stream, even with unread bytes before it (`EPOLLRDHUP`).
-        public static let peerClosed = Readiness(rawValue: EPOLLRDHUP.rawValue)
+        package static let peerClosed = Readiness(rawValue: EPOLLRDHUP.rawValue)
         /// Both directions are shut (`EPOLLHUP`); always reported, need not be asked for.
-        public static let hangUp = Readiness(rawValue: EPOLLHUP.rawValue)
+        package static let hangUp = Readiness(rawValue: EPOLLHUP.rawValue)
         /// The socket has an error pending in `SO_ERROR` (`EPOLLERR`); always reported, need not be asked for.
-        public static let error = Readiness(rawValue: EPOLLERR.rawValue)
+        package static let error = Readiness(rawValue: EPOLLERR.rawValue)
         /// What the kernel reports whether asked for or not.
         fileprivate static let unasked: Readiness = [.hangUp, .error]
         /// Report a state when it is entered, not as long as it lasts (`EPOLLET`).
-        public static let edgeTriggered = Readiness(rawValue: EPOLLET.rawValue)
+        package static let edgeTriggered = Readiness(rawValue: EPOLLET.rawValue)
     }
 
     /// One watched descriptor. Its handler runs on the agent's queue until ``cancel()``.
     @AgentQueue
-    public final class Registration {
+    package final class Registration {
         fileprivate let descriptor: CInt
         fileprivate let token: UInt64
         fileprivate var interest: Readiness
@@ -60,14 +60,14 @@ public final class Poller {
         }
 
         /// Watches for something else from now on.
-        public func update(_ interest: Readiness) {
+        package func update(_ interest: Readiness) {
             guard handler != nil, interest != self.interest else { return }
             self.interest = interest
             Poller.shared.modify(self)
         }
 
         /// Ends the watch. No call of the handler follows, and the descriptor may be closed at once.
-        public func cancel() {
+        package func cancel() {
             guard handler != nil else { return }
             handler = nil
             Poller.shared.remove(self)
@@ -144,7 +144,7 @@ public final class Poller {
     /// - Throws: the kernel's refusal of `epoll_ctl`: `EPERM` for a file that cannot be polled, `ENOSPC` at the user's
     ///   limit in `/proc/sys/fs/epoll/max_user_watches`. The first time also that of the set itself: `EMFILE` or
     ///   `ENFILE` where descriptors have run out.
-    public func register(
+    package func register(
         _ descriptor: CInt, _ interest: Readiness, _ handler: @escaping @AgentQueue (Readiness) -> Void
     ) throws(SystemError) -> Registration {
         try start()
@@ -177,7 +177,7 @@ public final class Poller {
 
     /// Runs `operation` when the events at hand were handled, in the same turn of the queue; where there are none, in a
     /// turn of its own.
-    public func afterEvents(_ operation: @escaping @Sendable @AgentQueue () -> Void) {
+    package func afterEvents(_ operation: @escaping @Sendable @AgentQueue () -> Void) {
         if afterEvents == nil { AgentQueue.async(operation) } else { afterEvents?.append(operation) }
     }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// What is true of the daemon and its command line alike, which are released together.
-public enum Product {
+package enum Product {
     /// The version that `--version` and `org.varlink.service.GetInfo` tell.
-    public static let version = "0.1.0"
+    package static let version = "0.1.0"
 }

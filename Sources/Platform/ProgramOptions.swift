@@ -5,14 +5,14 @@ internal import Glibc
 /// The command line of a daemon, which has long options alone: `--name VALUE`, `--name=VALUE`, or `--name` for a flag;
 /// and `-h` for `--help`. A value that begins like an option is given with "=".
 /// `dialtone`, which has commands, has a parser from a library; that one brings megabytes with it.
-public struct ProgramOptions: Hashable, Sendable {
+package struct ProgramOptions: Hashable, Sendable {
     /// What is wrong with a command line.
-    public struct Mistake: Error, Hashable, CustomStringConvertible {
+    package struct Mistake: Error, Hashable, CustomStringConvertible {
         /// In words.
-        public let description: String
+        package let description: String
 
         /// A mistake.
-        public init(description: String) { self.description = description }
+        package init(description: String) { self.description = description }
     }
 
     private var values: [String: String] = [:]
@@ -22,7 +22,7 @@ public struct ProgramOptions: Hashable, Sendable {
     /// - Parameters:
     ///   - valued: the names, without dashes, of the options that have a value.
     ///   - flags: likewise, of those that have none.
-    public init(_ arguments: [String], valued: Set<String>, flags: Set<String>) throws(Mistake) {
+    package init(_ arguments: [String], valued: Set<String>, flags: Set<String>) throws(Mistake) {
         var rest = arguments[...]
         while let argument = rest.popFirst() {
             if argument == "-h", flags.contains("help") {
@@ -51,17 +51,17 @@ public struct ProgramOptions: Hashable, Sendable {
     }
 
     /// The value of an option.
-    public subscript(name: String) -> String? { values[name] }
+    package subscript(name: String) -> String? { values[name] }
 
     /// Whether a flag is set.
-    public func has(_ flag: String) -> Bool { values[flag] != nil }
+    package func has(_ flag: String) -> Bool { values[flag] != nil }
 
     /// Reads this process's command line. `--help`, `--version` and a mistake end the process.
     ///
     /// - Parameters:
     ///   - usage: what `--help` writes; its first line begins with "Usage: PROGRAM".
     ///   - check: what else may be wrong.
-    public static func read<Options>(
+    package static func read<Options>(
         usage: String, valued: Set<String>, flags: Set<String> = [],
         _ check: (ProgramOptions) throws(Mistake) -> Options
     ) -> Options {

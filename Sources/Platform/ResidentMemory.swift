@@ -4,7 +4,7 @@ internal import CPlatform
 internal import Glibc
 
 /// What of the process stays in memory.
-public enum ResidentMemory {
+package enum ResidentMemory {
     /// Lets go of the program's text and of the heap's free pages, once the start is over.
     ///
     /// Starting up touches code that never runs again (relocation, the option parser, the configuration), and the
@@ -12,7 +12,7 @@ public enum ResidentMemory {
     /// are clean pages of files, so giving them back (`MADV_DONTNEED`, madvise(2)) loses nothing; what is needed again
     /// is mapped again from the page cache, at a microsecond a page. Only executable mappings: the others hold
     /// relocated data.
-    public static func release() {
+    package static func release() {
         for mapping in program {
             // A refusal leaves the pages where they are.
             madvise(UnsafeMutableRawPointer(mutating: mapping.baseAddress), mapping.count, MADV_DONTNEED)
@@ -21,7 +21,7 @@ public enum ResidentMemory {
     }
 
     /// What the process takes of files once all of its program ran: the text of it and of its libraries, in bytes.
-    public static var programBytes: UInt64 { program.reduce(0) { $0 + UInt64($1.count) } }
+    package static var programBytes: UInt64 { program.reduce(0) { $0 + UInt64($1.count) } }
 
     /// Where files are mapped to be run.
     private static var program: [UnsafeRawBufferPointer] {
@@ -37,7 +37,7 @@ public enum ResidentMemory {
 
     /// Lets go of the heap's free pages, which the C library keeps between what is in use. A few milliseconds for a
     /// hundred megabytes.
-    public static func trim() {
+    package static func trim() {
         malloc_trim(0)
     }
 }

@@ -11,9 +11,9 @@ internal import Glibc
 /// its events are handled; it is the only one where a sandbox refuses the timer. ``SuspendDetector`` then says whether
 /// it was a resume. A step of the wall clock fires the timer too, and comes to nothing.
 @AgentQueue
-public final class ResumeWatch {
+package final class ResumeWatch {
     /// The process's own.
-    public static let shared: ResumeWatch = {
+    package static let shared: ResumeWatch = {
         let watch = ResumeWatch(reading: Reading.now)
         watch.followTheWallClock()
         Poller.shared.beforeEvents = { watch.check() }
@@ -21,7 +21,7 @@ public final class ResumeWatch {
     }()
 
     /// The clocks of a moment.
-    public typealias Reading = SuspendDetector.Reading
+    package typealias Reading = SuspendDetector.Reading
 
     private let reading: @AgentQueue () -> Reading
     private var detector: SuspendDetector
@@ -36,7 +36,7 @@ public final class ResumeWatch {
     private(set) var wallClockSteps = 0
 
     /// A watch by clocks of a test's own, which looks only when it is told to by ``check()``.
-    public init(reading: @escaping @AgentQueue () -> Reading) {
+    package init(reading: @escaping @AgentQueue () -> Reading) {
         self.reading = reading
         detector = SuspendDetector(from: reading())
     }
@@ -45,17 +45,17 @@ public final class ResumeWatch {
 
     /// Calls `handler` on the agent's queue after each resume, in the order of these calls, with how long the machine
     /// slept at least: zero where the clocks know of no sleep. For the life of the watch.
-    public func onResume(_ handler: @escaping @AgentQueue (Duration) -> Void) {
+    package func onResume(_ handler: @escaping @AgentQueue (Duration) -> Void) {
         handlers.append(handler)
     }
 
     /// Looks at the clocks now, and calls the handlers if the machine slept since the last look.
-    public func check() {
+    package func check() {
         if let slept = detector.slept(until: reading()) { tell(slept) }
     }
 
     /// The machine is about to sleep, somebody says who puts it to sleep.
-    public func sleepWasAnnounced() {
+    package func sleepWasAnnounced() {
         check()
         isSleepAnnounced = true
     }
@@ -64,7 +64,7 @@ public final class ResumeWatch {
     ///
     /// A resume that the clocks told of since then is not told again. But processes stand still, and links go down,
     /// before the clocks stop and where they never do.
-    public func wakeWasAnnounced() {
+    package func wakeWasAnnounced() {
         check()
         if isSleepAnnounced { tell(.zero) }
     }
@@ -96,7 +96,7 @@ public final class ResumeWatch {
 
 extension SuspendDetector.Reading {
     /// The clocks as they are now.
-    public static func now() -> Self {
+    package static func now() -> Self {
         let before = monotonic()
         let boot = BootClock.now()
         return Self(before: before, boot: boot, after: monotonic())

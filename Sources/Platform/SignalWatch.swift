@@ -5,13 +5,13 @@ internal import Glibc
 
 /// Signals as events of the agent's queue (signalfd(2)), so that a handler may do anything that other code may.
 @AgentQueue
-public final class SignalWatch {
+package final class SignalWatch {
     private let descriptor: OwnedDescriptor
     private var registration: Poller.Registration?
 
     /// Keeps `signals` from their default action in this thread and all it starts from now on. To be called by `main`
     /// before anything starts a thread: a signal goes to any thread that does not block it.
-    public nonisolated static func block(_ signals: [CInt]) {
+    package nonisolated static func block(_ signals: [CInt]) {
         var set = set(of: signals)
         pthread_sigmask(SIG_BLOCK, &set, nil)
     }
@@ -19,7 +19,7 @@ public final class SignalWatch {
     /// Calls `handler` with each of `signals`, which were blocked before, as it comes.
     ///
     /// - Throws: the kernel's refusal of a descriptor, such as `EMFILE`.
-    public init(_ signals: [CInt], _ handler: @escaping @AgentQueue (CInt) -> Void) throws(SystemError) {
+    package init(_ signals: [CInt], _ handler: @escaping @AgentQueue (CInt) -> Void) throws(SystemError) {
         var set = Self.set(of: signals)
         let number = try retryingInterrupts("watching for signals") {
             signalfd(-1, &set, CInt(SFD_CLOEXEC) | CInt(SFD_NONBLOCK))
@@ -34,7 +34,7 @@ public final class SignalWatch {
     }
 
     /// Ends the watch. The signals stay blocked.
-    public func cancel() {
+    package func cancel() {
         registration?.cancel()
         registration = nil
     }

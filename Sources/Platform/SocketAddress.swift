@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import Glibc
-public import NetworkPath
+package import Glibc
+package import NetworkPath
 
 /// An Internet socket address as the kernel takes and gives it.
-public struct SocketAddress: Sendable {
+package struct SocketAddress: Sendable {
     private var storage = sockaddr_storage()
     private var length: socklen_t
 
     /// An address and port.
     ///
     /// - Parameter interfaceIndex: the link that a link-local IPv6 address is on (`sin6_scope_id`); ignored by others.
-    public init(_ address: IPAddress, port: UInt16, interfaceIndex: Int = 0) {
+    package init(_ address: IPAddress, port: UInt16, interfaceIndex: Int = 0) {
         switch address.family {
         case .v4:
             length = socklen_t(MemoryLayout<sockaddr_in>.size)
@@ -32,13 +32,13 @@ public struct SocketAddress: Sendable {
     }
 
     /// The address that a socket is bound to (`getsockname`), or `nil` when it has none of the Internet's.
-    public init?(localOf descriptor: CInt) {
+    package init?(localOf descriptor: CInt) {
         self.init { getsockname(descriptor, $0, $1) }
     }
 
     /// The address that a socket is connected to (`getpeername`), or `nil` when it is connected to none of the
     /// Internet's.
-    public init?(peerOf descriptor: CInt) {
+    package init?(peerOf descriptor: CInt) {
         self.init { getpeername(descriptor, $0, $1) }
     }
 
@@ -52,7 +52,7 @@ public struct SocketAddress: Sendable {
     }
 
     /// The address; `nil` for another family than the Internet's two.
-    public var address: IPAddress? {
+    package var address: IPAddress? {
         withUnsafeBytes(of: storage) { bytes in
             switch CInt(storage.ss_family) {
             case AF_INET: IPAddress(bytes: bytes[4..<8])
@@ -63,13 +63,13 @@ public struct SocketAddress: Sendable {
     }
 
     /// The port, in the machine's byte order.
-    public var port: UInt16 {
+    package var port: UInt16 {
         // At the same place in both families' structures.
         withUnsafeBytes(of: storage) { UInt16(bigEndian: $0.loadUnaligned(fromByteOffset: 2, as: UInt16.self)) }
     }
 
     /// Calls `body` with the address for a system call.
-    public func withPointer<T>(_ body: (UnsafePointer<sockaddr>, socklen_t) -> T) -> T {
+    package func withPointer<T>(_ body: (UnsafePointer<sockaddr>, socklen_t) -> T) -> T {
         withUnsafePointer(to: storage) { storage in
             storage.withMemoryRebound(to: sockaddr.self, capacity: 1) { body($0, length) }
         }

@@ -7,18 +7,18 @@
 /// is constant but for sleep. They cannot be read at the same instant, and a busy machine may do anything between two
 /// reads; therefore a reading is taken as what it is, a bound, and sleep is reported only when no bound allows for its
 /// absence. There is no threshold to choose, and no false alarm.
-public struct SuspendDetector: Sendable {
+package struct SuspendDetector: Sendable {
     /// The boot clock, read between two readings of the monotonic one.
-    public struct Reading: Hashable, Sendable {
+    package struct Reading: Hashable, Sendable {
         /// `CLOCK_MONOTONIC`, first.
-        public var before: Duration
+        package var before: Duration
         /// `CLOCK_BOOTTIME`, second.
-        public var boot: Duration
+        package var boot: Duration
         /// `CLOCK_MONOTONIC` again, third.
-        public var after: Duration
+        package var after: Duration
 
         /// A reading.
-        public init(before: Duration, boot: Duration, after: Duration) {
+        package init(before: Duration, boot: Duration, after: Duration) {
             self.before = before
             self.boot = boot
             self.after = after
@@ -32,12 +32,12 @@ public struct SuspendDetector: Sendable {
     private var lead: ClosedRange<Duration>
 
     /// A detector of sleep after `reading`.
-    public init(from reading: Reading) {
+    package init(from reading: Reading) {
         lead = reading.lead
     }
 
     /// How long the machine slept at least between the last reading and this one; `nil` if it need not have at all.
-    public mutating func slept(until reading: Reading) -> Duration? {
+    package mutating func slept(until reading: Reading) -> Duration? {
         let present = reading.lead
         guard present.lowerBound > lead.upperBound else {
             // The same lead, seen twice: each reading narrows it down. They overlap, as it cannot shrink.

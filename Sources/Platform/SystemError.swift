@@ -17,7 +17,7 @@ public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
     }
 
     /// An error from the calling thread's `errno`. Call it before anything else that may set `errno`.
-    public static func last(_ operation: String) -> SystemError {
+    package static func last(_ operation: String) -> SystemError {
         SystemError(operation, code: errno)
     }
 
@@ -25,7 +25,7 @@ public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
     public var text: String { Self.text(code) }
 
     /// The kernel's text for an error number.
-    public static func text(_ code: CInt) -> String {
+    package static func text(_ code: CInt) -> String {
         strerrordesc_np(code).map { String(cString: $0) } ?? "error \(code)"
     }
 
@@ -35,7 +35,7 @@ public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
 
 /// Calls `body` until it returns something other than `-1` with `EINTR`; throws what it failed with.
 @discardableResult
-public func retryingInterrupts<T: SignedInteger>(
+package func retryingInterrupts<T: SignedInteger>(
     _ operation: @autoclosure () -> String, _ body: () -> T
 ) throws(SystemError) -> T {
     while true {

@@ -9,15 +9,15 @@ internal import HeapModule
 /// A thousand connections with a back-off each cost one `timerfd` armed for the earliest of them; with nothing
 /// scheduled it is disarmed and the process sleeps. Deadlines are instants of ``BootClock``.
 @AgentQueue
-public final class Timers {
+package final class Timers {
     /// The agent's timers.
-    public static let shared = Timers()
+    package static let shared = Timers()
 
     /// A scheduled callback. Dropping the last reference does not cancel it; ``cancel()`` does, for good.
     @AgentQueue
-    public final class Timer {
+    package final class Timer {
         /// When it is due, on ``BootClock``.
-        public nonisolated let deadline: Duration
+        package nonisolated let deadline: Duration
         fileprivate nonisolated let serial: UInt64
         fileprivate var handler: (@AgentQueue () -> Void)?
         private unowned let owner: Timers
@@ -32,7 +32,7 @@ public final class Timers {
         }
 
         /// Takes the callback back. It will not run, even when it was due already and only waited for its turn.
-        public func cancel() {
+        package func cancel() {
             guard handler != nil else { return }
             handler = nil
             // Counted even if it has left the heap to run in this turn: an overcount only sweeps earlier.
@@ -103,7 +103,7 @@ public final class Timers {
     }
 
     /// Calls `handler` on the agent's queue once `deadline` (on ``BootClock``) has passed; at the next turn if it has.
-    public func schedule(at deadline: Duration, _ handler: @escaping @AgentQueue () -> Void) -> Timer {
+    package func schedule(at deadline: Duration, _ handler: @escaping @AgentQueue () -> Void) -> Timer {
         let timer = Timer(deadline: deadline, serial: nextSerial, owner: self, handler: handler)
         nextSerial += 1
         heap.insert(Entry(timer: timer))
@@ -112,7 +112,7 @@ public final class Timers {
     }
 
     /// Calls `handler` on the agent's queue after `delay`.
-    public func schedule(after delay: Duration, _ handler: @escaping @AgentQueue () -> Void) -> Timer {
+    package func schedule(after delay: Duration, _ handler: @escaping @AgentQueue () -> Void) -> Timer {
         schedule(at: BootClock.now() + delay, handler)
     }
 

@@ -2,7 +2,7 @@
 
 /// Something that is done in turns, on account of a user.
 @AgentQueue
-public protocol TurnTaker: AnyObject {
+package protocol TurnTaker: AnyObject {
     /// Does a little, and stands in line again for more.
     func takeTurn()
 }
@@ -14,9 +14,9 @@ public protocol TurnTaker: AnyObject {
 /// taken for a slice of time; what is left then takes the next slice after all else that the queue has, new events
 /// among it.
 @AgentQueue
-public final class Turns {
+package final class Turns {
     /// The one line of the process: a user is one user, whichever server the calls come by.
-    public static let shared = Turns()
+    package static let shared = Turns()
 
     /// How long turns are taken before the kernel is listened to again. An event waits this long at most, and for the
     /// rest of one turn.
@@ -27,7 +27,7 @@ public final class Turns {
 
     /// Lets `taker` wait for a turn on account of `user`: after the user's others, or before them. It must not wait for
     /// one already.
-    public func add(_ taker: any TurnTaker, for user: UInt32, first: Bool = false) {
+    package func add(_ taker: any TurnTaker, for user: UInt32, first: Bool = false) {
         order.add(taker, for: user, first: first)
         guard !isDue else { return }
         isDue = true
@@ -50,12 +50,12 @@ public final class Turns {
 
 /// Something that is done in one turn.
 @AgentQueue
-public final class Errand: TurnTaker {
+package final class Errand: TurnTaker {
     private let work: @AgentQueue () -> Void
 
     /// An errand.
-    public init(_ work: @escaping @AgentQueue () -> Void) { self.work = work }
+    package init(_ work: @escaping @AgentQueue () -> Void) { self.work = work }
 
     /// Does it.
-    public func takeTurn() { work() }
+    package func takeTurn() { work() }
 }

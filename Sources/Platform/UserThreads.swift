@@ -13,7 +13,7 @@ internal import Glibc
 /// the kernel keeps the socket locked (`lock_sock` in net/core/sock.c), and SIGKILL does not end the wait. A user who
 /// does that holds up the calls for the same user. Not Dispatch's threads, which are few, and of which the agent's
 /// queue needs one.
-public enum UserThreads {
+package enum UserThreads {
     /// How many there are at most: 256 users who hold one each for hours cost a few megabytes. What others have to be
     /// closed then stays open until one of these goes on.
     private static let most = 256
@@ -132,12 +132,12 @@ public enum UserThreads {
     static func waiting(for user: UInt32) -> Int { state.withLock { $0.waiting[user]?.count ?? 0 } }
 
     /// Whether so many calls for `user` wait that the user is to be given no more to cause them with.
-    public static func isFull(for user: UInt32) -> Bool { waiting(for: user) >= mostOfUser }
+    package static func isFull(for user: UInt32) -> Bool { waiting(for: user) >= mostOfUser }
 
     /// What a user has had and makes wait to be closed stays open here: there is to be no end of it.
     ///
     /// - Throws: `EBUSY` where ``isFull(for:)``.
-    public static func checkRoom(for user: UInt32) throws(SystemError) {
+    package static func checkRoom(for user: UInt32) throws(SystemError) {
         if isFull(for: user) { throw SystemError("closing what this user had before", code: EBUSY) }
     }
 
@@ -149,7 +149,7 @@ public enum UserThreads {
     }
 
     /// Does `work` on a file that `user` has, before whatever is asked of here later for the same user. Nobody waits.
-    public static func begin(for user: UInt32, _ work: @escaping @Sendable () -> Void) {
+    package static func begin(for user: UInt32, _ work: @escaping @Sendable () -> Void) {
         if isTrusted(user) { return work() }
         add(.call(work), for: user)
     }
@@ -159,7 +159,7 @@ public enum UserThreads {
     ///
     /// The descriptor that `work` uses is to be closed by ``close(_:for:_:)``: that is after the work, however late.
     @AgentQueue
-    public static func answer<T: Sendable>(
+    package static func answer<T: Sendable>(
         for user: UInt32, otherwise: T, _ work: @escaping @Sendable () -> T
     ) -> T {
         if isTrusted(user) { return work() }
@@ -178,7 +178,7 @@ public enum UserThreads {
 
     /// Waits until all that was asked for is done, but no longer than for an answer.
     @AgentQueue
-    public static func awaitAll() {
+    package static func awaitAll() {
         for _ in 0..<patience.times where !state.withLock({ $0.waiting.isEmpty }) {
             _ = DispatchSemaphore(value: 0).wait(timeout: .now() + patience.each)
         }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// A received call: its envelope is read, its parameters are read when the method is known.
-public struct VarlinkCall: Sendable {
+package struct VarlinkCall: Sendable {
     /// How many replies the caller expects. The three flags of the envelope exclude each other.
-    public enum Mode: String, Hashable, Sendable, CaseIterable {
+    package enum Mode: String, Hashable, Sendable, CaseIterable {
         /// One; no flag is set.
         case single
         /// None, not even an error (`oneway`).
@@ -18,16 +18,16 @@ public struct VarlinkCall: Sendable {
     }
 
     /// The method's name with its interface.
-    public let method: String
+    package let method: String
     /// How many replies the caller expects.
-    public let mode: Mode
+    package let mode: Mode
 
     private let document: JSONDocument
 
     /// Reads a message without its NUL.
     ///
     /// - Throws: what makes it no call. Members that the protocol does not know are passed over.
-    public init(_ message: [UInt8]) throws(VarlinkViolation) {
+    package init(_ message: [UInt8]) throws(VarlinkViolation) {
         try CallShape.check(message)
         document = try JSONDocument(message)
         var fields = try document.object()
@@ -44,7 +44,7 @@ public struct VarlinkCall: Sendable {
     ///
     /// - Throws: `org.varlink.service.InvalidParameter` with the name of the first parameter that is unknown, missing,
     ///   of the wrong type or of a value that is not allowed.
-    public func parameters<P: VarlinkObject>(as type: P.Type) throws(VarlinkFailure) -> P {
+    package func parameters<P: VarlinkObject>(as type: P.Type) throws(VarlinkFailure) -> P {
         let root = "parameters"
         guard var fields = try? document.object(refusesUnknown: true) else { throw Self.invalid(root) }
         let parameters: P? = fields.objectOrEmpty(root)

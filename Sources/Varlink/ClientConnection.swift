@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import DequeModule
-public import Platform
+package import Platform
 
 /// The client's end of a connection.
 ///
@@ -9,9 +9,9 @@ public import Platform
 /// it ends. Replies are read when somebody wants them: while the consumer of a stream is busy nothing is read, and the
 /// service finds the socket full. An instance lives until ``close()`` or until the service hangs up.
 @AgentQueue
-public final class VarlinkConnection {
+package final class VarlinkConnection {
     /// The most bytes of a reply, as in systemd's clients. A list of all that a service has can be long.
-    public nonisolated static let defaultMessageLimit = 16 * 1024 * 1024
+    package nonisolated static let defaultMessageLimit = 16 * 1024 * 1024
 
     /// The most descriptors that ride on a reply, and that wait for the rest of one.
     private static let descriptorLimit = 16
@@ -27,14 +27,14 @@ public final class VarlinkConnection {
     ///
     /// - Throws: `ENOENT` or `ECONNREFUSED` if nobody is there, `EACCES` without permission, `EAGAIN` if the service
     ///   has as many clients waiting as it allows.
-    public static func connect(
+    package static func connect(
         to path: String, messageLimit: Int = defaultMessageLimit
     ) throws(SystemError) -> VarlinkConnection {
         try VarlinkConnection(try UnixSocket.connect(to: path), messageLimit: messageLimit)
     }
 
     /// Takes over a connected socket.
-    public init(
+    package init(
         _ socket: consuming OwnedDescriptor, messageLimit: Int = defaultMessageLimit
     ) throws(SystemError) {
         let allowance = DescriptorAllowance(limit: Self.descriptorLimit)
@@ -47,7 +47,7 @@ public final class VarlinkConnection {
 
     /// Calls `method`. `completion` is called once, never from inside this function. Descriptors that ride on the reply
     /// are closed.
-    public func call<M: VarlinkMethod>(
+    package func call<M: VarlinkMethod>(
         _ method: M.Type, _ parameters: M.Parameters,
         _ completion: @escaping @AgentQueue (Result<M.Reply, VarlinkCallError>) -> Void
     ) {
@@ -57,7 +57,7 @@ public final class VarlinkConnection {
     /// Calls `method`, with descriptors that the parameters name by their place, and wants those of the reply as well.
     /// `completion` is called once, never from inside this function. The descriptors are closed on this side when they
     /// are in the socket.
-    public func callWithDescriptors<M: VarlinkMethod>(
+    package func callWithDescriptors<M: VarlinkMethod>(
         _ method: M.Type, _ parameters: M.Parameters, _ descriptors: VarlinkDescriptors? = nil,
         _ completion: @escaping @AgentQueue (Result<VarlinkAnswer<M>, VarlinkCallError>) -> Void
     ) {
@@ -65,20 +65,20 @@ public final class VarlinkConnection {
     }
 
     /// Calls `method` and wants no answer. Whether it was understood, or ever arrived, is not told.
-    public func callOneway<M: VarlinkMethod>(_ method: M.Type, _ parameters: M.Parameters) {
+    package func callOneway<M: VarlinkMethod>(_ method: M.Type, _ parameters: M.Parameters) {
         guard let channel else { return }
         do { try channel.send(.call(method, parameters, .oneway)) } catch { closeLater(error) }
     }
 
     /// Calls `method` for a stream of replies.
-    public func stream<M: VarlinkMethod>(_ method: M.Type, _ parameters: M.Parameters) -> VarlinkReplies<M> {
+    package func stream<M: VarlinkMethod>(_ method: M.Type, _ parameters: M.Parameters) -> VarlinkReplies<M> {
         let replies = VarlinkReplies<M>(self)
         send(.call(method, parameters, .more), for: replies)
         return replies
     }
 
     /// Hangs up. Calls without an answer end with ``VarlinkCallError/closed``.
-    public func close() {
+    package func close() {
         end(.closed)
     }
 

@@ -2,15 +2,15 @@
 
 internal import CPlatform
 internal import Glibc
-public import Platform
+package import Platform
 
 /// The descriptors that ride on one message, in their order: a field of the message names each by its place.
 ///
 /// They are owned: whoever takes one closes it from then on, and those that nobody takes are closed with the instance.
 @AgentQueue
-public final class VarlinkDescriptors {
+package final class VarlinkDescriptors {
     /// The most that the kernel lets ride on one message (`SCM_MAX_FD`).
-    public nonisolated static let most = Int(platform_descriptors_max)
+    package nonisolated static let most = Int(platform_descriptors_max)
 
     private struct Place {
         /// `-1` where it was taken.
@@ -24,7 +24,7 @@ public final class VarlinkDescriptors {
     private let allowance: DescriptorAllowance?
 
     /// None yet.
-    public init() {
+    package init() {
         places = []
         allowance = nil
     }
@@ -39,10 +39,10 @@ public final class VarlinkDescriptors {
     isolated deinit { closeAll() }
 
     /// How many there are, those that were taken among them.
-    public var count: Int { places.count }
+    package var count: Int { places.count }
 
     /// Adds one, of ``most`` at the most, and returns its place.
-    public func append(_ descriptor: consuming OwnedDescriptor) -> Int {
+    package func append(_ descriptor: consuming OwnedDescriptor) -> Int {
         // Of a reply that this process composes: two at most.
         precondition(places.count < Self.most, "no more than \(Self.most) descriptors ride on a message")
         let user = descriptor.user
@@ -51,7 +51,7 @@ public final class VarlinkDescriptors {
     }
 
     /// The one at `place`, for the caller to own; `nil` if there is none, or if it was taken before.
-    public func take(_ place: Int) -> OwnedDescriptor? {
+    package func take(_ place: Int) -> OwnedDescriptor? {
         guard let descriptor = remove(place) else { return nil }
         allowance?.used -= 1
         return descriptor

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Glibc
-public import Platform
+package import Platform
 
 /// One call from its arrival to its last reply, as the connection and the handler share it.
 @AgentQueue
@@ -90,7 +90,7 @@ final class CallInProgress {
 ///
 /// An exchange that is dropped without an answer closes its connection, so that the client does not wait for ever.
 @AgentQueue
-public final class VarlinkExchange<M: VarlinkMethod> {
+package final class VarlinkExchange<M: VarlinkMethod> {
     private let progress: CallInProgress
 
     init(_ progress: CallInProgress) {
@@ -105,10 +105,10 @@ public final class VarlinkExchange<M: VarlinkMethod> {
     }
 
     /// Who called.
-    public var peer: VarlinkPeer { progress.peer }
+    package var peer: VarlinkPeer { progress.peer }
 
     /// Called when the client is gone before it was answered. What is answered afterwards goes nowhere.
-    public var onCancel: (@AgentQueue () -> Void)? {
+    package var onCancel: (@AgentQueue () -> Void)? {
         get { progress.onCancel }
         set { progress.onCancel = newValue }
     }
@@ -116,7 +116,7 @@ public final class VarlinkExchange<M: VarlinkMethod> {
     /// The number of a descriptor that rode on the call and stays the call's, to look at it before it is taken.
     ///
     /// - Throws: as ``takeDescriptor(_:parameter:)``.
-    public func descriptor(_ place: Int, parameter: String) throws(VarlinkFailure) -> CInt {
+    package func descriptor(_ place: Int, parameter: String) throws(VarlinkFailure) -> CInt {
         guard let number = progress.descriptors?.number(at: place) else {
             throw VarlinkFailure(ServiceAPI.InvalidParameter(parameter: parameter))
         }
@@ -130,7 +130,7 @@ public final class VarlinkExchange<M: VarlinkMethod> {
     ///   - place: its place among them, as the call's parameter says.
     ///   - parameter: that parameter's name.
     /// - Throws: `org.varlink.service.InvalidParameter` if there is none, or if it was taken before.
-    public func takeDescriptor(_ place: Int, parameter: String) throws(VarlinkFailure) -> OwnedDescriptor {
+    package func takeDescriptor(_ place: Int, parameter: String) throws(VarlinkFailure) -> OwnedDescriptor {
         guard let descriptor = progress.descriptors?.take(place) else {
             throw VarlinkFailure(ServiceAPI.InvalidParameter(parameter: parameter))
         }
@@ -141,7 +141,7 @@ public final class VarlinkExchange<M: VarlinkMethod> {
     /// another's. Before Linux 6.5 the kernel is asked by number, and one that died in between may be mistaken.
     ///
     /// - Throws: `ESRCH` if it is gone, `ENOTCONN` if the connection is.
-    public func openPeerProcess() throws(SystemError) -> OwnedDescriptor {
+    package func openPeerProcess() throws(SystemError) -> OwnedDescriptor {
         try progress.openPeerProcess()
     }
 
@@ -150,7 +150,7 @@ public final class VarlinkExchange<M: VarlinkMethod> {
     ///
     /// - Parameter isGoingOn: whether it comes before all else of its user: for a large answer, of which a user with a
     ///   thousand connections is to have one half made and not a thousand.
-    public func inTurn(isGoingOn: Bool = false, _ work: @escaping @AgentQueue () -> Void) {
+    package func inTurn(isGoingOn: Bool = false, _ work: @escaping @AgentQueue () -> Void) {
         let progress = progress
         Turns.shared.add(Errand { if !progress.isFinished { work() } }, for: peer.account, first: isGoingOn)
     }
@@ -158,21 +158,21 @@ public final class VarlinkExchange<M: VarlinkMethod> {
     /// A descriptor of the connection, as the kernel's word on who is at its other end (`SO_PEERPIDFD`, `SO_PEERCRED`),
     /// for somebody else to ask. It is not to be read or written. The client is hung up on as ever when the connection
     /// ends; where this process dies, the process that has the descriptor then does that.
-    public func duplicateConnection() throws(SystemError) -> OwnedDescriptor { try progress.duplicateConnection() }
+    package func duplicateConnection() throws(SystemError) -> OwnedDescriptor { try progress.duplicateConnection() }
 
     /// Answers, with descriptors that the reply names by their place. Only the first answer counts; the descriptors of
     /// one that goes nowhere are closed.
-    public func reply(_ reply: M.Reply, _ descriptors: VarlinkDescriptors? = nil) {
+    package func reply(_ reply: M.Reply, _ descriptors: VarlinkDescriptors? = nil) {
         progress.finish(.reply(reply), descriptors)
     }
 
     /// Answers with a reply of the method's that was encoded already.
-    public func reply(_ message: VarlinkMessage) {
+    package func reply(_ message: VarlinkMessage) {
         progress.finish(message)
     }
 
     /// Answers with an error.
-    public func fail(_ failure: VarlinkFailure) {
+    package func fail(_ failure: VarlinkFailure) {
         progress.finish(failure.message)
     }
 }
@@ -183,7 +183,7 @@ public final class VarlinkExchange<M: VarlinkMethod> {
 /// So the transport never queues a second message, and what happens between two questions is for the subscription to
 /// keep, to conflate or to count as a gap: a subscriber that does not read costs what its subscription holds, no more.
 @AgentQueue
-public protocol VarlinkSubscription: AnyObject, Sendable {
+package protocol VarlinkSubscription: AnyObject, Sendable {
     /// The next message to send; `nil` when there is none until ``VarlinkStream/wake()``. One that does not announce
     /// another (`continues`) ends the stream. Called from inside `wake()` among other places.
     func next() -> VarlinkMessage?
@@ -194,7 +194,7 @@ public protocol VarlinkSubscription: AnyObject, Sendable {
 
 /// The connection's side of a stream, which the subscription keeps.
 @AgentQueue
-public final class VarlinkStream {
+package final class VarlinkStream {
     private let progress: CallInProgress
 
     init(_ progress: CallInProgress) {
@@ -202,11 +202,11 @@ public final class VarlinkStream {
     }
 
     /// Who subscribed.
-    public var peer: VarlinkPeer { progress.peer }
+    package var peer: VarlinkPeer { progress.peer }
 
     /// Says that the subscription has something new. If the socket has room it is written before this returns;
     /// otherwise it will be asked for when there is room. Without effect before the handler returned and after the end.
-    public func wake() {
+    package func wake() {
         progress.pump()
     }
 
@@ -214,7 +214,7 @@ public final class VarlinkStream {
     /// and has not found it yet.
     ///
     /// - Parameter isGoingOn: as of ``VarlinkExchange/inTurn(isGoingOn:_:)``.
-    public func wakeInTurn(isGoingOn: Bool = false) {
+    package func wakeInTurn(isGoingOn: Bool = false) {
         progress.pumpInTurn(first: isGoingOn)
     }
 }

@@ -5,10 +5,10 @@ public struct VarlinkFailure: Error, Hashable, Sendable, CustomStringConvertible
     /// The error's name with its interface.
     public let name: String
     /// The whole reply, encoded.
-    public let message: VarlinkMessage
+    package let message: VarlinkMessage
 
     /// The reply that says `error`.
-    public init<E: VarlinkErrorReply>(_ error: E) {
+    package init<E: VarlinkErrorReply>(_ error: E) {
         name = E.errorName
         message = .error(error)
     }

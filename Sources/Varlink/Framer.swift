@@ -6,9 +6,9 @@ internal import Glibc
 ///
 /// Every byte is looked at once, however small the pieces it comes in. Held is at most one incomplete message of
 /// ``limit`` bytes and what was appended since the last message was taken; when nothing is pending, no memory at all.
-public struct VarlinkFramer: Sendable {
+package struct VarlinkFramer: Sendable {
     /// The most bytes of a message, its NUL not counted.
-    public let limit: Int
+    package let limit: Int
 
     private var bytes: [UInt8] = []
     /// Where the next message begins.
@@ -20,12 +20,12 @@ public struct VarlinkFramer: Sendable {
     private(set) var taken = 0
 
     /// An empty framer.
-    public init(limit: Int) {
+    package init(limit: Int) {
         self.limit = limit
     }
 
     /// Whether nothing is pending, not even the beginning of a message.
-    public var isEmpty: Bool { bytes.isEmpty }
+    package var isEmpty: Bool { bytes.isEmpty }
 
     /// How many bytes are pending.
     var count: Int { bytes.count - start }
@@ -36,7 +36,7 @@ public struct VarlinkFramer: Sendable {
     }
 
     /// Takes bytes as they came.
-    public mutating func append(_ chunk: UnsafeRawBufferPointer) {
+    package mutating func append(_ chunk: UnsafeRawBufferPointer) {
         if start > 0 {
             bytes.removeFirst(start)
             searched -= start
@@ -46,7 +46,7 @@ public struct VarlinkFramer: Sendable {
     }
 
     /// Takes bytes as they came.
-    public mutating func append(_ chunk: [UInt8]) {
+    package mutating func append(_ chunk: [UInt8]) {
         chunk.withUnsafeBytes { append($0) }
     }
 
@@ -54,7 +54,7 @@ public struct VarlinkFramer: Sendable {
     ///
     /// - Throws: ``VarlinkViolation/messageTooLong(limit:)``, as soon as it is certain and not only at the message's
     ///   end.
-    public mutating func next() throws(VarlinkViolation) -> [UInt8]? {
+    package mutating func next() throws(VarlinkViolation) -> [UInt8]? {
         let end = bytes.withUnsafeBytes { buffer -> Int? in
             guard searched < buffer.count, let base = buffer.baseAddress else { return nil }
             guard let found = memchr(base + searched, 0, buffer.count - searched) else { return nil }

@@ -2,11 +2,11 @@
 
 /// An encoded message, ready to be sent any number of times: copies share the bytes, so an event is encoded once for a
 /// thousand subscribers.
-public struct VarlinkMessage: Hashable, Sendable {
+package struct VarlinkMessage: Hashable, Sendable {
     /// The JSON object and its NUL.
-    public let bytes: [UInt8]
+    package let bytes: [UInt8]
     /// Whether it is a reply that announces another one.
-    public let continues: Bool
+    package let continues: Bool
 
     private init(_ envelope: Envelope<some VarlinkWritable>) {
         var writer = JSONWriter()
@@ -22,14 +22,14 @@ public struct VarlinkMessage: Hashable, Sendable {
     }
 
     /// A call.
-    public static func call<M: VarlinkMethod>(
+    package static func call<M: VarlinkMethod>(
         _ method: M.Type, _ parameters: M.Parameters, _ mode: VarlinkCall.Mode = .single
     ) -> VarlinkMessage {
         VarlinkMessage(Envelope(method: M.name, mode: mode, parameters: parameters))
     }
 
     /// A reply. Only one to a call with `more` may continue.
-    public static func reply(_ parameters: some VarlinkWritable, continues: Bool = false) -> VarlinkMessage {
+    package static func reply(_ parameters: some VarlinkWritable, continues: Bool = false) -> VarlinkMessage {
         VarlinkMessage(Envelope(parameters: parameters, continues: continues))
     }
 
@@ -39,21 +39,21 @@ public struct VarlinkMessage: Hashable, Sendable {
     }
 
     /// An error. It ends a stream.
-    public static func error<E: VarlinkErrorReply>(_ error: E) -> VarlinkMessage {
+    package static func error<E: VarlinkErrorReply>(_ error: E) -> VarlinkMessage {
         VarlinkMessage(Envelope(error: E.errorName, parameters: error))
     }
 }
 
 /// A reply with a long array whose elements are encoded one after the other: so that an answer that takes long is made
 /// in turns.
-public struct VarlinkLongReply: Sendable {
+package struct VarlinkLongReply: Sendable {
     private var writer: JSONWriter
     private let tail: [UInt8]
     private let continues: Bool
     private var isEmpty = true
 
     /// A reply whose array `member` is empty so far.
-    public init(_ parameters: some VarlinkWritable, continues: Bool = false, _ member: String) {
+    package init(_ parameters: some VarlinkWritable, continues: Bool = false, _ member: String) {
         let message = VarlinkMessage.reply(parameters, continues: continues)
         let place = Array("\"\(member)\":[".utf8)
         guard let start = message.bytes.indices.first(where: { message.bytes[$0...].starts(with: place + [0x5D]) })
@@ -68,19 +68,19 @@ public struct VarlinkLongReply: Sendable {
     }
 
     /// How many bytes it has so far.
-    public var count: Int { writer.bytes.count }
+    package var count: Int { writer.bytes.count }
 
     /// Makes room for so many bytes in all, tail included: what is there is copied once.
-    public mutating func reserve(_ count: Int) { writer.reserve(count) }
+    package mutating func reserve(_ count: Int) { writer.reserve(count) }
 
     /// Adds an element.
-    public mutating func append(_ element: some VarlinkWritable) {
+    package mutating func append(_ element: some VarlinkWritable) {
         writer.append(element, isFirst: isEmpty)
         isEmpty = false
     }
 
     /// The whole reply. Nothing is left of this one.
-    public mutating func finish() -> VarlinkMessage {
+    package mutating func finish() -> VarlinkMessage {
         VarlinkMessage(writer.finish(tail), continues: continues)
     }
 }

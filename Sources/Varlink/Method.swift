@@ -34,7 +34,7 @@ extension VarlinkMethod {
     public static var takesDescriptors: Bool { false }
 
     /// The interface's part of ``name``.
-    public static var interfaceName: String { VarlinkName(name)?.interface ?? "" }
+    package static var interfaceName: String { VarlinkName(name)?.interface ?? "" }
 }
 
 /// An error that a method answers with, as a type: its stored properties are the error's parameters.

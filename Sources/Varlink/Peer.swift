@@ -5,22 +5,22 @@ internal import Glibc
 internal import Platform
 
 /// Who is at the other end of a connection, as the kernel noted it when the connection was made (`SO_PEERCRED`).
-public struct VarlinkPeer: Hashable, Sendable {
+package struct VarlinkPeer: Hashable, Sendable {
     /// The effective user.
-    public var uid: UInt32
+    package var uid: UInt32
     /// The effective group.
-    public var gid: UInt32
+    package var gid: UInt32
     /// The process. Only for messages to people: it may be gone, and its number another's. What is to be done to it
     /// goes through ``VarlinkExchange/openPeerProcess()``.
-    public var pid: Int32
+    package var pid: Int32
     /// The user whose share of the server it uses: ``uid``, or another one who stands for several.
-    public var account: UInt32
+    package var account: UInt32
     /// Whether its socket was made in the network namespace in which this process makes its own; `nil` where the kernel
     /// does not tell (before Linux 5.14).
-    public var isInSameNetwork: Bool?
+    package var isInSameNetwork: Bool?
 
     /// A peer with these numbers, in the same network.
-    public init(uid: UInt32, gid: UInt32, pid: Int32) {
+    package init(uid: UInt32, gid: UInt32, pid: Int32) {
         self.uid = uid
         self.gid = gid
         self.pid = pid

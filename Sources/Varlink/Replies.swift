@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import Platform
+package import Platform
 
 /// Who waits for the replies to a call.
 @AgentQueue
@@ -12,11 +12,11 @@ protocol ReplyConsumer: AnyObject, Sendable {
 }
 
 /// A reply with what rode on it.
-public struct VarlinkAnswer<M: VarlinkMethod>: Sendable {
+package struct VarlinkAnswer<M: VarlinkMethod>: Sendable {
     /// The reply.
-    public let reply: M.Reply
+    package let reply: M.Reply
     /// What rode on it, by the places that the reply names; those that nobody takes are closed.
-    public let descriptors: VarlinkDescriptors
+    package let descriptors: VarlinkDescriptors
 }
 
 /// The one reply to a call.
@@ -63,7 +63,7 @@ final class SingleReply<M: VarlinkMethod>: ReplyConsumer {
 
 /// The replies of a stream, drawn one at a time.
 @AgentQueue
-public final class VarlinkReplies<M: VarlinkMethod>: ReplyConsumer {
+package final class VarlinkReplies<M: VarlinkMethod>: ReplyConsumer {
     private weak var connection: VarlinkConnection?
     private var completion: (@AgentQueue (Result<M.Reply?, VarlinkCallError>) -> Void)?
     private var outcome: Result<M.Reply?, VarlinkCallError>?
@@ -76,7 +76,7 @@ public final class VarlinkReplies<M: VarlinkMethod>: ReplyConsumer {
 
     /// Calls `completion` once with the next reply, with `nil` after the last one, or with what ended the stream before
     /// its time. The next one may be asked for when this one has come, also from inside `completion`.
-    public func next(_ completion: @escaping @AgentQueue (Result<M.Reply?, VarlinkCallError>) -> Void) {
+    package func next(_ completion: @escaping @AgentQueue (Result<M.Reply?, VarlinkCallError>) -> Void) {
         // A mistake of the program that reads the stream from two tasks at a time.
         precondition(self.completion == nil, "the reply before this one has not come yet")
         if let outcome { return completion(outcome) }

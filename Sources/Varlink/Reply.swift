@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// A received reply.
-public enum VarlinkReply<Parameters: VarlinkObject>: Sendable {
+package enum VarlinkReply<Parameters: VarlinkObject>: Sendable {
     /// The method's answer; `continues` says that another reply follows.
     case success(Parameters, continues: Bool)
     /// An error, which ends the call.
@@ -11,7 +11,7 @@ public enum VarlinkReply<Parameters: VarlinkObject>: Sendable {
     ///
     /// - Throws: what makes it no reply of the method. Members that the protocol or the method does not know are passed
     ///   over, so that a newer service may add some.
-    public init(_ message: [UInt8]) throws(VarlinkViolation) {
+    package init(_ message: [UInt8]) throws(VarlinkViolation) {
         var fields = try JSONDocument(message).object()
         if let name = fields.text("error") {
             self = .failure(VarlinkFailure(name: name, received: message))

@@ -2,7 +2,7 @@
 
 internal import CPlatform
 internal import Glibc
-public import Platform
+package import Platform
 
 /// Serves a ``VarlinkService`` on Unix sockets.
 ///
@@ -11,54 +11,54 @@ public import Platform
 /// later. A client that closes only its sending side gets what it has asked for. A message that is not Varlink ends the
 /// connection it came on. Idle connections cost no timer and no system call.
 @AgentQueue
-public final class VarlinkServer {
+package final class VarlinkServer {
     /// What clients may use up.
-    public struct Limits: Hashable, Sendable {
+    package struct Limits: Hashable, Sendable {
         /// The most connections of all users together, those without a limit aside. As in systemd's services.
-        public var connections = 4096
+        package var connections = 4096
         /// The most connections of one user. As in systemd's services. When all are taken, a user who has fewer than
         /// another gets one of those of the user who has most (``SharePool``).
-        public var connectionsPerUser = 1024
+        package var connectionsPerUser = 1024
         /// How many connections are kept for the users in ``privileged``, beside the others': those who mend things
         /// must get in when all else is taken.
-        public var privilegedConnections = 1024
+        package var privilegedConnections = 1024
         /// The most connects of one user in a second: all of a user's clients at once, twice. What is beyond is hung up
         /// on before anything is made for it, so that one who connects in a loop fills the kernel's queue, in which
         /// everybody waits, more slowly than it is emptied.
-        public var connectsPerSecond = 2048
+        package var connectsPerSecond = 2048
         /// Who has no share but ``privilegedConnections``: root, who could take everything anyway, unless told
         /// otherwise.
-        public var privileged: Set<UInt32> = [0]
+        package var privileged: Set<UInt32> = [0]
         /// The most bytes of a call. The longest honest one lists a few hundred names. A connection holds at most this
         /// and one chunk of 32 KiB of what its client sent, plus the one message it is being sent.
-        public var messageBytes = 64 * 1024
+        package var messageBytes = 64 * 1024
         /// The most bytes that are held for the connections of one user, by the same rule as for connections: 32
         /// answers to a user who has a thousand connections and reads none. Beyond it the connection that holds most is
         /// ended.
-        public var heldBytesPerUser = 32 * 1024 * 1024
+        package var heldBytesPerUser = 32 * 1024 * 1024
         /// The most bytes that are held for all users, those in ``privileged`` aside.
-        public var heldBytes = 128 * 1024 * 1024
+        package var heldBytes = 128 * 1024 * 1024
         /// The kernel's buffer for what a client has not read yet (`SO_SNDBUF`). The kernel doubles the figure, and its
         /// default would let a thousand clients that do not read hold 200 MiB of unswappable memory.
-        public var sendBufferBytes = 32 * 1024
+        package var sendBufferBytes = 32 * 1024
         /// The most descriptors that ride on a call; a method asks for one. More of them end the connection.
-        public var descriptorsPerCall = 4
+        package var descriptorsPerCall = 4
         /// The most descriptors that came from one user and that no handler has taken, nor anybody closed yet. An
         /// honest call comes in one piece, so that hardly one ever waits; more of them end their connection.
-        public var waitingDescriptorsPerUser = 64
+        package var waitingDescriptorsPerUser = 64
 
         /// The defaults.
-        public init() {}
+        package init() {}
 
         /// What a client may come to, in bytes, as measured with a thousand that read nothing: its place, what was read
         /// of a call, a small answer, and what the kernel holds of answers: twice ``sendBufferBytes``, and one message
         /// more.
-        public var clientBytes: Int { 20 * 1024 + 3 * sendBufferBytes }
+        package var clientBytes: Int { 20 * 1024 + 3 * sendBufferBytes }
 
         /// Lowers what all clients may take for a process that may have no more than so many bytes of memory, the
         /// kernel's for its sockets included: half of it for clients, whose buffers become smaller before they become
         /// fewer, and a sixteenth for what is held of calls and answers.
-        public mutating func fit(into memory: UInt64) {
+        package mutating func fit(into memory: UInt64) {
             let memory = Int(clamping: memory)
             let room = memory / 2 / max(connections, 1)
             // Twice the least that the kernel takes (socket(7)).
@@ -71,7 +71,7 @@ public final class VarlinkServer {
     }
 
     /// Something that a client or the kernel did and that an operator may want to know of.
-    public enum Incident: Hashable, Sendable {
+    package enum Incident: Hashable, Sendable {
         /// A client was turned away: its user has ``Limits/connectionsPerUser`` already, or all are taken and nobody
         /// has more; or it came as one of too many in a second; or one was ended for the client of a user who has
         /// fewer.
@@ -85,17 +85,17 @@ public final class VarlinkServer {
     }
 
     /// Says in whose share a user takes part, where that is not a share of its own.
-    public var account: (@AgentQueue (_ user: UInt32) -> UInt32)?
+    package var account: (@AgentQueue (_ user: UInt32) -> UInt32)?
     /// Asked before a client is served. What it throws is the answer to the client's first call, and the end.
-    public var admission: (@AgentQueue (VarlinkPeer) throws(VarlinkFailure) -> Void)?
+    package var admission: (@AgentQueue (VarlinkPeer) throws(VarlinkFailure) -> Void)?
     /// Called with what an operator may want to know of, and with how many incidents of this kind and user were left
     /// out since the last one: one a minute is told (``IncidentPacer``).
-    public var onIncident: (@AgentQueue (_ incident: Incident, _ leftOut: Int) -> Void)?
+    package var onIncident: (@AgentQueue (_ incident: Incident, _ leftOut: Int) -> Void)?
 
     /// How many clients there are.
-    public var connectionCount: Int { connections.count }
+    package var connectionCount: Int { connections.count }
     /// How many descriptors came that nobody had asked for. They were closed.
-    public private(set) var unaskedDescriptors = 0
+    package private(set) var unaskedDescriptors = 0
 
     /// How long clients are accepted before others get their turn. To accept a client, or to turn it away, takes some
     /// microseconds: a user who connects in a loop fills the kernel's queue more slowly than this empties it.
@@ -131,7 +131,7 @@ public final class VarlinkServer {
     }
 
     /// A server with no socket yet.
-    public init(_ service: VarlinkService, limits: Limits = Limits()) {
+    package init(_ service: VarlinkService, limits: Limits = Limits()) {
         self.service = service
         self.limits = limits
         pace = ConnectPace(limit: limits.connectsPerSecond)
@@ -144,7 +144,7 @@ public final class VarlinkServer {
     /// and stays.
     ///
     /// The directory must exist; a path may have 106 bytes.
-    public func listen(at path: String, mode: UInt32, group: UInt32? = nil) throws(VarlinkSocketError) {
+    package func listen(at path: String, mode: UInt32, group: UInt32? = nil) throws(VarlinkSocketError) {
         let file = try SocketFile(claiming: path)
         do throws(SystemError) {
             let socket = try file.listen(mode: mode, group: group, backlog: Self.backlog)
@@ -158,7 +158,7 @@ public final class VarlinkServer {
     /// in the file system stays.
     ///
     /// - Throws: `EINVAL` if it is not a listening Unix stream socket.
-    public func listen(on socket: consuming OwnedDescriptor) throws(SystemError) {
+    package func listen(on socket: consuming OwnedDescriptor) throws(SystemError) {
         let number = socket.number
         guard number.socketOption(SO_DOMAIN) == AF_UNIX, number.socketOption(SO_TYPE) == CInt(SOCK_STREAM.rawValue),
             number.socketOption(SO_ACCEPTCONN) == 1
@@ -170,7 +170,7 @@ public final class VarlinkServer {
     }
 
     /// Serves one connected socket. It counts like an accepted one.
-    public func serve(_ socket: consuming OwnedDescriptor) throws(SystemError) {
+    package func serve(_ socket: consuming OwnedDescriptor) throws(SystemError) {
         let peer = try VarlinkPeer(of: socket)
         try serve(socket, for: peer)
     }
@@ -282,14 +282,14 @@ public final class VarlinkServer {
 
     /// Stops listening and answers no call any more; streams go on until ``close()``. Whoever waits for an answer is
     /// hung up on, and can ask whoever serves next.
-    public func stopAnswering() {
+    package func stopAnswering() {
         for listener in listeners { listener.close() }
         listeners = []
         for connection in Array(connections.values) { connection.stopAnswering() }
     }
 
     /// Stops listening, removes the paths it made and ends all connections.
-    public func close() {
+    package func close() {
         for listener in listeners { listener.close() }
         listeners = []
         for connection in Array(connections.values) { connection.close(nil) }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import Platform
+package import Platform
 
 /// What a service answers: its interfaces with their descriptions, and a handler for each method that is implemented.
 /// `org.varlink.service` is among them from the start.
 ///
 /// Handlers run on the agent's queue, one call of a connection after the other; see ``VarlinkServer``.
 @AgentQueue
-public final class VarlinkService {
+package final class VarlinkService {
     private struct Handler {
         let takesDescriptors: Bool
         let run: @AgentQueue (VarlinkCall, CallInProgress) throws(VarlinkFailure) -> Void
@@ -23,10 +23,10 @@ public final class VarlinkService {
 
     /// Why nothing is done for a client, whatever it asks; `nil` where it is served. Its messages are not read: each is
     /// answered with that, also one that wants no answer.
-    public var refusal: (@AgentQueue (VarlinkPeer) -> VarlinkFailure?)?
+    package var refusal: (@AgentQueue (VarlinkPeer) -> VarlinkFailure?)?
 
     /// A service with only `org.varlink.service`, whose `GetInfo` says what is given here.
-    public init(vendor: String, product: String, version: String, url: String) {
+    package init(vendor: String, product: String, version: String, url: String) {
         add(interface: ServiceAPI.name, description: ServiceAPI.description)
         handle(ServiceAPI.GetInfo.self) { [unowned self] _, _ in
             ServiceAPI.GetInfo.Reply(vendor: vendor, product: product, version: version, url: url, interfaces: names)
@@ -40,7 +40,7 @@ public final class VarlinkService {
     }
 
     /// Adds an interface. `description` is its definition in Varlink's language, as clients will get it.
-    public func add(interface name: String, description: String) {
+    package func add(interface name: String, description: String) {
         // The daemon adds its interfaces at its start, whatever a client sends later.
         precondition(interfaces[name] == nil, "\(name) was added before")
         interfaces[name] = Interface(description: description)
@@ -48,7 +48,7 @@ public final class VarlinkService {
     }
 
     /// Answers calls of `method` at once.
-    public func handle<M: VarlinkMethod>(
+    package func handle<M: VarlinkMethod>(
         _ method: M.Type,
         _ handler: @escaping @AgentQueue (M.Parameters, VarlinkPeer) throws(VarlinkFailure) -> M.Reply
     ) {
@@ -64,7 +64,7 @@ public final class VarlinkService {
 
     /// Answers calls of `method` later: the handler keeps the exchange until it has the answer. The connection waits.
     /// Descriptors are in the exchange as well, those of the call and those that ride on the answer.
-    public func handleLater<M: VarlinkMethod>(
+    package func handleLater<M: VarlinkMethod>(
         _ method: M.Type,
         _ handler: @escaping @AgentQueue (M.Parameters, VarlinkExchange<M>) throws(VarlinkFailure) -> Void
     ) {
@@ -77,7 +77,7 @@ public final class VarlinkService {
 
     /// Answers calls of `method` with a stream. The handler returns what the connection draws messages from, and keeps
     /// the stream to tell of new ones.
-    public func handleStream<M: VarlinkMethod>(
+    package func handleStream<M: VarlinkMethod>(
         _ method: M.Type,
         _ handler: @escaping @AgentQueue (M.Parameters, VarlinkStream) throws(VarlinkFailure) -> any VarlinkSubscription
     ) {
@@ -95,7 +95,7 @@ public final class VarlinkService {
     }
 
     /// Methods that an interface declares and nobody answers: a service that is whole has none.
-    public var unansweredMethods: [String] {
+    package var unansweredMethods: [String] {
         names.flatMap { name -> [String] in
             guard let interface = interfaces[name] else { return [] }
             return interface.description.declaredMethods.filter { interface.handlers[$0] == nil }

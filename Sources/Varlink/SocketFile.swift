@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Glibc
-public import Platform
+package import Platform
 
 /// Why a path could not be listened on.
-public enum VarlinkSocketError: Error, Hashable, Sendable, CustomStringConvertible {
+package enum VarlinkSocketError: Error, Hashable, Sendable, CustomStringConvertible {
     /// A service answers there, or is about to.
     case inUse(path: String)
     /// Something that is no socket has the name.
@@ -13,7 +13,7 @@ public enum VarlinkSocketError: Error, Hashable, Sendable, CustomStringConvertib
     case system(SystemError)
 
     /// What was found, and what to do.
-    public var description: String {
+    package var description: String {
         switch self {
         case .inUse(let path): "another service listens on \(path): stop it, or choose another path"
         case .notASocket(let path): "\(path) exists and is not a socket: remove it, or choose another path"

@@ -10,7 +10,7 @@ extension SwiftWriter {
         // Not in the way of fields of any name.
         let required = fields.filter { !$0.isOptional }
         text.comment(["Reads its fields\(required.isEmpty ? "" : "; `nil` where one that must be there is not")."])
-        text.open("public init\(required.isEmpty ? "" : "?")(from _fields: inout some VarlinkFieldReader) {") {
+        text.open("\(access) init\(required.isEmpty ? "" : "?")(from _fields: inout some VarlinkFieldReader) {") {
             for field in required {
                 let lacking = field.kind.isArray ? "lackingElements" : "lacking"
                 text.line(
@@ -23,7 +23,7 @@ extension SwiftWriter {
             for field in required { text.line("self.\(escaped(field.name)) = \(escaped(field.name))") }
         }
         text.comment(["Writes its fields."])
-        text.open("public func write(to _fields: inout some VarlinkFieldWriter) {") {
+        text.open("\(access) func write(to _fields: inout some VarlinkFieldWriter) {") {
             for field in fields { write(field) }
         }
     }

@@ -13,6 +13,8 @@ package struct SwiftWriter {
     private let known: [[String]: String]
     /// Whether it becomes a part of the module that has the protocols.
     private let isWithinVarlink: Bool
+    /// Who may use it: other programs the interfaces of the daemon, and nobody else the others.
+    let access: String
     let text = Output()
 
     /// The name in Swift of an interface: "ConnectionsAPI" for "org.dialtone.Connections".
@@ -37,13 +39,15 @@ package struct SwiftWriter {
     package static func write(
         _ definition: InterfaceDefinition, source: String, known: [[String]: String], module: String
     ) -> String {
-        let writer = SwiftWriter(definition, known, isWithinVarlink: module == "Varlink")
+        let writer = SwiftWriter(definition, known, module)
         writer.write(source)
         return writer.text.text
     }
 
-    private init(_ definition: InterfaceDefinition, _ known: [[String]: String], isWithinVarlink: Bool) {
-        (self.definition, self.known, self.isWithinVarlink) = (definition, known, isWithinVarlink)
+    private init(_ definition: InterfaceDefinition, _ known: [[String]: String], _ module: String) {
+        (self.definition, self.known) = (definition, known)
+        isWithinVarlink = module == "Varlink"
+        access = module == "DialtoneAPI" ? "public" : "package"
     }
 
     // MARK: - The parts
@@ -52,15 +56,15 @@ package struct SwiftWriter {
         text.line("// Made of \(definition.name).varlink by varlink-swift.")
         text.line()
         if !isWithinVarlink {
-            text.line("public import Varlink")
+            text.line("\(access) import Varlink")
             text.line()
         }
         text.comment(definition.comment)
-        text.open("public enum \(Self.name(of: definition)) {") {
+        text.open("\(access) enum \(Self.name(of: definition)) {") {
             text.comment(["The interface's name."])
-            text.line("public static let name = \(quoted(definition.name))")
+            text.line("\(access) static let name = \(quoted(definition.name))")
             text.comment(["The interface's definition in Varlink's language."])
-            text.line("public static let description = ##\"\"\"")
+            text.line("\(access) static let description = ##\"\"\"")
             for line in source.split(separator: "\n", omittingEmptySubsequences: false) { text.line(String(line)) }
             text.line("\"\"\"##")
         }
@@ -85,22 +89,22 @@ package struct SwiftWriter {
                 type.name, fields, type.comment)
         case .bool, .int, .float, .string, .optional, .array, .named:
             text.comment(type.comment)
-            text.line("public typealias \(type.name) = \(swift(type.kind, type.name, isTime: false))")
+            text.line("\(access) typealias \(type.name) = \(swift(type.kind, type.name, isTime: false))")
         }
     }
 
     private func declare(_ method: InterfaceDefinition.Method) {
         text.comment(method.comment)
-        text.open("public enum \(method.name): VarlinkMethod {") {
+        text.open("\(access) enum \(method.name): VarlinkMethod {") {
             text.comment(["The method's name."])
-            text.line("public static let name = \(quoted("\(definition.name).\(method.name)"))")
+            text.line("\(access) static let name = \(quoted("\(definition.name).\(method.name)"))")
             if method.isStream {
                 text.comment(["It answers with a stream."])
-                text.line("public static let isStream = true")
+                text.line("\(access) static let isStream = true")
             }
             if method.takesDescriptors {
                 text.comment(["Descriptors ride on a call."])
-                text.line("public static let takesDescriptors = true")
+                text.line("\(access) static let takesDescriptors = true")
             }
             part("Parameters", method.parameters, ["What a call has."])
             part("Reply", method.reply, ["What a reply has."])
@@ -111,7 +115,7 @@ package struct SwiftWriter {
     private func part(_ name: String, _ fields: [InterfaceDefinition.Field], _ comment: [String]) {
         guard fields.isEmpty else { return object(name, fields, comment) }
         text.comment(["Nothing."])
-        text.line("public typealias \(name) = VarlinkEmpty")
+        text.line("\(access) typealias \(name) = VarlinkEmpty")
     }
 
     private func fields(_ kind: InterfaceDefinition.Kind) -> [InterfaceDefinition.Field] {
@@ -123,19 +127,19 @@ package struct SwiftWriter {
         conforms protocolName: String = "VarlinkObject", constant: (name: String, value: String)? = nil
     ) {
         text.comment(comment)
-        text.open("public struct \(name): \(protocolName) {") {
+        text.open("\(access) struct \(name): \(protocolName) {") {
             if let constant {
                 text.comment(["Its name with the interface."])
-                text.line("public static let \(constant.name) = \(quoted(constant.value))")
+                text.line("\(access) static let \(constant.name) = \(quoted(constant.value))")
             }
             for field in fields { nested(field) }
             for field in fields {
                 text.comment(remark(on: field))
-                text.line("public var \(escaped(field.name)): \(swift(field))")
+                text.line("\(access) var \(escaped(field.name)): \(swift(field))")
             }
             text.comment(["Made of its fields."])
             let parameters = fields.map { "\(escaped($0.name)): \(swift($0))\($0.isOptional ? " = nil" : "")" }
-            text.open("public init(\(parameters.joined(separator: ", "))) {") {
+            text.open("\(access) init(\(parameters.joined(separator: ", "))) {") {
                 for field in fields { text.line("self.\(escaped(field.name)) = \(escaped(field.name))") }
             }
             coding(fields)
@@ -148,26 +152,26 @@ package struct SwiftWriter {
     private func enumeration(_ name: String, _ values: [String], _ comment: [String]) {
         if let other = known[values] {
             text.comment(comment)
-            return text.line("public typealias \(name) = \(other)")
+            return text.line("\(access) typealias \(name) = \(other)")
         }
         let meanings = Meanings(of: values, in: comment)
         text.comment(meanings.introduction)
         if says("Others may be added", comment) {
-            text.open("public struct \(name): RawRepresentable, Hashable, Sendable {") {
+            text.open("\(access) struct \(name): RawRepresentable, Hashable, Sendable {") {
                 text.comment(["The value as it is written."])
-                text.line("public let rawValue: String")
+                text.line("\(access) let rawValue: String")
                 text.comment(["The one that is written so, known or not."])
-                text.line("public init(rawValue: String) { self.rawValue = rawValue }")
+                text.line("\(access) init(rawValue: String) { self.rawValue = rawValue }")
                 for value in values {
                     text.comment(meanings[value])
-                    text.line("public static let \(escaped(value)) = \(name)(rawValue: \(quoted(value)))")
+                    text.line("\(access) static let \(escaped(value)) = \(name)(rawValue: \(quoted(value)))")
                 }
                 text.comment(["Those that are known."])
                 let all = values.map { ".\(escaped($0))" }.joined(separator: ", ")
-                text.line("public static let known: [\(name)] = [\(all)]")
+                text.line("\(access) static let known: [\(name)] = [\(all)]")
             }
         } else {
-            text.open("public enum \(name): String, Hashable, Sendable, CaseIterable {") {
+            text.open("\(access) enum \(name): String, Hashable, Sendable, CaseIterable {") {
                 for value in values {
                     text.comment(meanings[value])
                     text.line("case \(escaped(value))")
@@ -181,7 +185,7 @@ package struct SwiftWriter {
     private func errorCodes() {
         guard !definition.errors.isEmpty else { return }
         text.comment(["The errors, to be told apart. A raw value is a name with the interface."])
-        text.open("public enum ErrorCode: String, Hashable, Sendable, CaseIterable {") {
+        text.open("\(access) enum ErrorCode: String, Hashable, Sendable, CaseIterable {") {
             for error in definition.errors {
                 text.comment(error.comment)
                 text.line(

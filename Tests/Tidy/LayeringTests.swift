@@ -88,7 +88,7 @@ struct LayeringTests {
 
 extension SourceFile {
     /// The target whose sources the file is among.
-    fileprivate var target: String { path.split(separator: "/").dropFirst().first.map(String.init) ?? "" }
+    var target: String { path.split(separator: "/").dropFirst().first.map(String.init) ?? "" }
 
     /// The modules that the file imports, with the lines they are named in.
     fileprivate var imports: [(index: Int, module: String)] {

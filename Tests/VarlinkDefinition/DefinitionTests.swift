@@ -74,7 +74,8 @@ import VarlinkGeneration
     @Test func `it is written as Swift`() throws {
         let definition = try InterfaceDefinition(Self.text)
         let known = ["bell", "key"].map(\.self)
-        let swift = SwiftWriter.write(definition, source: Self.text, known: [known: "OtherAPI.Reason"], module: "House")
+        let swift = SwiftWriter.write(
+            definition, source: Self.text, known: [known: "OtherAPI.Reason"], module: "DialtoneAPI")
         for part in [
             "/// Doors of a house.\npublic enum DoorsAPI {",
             "    public static let name = \"org.example.Doors\"\n",
@@ -103,9 +104,9 @@ import VarlinkGeneration
             #expect(swift.contains(part), "\(part)\nis not in\n\(swift)")
         }
         let open = SwiftWriter.write(definition, source: Self.text, known: [:], module: "Varlink")
-        #expect(open.contains("public struct Cause: RawRepresentable"), "others may be added")
+        #expect(open.contains("package struct Cause: RawRepresentable"), "others may be added")
         #expect(!open.contains("import"), "of the module that it would import")
-        #expect(open.contains("public static let bell = Cause(rawValue: \"bell\")"))
+        #expect(open.contains("package static let bell = Cause(rawValue: \"bell\")"))
     }
 
     @Test func `it is written as a page of the manual, in which nothing of it means something to the reader of pages`()
