@@ -47,8 +47,7 @@ struct History: AsyncParsableCommand {
             }
         }
         if json { return }
-        let uptime = Int(clamping: BootClock.now().milliseconds)
-        Output.write(story.summary(now: .now(), uptime: uptime, Output.style))
+        Output.write(story.summary(now: .now(), uptime: BootClock.now(), Output.style))
     }
 }
 
