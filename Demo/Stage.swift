@@ -62,7 +62,7 @@ final class Stage: Sendable {
                     .init(
                         remote: "mqtt://\(LabNetwork.serverAddress(.v4))", name: Self.connection,
                         // A tenth of the usual waits, so that the scene with the dead broker is over soon.
-                        settings: .init(backoff: .init(initialMilliseconds: 100, maximumMilliseconds: 1000))))
+                        settings: .init(backoff: .init(initial: .milliseconds(100), maximum: .seconds(1)))))
             } ending: {
                 $0.connection.state == .ready
             })

@@ -86,7 +86,7 @@ extension SettingsCheck {
     /// When the client is called. The kernel still probes: that finds a dead peer without waking the client.
     private mutating func handler(_ keepalive: ConnectionsAPI.Keepalive) -> ClientHandler? {
         guard let remote else { return nil }
-        let timeout = keepalive.intervalMilliseconds.map { Duration.milliseconds($0) } ?? ClientHandler.usualTimeout
+        let timeout = keepalive.interval ?? ClientHandler.usualTimeout
         return taken { () throws(PolicyError) in
             try ClientHandler(timeout: timeout, wakesMachine: keepalive.wakeMachine ?? false, for: remote)
         }
@@ -105,14 +105,14 @@ extension SettingsCheck {
         _ keepalive: ConnectionsAPI.Keepalive, _ kind: KeepaliveProtocol
     ) -> (interval: Duration?, tolerance: Duration?) {
         let intervals = allowedIntervals(of: kind)
-        var interval = duration(keepalive.intervalMilliseconds, Self.interval, intervals)
+        var interval = duration(keepalive.interval, Self.interval, intervals)
         if kind == .kernel, let given = interval, given.components.attoseconds != 0 {
             found.wrong(
                 Self.interval, "\"\(given.configurationText)\" is not in whole seconds, as the kernel takes it")
             interval = nil
         }
-        let tolerance = duration(keepalive.toleranceMilliseconds, Self.tolerance, .zero...intervals.upperBound)
-        let usual = standard(kind.figures.cadence.interval, for: keepalive.intervalMilliseconds, Self.interval)
+        let tolerance = duration(keepalive.tolerance, Self.tolerance, .zero...intervals.upperBound)
+        let usual = standard(kind.figures.cadence.interval, for: keepalive.interval, Self.interval)
         if let tolerance, let longest = interval ?? usual, tolerance >= longest {
             let text = "\"\(tolerance.configurationText)\" is not shorter than the interval"
             found.wrong(Self.tolerance, "\(text), \"\(longest.configurationText)\"")
@@ -141,8 +141,8 @@ extension SettingsCheck {
         if keepalive.wakeMachine == true, method != .client {
             withoutEffect("keepalive.wakeMachine", isOff ? nil : "the kernel's keepalive wakes no machine")
         }
-        if keepalive.intervalMilliseconds != nil, isOff { withoutEffect(Self.interval, nil) }
-        if keepalive.toleranceMilliseconds != nil {
+        if keepalive.interval != nil, isOff { withoutEffect(Self.interval, nil) }
+        if keepalive.tolerance != nil {
             let kernels = "the kernel's keepalive shares no wake-up with others"
             let clients = "the agent itself decides how much earlier it calls the client"
             withoutEffect(Self.tolerance, isOff ? nil : method == .client ? clients : kernels)

@@ -54,12 +54,11 @@ package struct SettingsCheck {
         backOff(&policy)
         if let tls = tls(settings.tls) { policy?.tls = tls }
         let connectTimeout = duration(
-            settings.connectTimeoutMilliseconds, "connectTimeoutMilliseconds", ConnectionPolicy.connectTimeouts)
+            settings.connectTimeout, "connectTimeoutMilliseconds", ConnectionPolicy.connectTimeouts)
         if let connectTimeout { policy?.connectTimeout = connectTimeout }
-        let userTimeout = duration(
-            settings.userTimeoutMilliseconds, "userTimeoutMilliseconds", ConnectionPolicy.userTimeouts)
+        let userTimeout = duration(settings.userTimeout, "userTimeoutMilliseconds", ConnectionPolicy.userTimeouts)
         policy?.userTimeout = userTimeout
-        let grace = duration(settings.graceMilliseconds, "graceMilliseconds", ConnectionPolicy.graces)
+        let grace = duration(settings.grace, "graceMilliseconds", ConnectionPolicy.graces)
         if let grace { policy?.grace = grace }
         if let moves = settings.makeBeforeBreak { policy?.movesToBetterPath = moves }
         if let tries = settings.otherUplinks { policy?.triesOtherUplinks = tries }
@@ -96,24 +95,24 @@ package struct SettingsCheck {
         guard let backoff = settings.backoff else { return }
         let usual = policy?.backoff
         let (first, last) = ("backoff.initialMilliseconds", "backoff.maximumMilliseconds")
-        let initial = duration(backoff.initialMilliseconds, first, BackoffPolicy.waits)
+        let initial = duration(backoff.initial, first, BackoffPolicy.waits)
         if let initial { policy?.backoff.base = initial }
-        let maximum = duration(backoff.maximumMilliseconds, last, BackoffPolicy.waits)
+        let maximum = duration(backoff.maximum, last, BackoffPolicy.waits)
         if let maximum { policy?.backoff.ceiling = maximum }
         let factor = number(backoff.factor, "backoff.factor", BackoffPolicy.multipliers)
         if let factor { policy?.backoff.multiplier = factor }
         let stableAfter = duration(
-            backoff.stableAfterMilliseconds, "backoff.stableAfterMilliseconds", ConnectionPolicy.stableTimes)
+            backoff.stableAfter, "backoff.stableAfterMilliseconds", ConnectionPolicy.stableTimes)
         if let stableAfter { policy?.stableAfter = stableAfter }
-        guard let base = initial ?? standard(usual?.base, for: backoff.initialMilliseconds, first),
-            let ceiling = maximum ?? standard(usual?.ceiling, for: backoff.maximumMilliseconds, last), ceiling < base
+        guard let base = initial ?? standard(usual?.base, for: backoff.initial, first),
+            let ceiling = maximum ?? standard(usual?.ceiling, for: backoff.maximum, last), ceiling < base
         else { return }
         let text = "\"\(ceiling.configurationText)\" is shorter than initial, \"\(base.configurationText)\""
-        found.wrong(backoff.maximumMilliseconds == nil ? first : last, text)
+        found.wrong(backoff.maximum == nil ? first : last, text)
     }
 
     /// The default of a field in which nothing is said; `nil` for one that was refused or could not be read.
-    func standard(_ usual: Duration?, for said: Int?, _ field: String) -> Duration? {
+    func standard(_ usual: Duration?, for said: Duration?, _ field: String) -> Duration? {
         said == nil && !unread.mayContain(field) ? usual : nil
     }
 
@@ -126,9 +125,8 @@ package struct SettingsCheck {
 
     // MARK: - Values
 
-    mutating func duration(_ milliseconds: Int?, _ field: String, _ range: ClosedRange<Duration>) -> Duration? {
-        guard let value = milliseconds.map({ Duration.milliseconds($0) }) else { return nil }
-        guard let problem = outOfRange(value, range) else { return value }
+    mutating func duration(_ value: Duration?, _ field: String, _ range: ClosedRange<Duration>) -> Duration? {
+        guard let value, let problem = outOfRange(value, range) else { return value }
         found.wrong(field, problem)
         return nil
     }

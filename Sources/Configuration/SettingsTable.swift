@@ -40,11 +40,10 @@ struct SettingsTable: VarlinkFieldReader {
     mutating func flag(_ name: String) -> Bool? { take(name) { table, key in table.boolean(key) } }
 
     mutating func integer(_ name: String) -> Int? {
-        take(name) { table, key in
-            if name.hasSuffix(Self.milliseconds) { return table.duration(key).map { Int($0.milliseconds) } }
-            return table.integer(key, Int.min...Int.max)
-        }
+        take(name) { table, key in table.integer(key, Int.min...Int.max) }
     }
+
+    mutating func duration(_ name: String) -> Duration? { take(name) { table, key in table.duration(key) } }
 
     mutating func number(_ name: String) -> Double? { take(name) { table, key in table.number(key) } }
 

@@ -11,14 +11,14 @@ extension ConnectionsAPI.NetworkChange {
     /// The change to a path.
     package init(
         time: Timestamp, changes: [String], to path: NetworkAPI.Path, previousStatus: NetworkAPI.Status? = nil,
-        previousDurationMilliseconds: Int? = nil
+        previousDuration: Duration? = nil
     ) {
         self.init(
             time: time, changes: changes, status: path.status, reason: path.reason, interface: path.interface?.name,
             kind: path.interface?.kind, gateway: path.gateway, source: path.source, supportsIPv4: path.supportsIPv4,
             supportsIPv6: path.supportsIPv6, supportsDNS: path.supportsDNS, expensive: path.expensive,
             constrained: path.constrained, previousStatus: previousStatus,
-            previousDurationMilliseconds: previousDurationMilliseconds)
+            previousDuration: previousDuration)
     }
 }
 

@@ -147,7 +147,7 @@ extension DialtoneClient {
         _ name: String, timeout: Duration, wakeMachine: Bool? = nil, _ handler: @Sendable () async -> Void
     ) async throws(DialtoneError) {
         let parameters = ConnectionsAPI.KeepAlive.Parameters(
-            name: name, timeoutMilliseconds: Int(clamping: timeout.milliseconds), wakeMachine: wakeMachine)
+            name: name, timeout: timeout, wakeMachine: wakeMachine)
         var pause = RetryPause()
         while true {
             var calls = stream(ConnectionsAPI.KeepAlive.self, parameters).makeAsyncIterator()

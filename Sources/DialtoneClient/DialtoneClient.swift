@@ -105,8 +105,6 @@ extension DialtoneClient {
     public func redial(
         _ name: String, owner: Int? = nil, after pause: Duration? = nil
     ) async throws(DialtoneError) {
-        let milliseconds = pause.map { Int(clamping: $0.milliseconds) }
-        _ = try await call(
-            ConnectionsAPI.Redial.self, .init(name: name, owner: owner, afterMilliseconds: milliseconds))
+        _ = try await call(ConnectionsAPI.Redial.self, .init(name: name, owner: owner, after: pause))
     }
 }

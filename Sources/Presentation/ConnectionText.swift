@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import DialtoneAPI
+internal import NetworkPath
 internal import Varlink
 
 /// Connections in words.
@@ -22,8 +23,8 @@ enum ConnectionText {
         }
     }
 
-    /// From when on the end of a certificate is shown, in milliseconds before it: a week, as its event is told.
-    private static let noticeTime = 7 * 86_400_000
+    /// How long before it the end of a certificate is shown: a week, as its event is told.
+    private static let noticeTime = Duration.seconds(7 * 86_400)
 
     /// What stands behind the columns: why it is not ready, and when it is tried again; or what to know of one that is.
     static func remark(_ connection: ConnectionsAPI.Connection, now: Timestamp) -> String {
@@ -37,10 +38,9 @@ enum ConnectionText {
             // It is connected, and the login was refused.
             if let failure = connection.lastFailure { parts.append(failure) }
             if connection.security?.assurance == .unverified { parts.append("TLS unverified") }
-            if let end = connection.security?.certificateEndsAt, end.milliseconds - now.milliseconds < noticeTime {
+            if let end = connection.security?.certificateEndsAt, end - now < noticeTime {
                 let whose = connection.security?.isOwnCertificate == true ? "its" : "the server's"
-                let rest = DurationText.short(milliseconds: max(end.milliseconds - now.milliseconds, 0))
-                parts.append("\(whose) certificate ends in \(rest)")
+                parts.append("\(whose) certificate ends in \((end - now).short)")
             }
             if connection.endsWithAgent == true { parts.append("no place in the store, ends with the agent") }
             return parts.joined(separator: ", ")
@@ -50,8 +50,7 @@ enum ConnectionText {
             parts.append("last failure: \(failure)")
         }
         if let next = connection.nextAttemptAt {
-            let wait = DurationText.short(milliseconds: next.milliseconds - now.milliseconds)
-            parts.append("\(ordinal(connection.attempt)) try in \(wait)")
+            parts.append("\(ordinal(connection.attempt)) try in \((next - now).short)")
         }
         return parts.joined(separator: ", ")
     }

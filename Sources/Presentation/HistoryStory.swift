@@ -53,7 +53,7 @@ package struct HistoryStory: Sendable {
         }
         guard let time = entry.time else { return [] }
         let isTold = since.map { time >= $0 } ?? true
-        if isTold { begin(by: instant(time, entry.uptimeMilliseconds)) }
+        if isTold { begin(by: instant(time, entry.uptime)) }
         guard let line = line(entry), isTold else { return [] }
         let today = localTime.day(line.time)
         defer { day = today }
@@ -70,7 +70,7 @@ package struct HistoryStory: Sendable {
     private mutating func begin(by first: OutageTally.Instant) {
         guard let since, !hasBegun else { return }
         hasBegun = true
-        let uptime = first.uptime.map { $0 - (first.wall.milliseconds - since.milliseconds) }
+        let uptime = first.uptime.map { $0 - (first.wall - since) }
         let time = OutageTally.Instant(wall: since, uptime: uptime, run: run)
         for name in outages.keys where outages[name]?.count(from: time) == false { outages[name] = nil }
     }
@@ -90,18 +90,18 @@ package struct HistoryStory: Sendable {
 
     private mutating func line(_ entry: ConnectionsAPI.History.Reply) -> WatchLine? {
         if let event = entry.event {
-            let instant = instant(event.time, entry.uptimeMilliseconds)
+            let instant = instant(event.time, entry.uptime)
             last = instant
             let remark = outages[reader.subject(event.connection), default: OutageTally()].heard(event, at: instant)
             return WatchLine(event, adding: remark, for: reader)
         }
         if let change = entry.network {
-            last = instant(change.time, entry.uptimeMilliseconds)
+            last = instant(change.time, entry.uptime)
             return WatchLine(change)
         }
         guard let change = entry.agent else { return nil }
         if change.kind == .started { run += 1 }
-        let instant = instant(change.time, entry.uptimeMilliseconds)
+        let instant = instant(change.time, entry.uptime)
         defer { last = instant }
         switch change.kind {
         case .started: for name in outages.keys { outages[name]?.agentStarted(at: instant, after: last) }
@@ -111,17 +111,17 @@ package struct HistoryStory: Sendable {
         return WatchLine(change)
     }
 
-    /// What can be told of a machine's uptime, in milliseconds: a century. A line of a damaged history says anything.
-    private static let uptimes = 0...100 * 366 * 86_400_000
+    /// What can be told of a machine's uptime: a century. A line of a damaged history says anything.
+    private static let uptimes = Duration.zero...(.seconds(100 * 366 * 86_400))
 
-    private func instant(_ time: Timestamp, _ uptime: Int?) -> OutageTally.Instant {
-        .init(wall: time, uptime: uptime.flatMap { Self.uptimes.contains($0) ? Int64($0) : nil }, run: run)
+    private func instant(_ time: Timestamp, _ uptime: Duration?) -> OutageTally.Instant {
+        .init(wall: time, uptime: uptime.flatMap { Self.uptimes.contains($0) ? $0 : nil }, run: run)
     }
 
     /// What is to be said in the end: of each connection how often and how long it was without a flow.
     ///
-    /// - Parameter uptime: how long the machine has been up, in milliseconds, its sleep included.
-    package mutating func summary(now: Timestamp, uptime: Int?, _ style: Style) -> [String] {
+    /// - Parameter uptime: how long the machine has been up, its sleep included.
+    package mutating func summary(now: Timestamp, uptime: Duration?, _ style: Style) -> [String] {
         let now = instant(now, uptime)
         begin(by: now)
         guard !outages.isEmpty else {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import DialtoneAPI
+internal import NetworkPath
 internal import Varlink
 
 /// How often and how long one connection was without a flow, as far as the history goes.
@@ -10,16 +11,16 @@ struct OutageTally: Sendable {
         /// What the wall clock showed, which somebody may have set since: a machine without a clock of its own learns
         /// the time when the network is there.
         let wall: Timestamp
-        /// How long the machine had been up, in milliseconds, its sleep included.
-        let uptime: Int64?
+        /// How long the machine had been up, its sleep included.
+        let uptime: Duration?
         /// Which run of the agent it belongs to.
         let run: Int
 
-        /// The milliseconds from an earlier one. Within a run no setting of the wall clock shows; from one run to the
-        /// next the machine may have been off.
-        func milliseconds(since earlier: Instant) -> Int64 {
-            if run == earlier.run, let uptime, let before = earlier.uptime { return max(uptime - before, 0) }
-            return max(wall.milliseconds - earlier.wall.milliseconds, 0)
+        /// The time from an earlier one. Within a run no setting of the wall clock shows; from one run to the next the
+        /// machine may have been off.
+        func duration(since earlier: Instant) -> Duration {
+            if run == earlier.run, let uptime, let before = earlier.uptime { return max(uptime - before, .zero) }
+            return max(wall - earlier.wall, .zero)
         }
     }
 
@@ -29,8 +30,8 @@ struct OutageTally: Sendable {
         /// Supervised from a time on, and nothing has failed yet.
         case beginning(since: Instant)
         case flowing(since: Instant)
-        /// Without a flow; before an interruption it had been for `carried` milliseconds already.
-        case without(since: Instant, carried: Int64)
+        /// Without a flow; before an interruption it had been for `carried` already.
+        case without(since: Instant, carried: Duration)
         /// Closed, with an outage before that if it had no flow then.
         case closed(at: Instant, outage: Outage?)
         /// The agent ended, and the connection with it, or was killed. Whether it goes on shows when the agent is back.
@@ -40,9 +41,9 @@ struct OutageTally: Sendable {
     /// A time without a flow, up to now.
     fileprivate struct Outage {
         let since: Instant
-        let carried: Int64
+        let carried: Duration
 
-        func lasting(until end: Instant) -> Int64 { carried + end.milliseconds(since: since) }
+        func lasting(until end: Instant) -> Duration { carried + end.duration(since: since) }
     }
 
     fileprivate struct Interruption {
@@ -57,16 +58,16 @@ struct OutageTally: Sendable {
 
     private struct Sum {
         var count = 0
-        var total: Int64 = 0
-        var longest: Int64 = 0
+        var total = Duration.zero
+        var longest = Duration.zero
 
         /// What there was of the outage under way before it was counted from.
-        var uncounted: Int64 = 0
+        var uncounted = Duration.zero
 
-        mutating func add(_ whole: Int64) {
+        mutating func add(_ whole: Duration) {
             let lasting = whole - uncounted
-            defer { uncounted = 0 }
-            guard lasting > 0 || uncounted == 0 else { return }
+            defer { uncounted = .zero }
+            guard lasting > .zero || uncounted == .zero else { return }
             count += 1
             total += lasting
             longest = max(longest, lasting)
@@ -74,10 +75,10 @@ struct OutageTally: Sendable {
     }
 
     /// Between the agent's end and its next start, as far as they belong together.
-    private static let longestRestart: Int64 = 3_600_000
+    private static let longestRestart = Duration.seconds(3600)
     /// Between the end of a connection and that of the agent, and between the agent's start and that of a connection,
     /// where the one is part of the other: ten thousand are closed, and opened, in less.
-    fileprivate static let longestTurn: Int64 = 5000
+    fileprivate static let longestTurn = Duration.seconds(5)
 
     private var state = State.unknown
     private var sum = Sum()
@@ -101,27 +102,27 @@ struct OutageTally: Sendable {
             let lasting = Outage(since: since, carried: carried).lasting(until: time)
             sum.add(lasting)
             state = .flowing(since: time)
-            return "\(DurationText.short(milliseconds: lasting)) without a flow"
+            return "\(lasting.short) without a flow"
         case (.ready, _), (.verifying, _):
             forget()
             state = .flowing(since: time)
         case (_, .flowing(let since)):
-            state = .without(since: time, carried: 0)
+            state = .without(since: time, carried: .zero)
             return "after \(duration(since, time))"
         case (_, .unknown), (_, .closed), (_, .interrupted):
             forget()
-            state = event.kind == .opened ? .beginning(since: time) : .without(since: time, carried: 0)
+            state = event.kind == .opened ? .beginning(since: time) : .without(since: time, carried: .zero)
         case (_, .without):
             break
         case (_, .beginning(let since)):
-            if event.kind != .opened { state = .without(since: since, carried: 0) }
+            if event.kind != .opened { state = .without(since: since, carried: .zero) }
         }
         return nil
     }
 
     /// The agent was told to end, and closed its connections. Which of them come back shows when it starts again.
     mutating func agentEnded(at time: Instant) {
-        guard case .closed(let end, let outage) = state, time.milliseconds(since: end) <= Self.longestTurn else {
+        guard case .closed(let end, let outage) = state, time.duration(since: end) <= Self.longestTurn else {
             return
         }
         state = .interrupted(Interruption(flowSince: nil, outage: outage, end: end))
@@ -140,7 +141,7 @@ struct OutageTally: Sendable {
             let outage = Outage(since: since, carried: carried)
             state = .interrupted(Interruption(flowSince: nil, outage: outage, end: end, restart: time))
         case .interrupted(var interruption):
-            guard interruption.restart == nil, time.milliseconds(since: interruption.end) <= Self.longestRestart else {
+            guard interruption.restart == nil, time.duration(since: interruption.end) <= Self.longestRestart else {
                 return forget()
             }
             interruption.restart = time
@@ -157,8 +158,8 @@ struct OutageTally: Sendable {
         guard sum.count > 0 else { return ("no outage", .good) }
         var text = "1 outage"
         if sum.count > 1 { text = "\(sum.count) outages" }
-        text += ", \(DurationText.short(milliseconds: sum.total)) without a flow"
-        if sum.count > 1 { text += ", longest \(DurationText.short(milliseconds: sum.longest))" }
+        text += ", \(sum.total.short) without a flow"
+        if sum.count > 1 { text += ", longest \(sum.longest.short)" }
         if case .without = state { text += ", and still without" }
         return (text, .warning)
     }
@@ -167,10 +168,10 @@ struct OutageTally: Sendable {
     ///
     /// - Returns: whether the connection is still there.
     mutating func count(from time: Instant) -> Bool {
-        sum = Sum(uncounted: unfinished(time) ?? 0)
+        sum = Sum(uncounted: unfinished(time) ?? .zero)
         switch state {
         case .unknown, .closed: return false
-        case .beginning(let since): sum.uncounted = time.milliseconds(since: since)
+        case .beginning(let since): sum.uncounted = time.duration(since: since)
         case .flowing, .without, .interrupted: break
         }
         return true
@@ -179,12 +180,12 @@ struct OutageTally: Sendable {
     /// Nothing is known from here on; an outage up to here counts.
     private mutating func forget() {
         if let lasting = unfinished(nil) { sum.add(lasting) }
-        sum.uncounted = 0
+        sum.uncounted = .zero
         state = .unknown
     }
 
     /// How long the outage has lasted that is not in the sum yet.
-    private func unfinished(_ now: Instant?) -> Int64? {
+    private func unfinished(_ now: Instant?) -> Duration? {
         switch state {
         case .unknown, .beginning, .flowing: nil
         case .without(let since, let carried):
@@ -194,9 +195,7 @@ struct OutageTally: Sendable {
         }
     }
 
-    private func duration(_ since: Instant, _ until: Instant) -> String {
-        DurationText.short(milliseconds: until.milliseconds(since: since))
-    }
+    private func duration(_ since: Instant, _ until: Instant) -> String { until.duration(since: since).short }
 }
 
 extension OutageTally.Interruption {
@@ -209,10 +208,10 @@ extension OutageTally.Interruption {
         guard let restart, event.connection.state != .closed else { return .interrupted(self) }
         if event.kind == .continued {
             if let outage { return .without(since: outage.since, carried: outage.carried) }
-            guard let flowSince, event.connection.state.hasFlow else { return .without(since: restart, carried: 0) }
+            guard let flowSince, event.connection.state.hasFlow else { return .without(since: restart, carried: .zero) }
             return .flowing(since: flowSince)
         }
-        guard time.milliseconds(since: restart) <= OutageTally.longestTurn else { return .interrupted(self) }
-        return .without(since: restart, carried: outage?.lasting(until: end) ?? 0)
+        guard time.duration(since: restart) <= OutageTally.longestTurn else { return .interrupted(self) }
+        return .without(since: restart, carried: outage?.lasting(until: end) ?? .zero)
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import DialtoneAPI
+internal import NetworkPath
 package import Varlink
 
 /// `dialtone status`: the network and each connection, on one screen.
@@ -63,7 +64,5 @@ package struct ConnectionTable: Sendable {
         return table.lines(style)
     }
 
-    private func since(_ time: Timestamp) -> String {
-        DurationText.short(milliseconds: now.milliseconds - time.milliseconds)
-    }
+    private func since(_ time: Timestamp) -> String { (now - time).short }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import DialtoneAPI
+internal import NetworkPath
 
 /// The wakes of clients in words.
 enum WakeText {
@@ -8,7 +9,7 @@ enum WakeText {
     static func line(_ wake: ConnectionsAPI.Wake) -> (text: String, tone: Style.Tone) {
         let reasons = "for \(wake.reasons.map(\.rawValue).joined(separator: ", "))"
         let by = wake.means.map { "by \($0.rawValue)" } ?? "by nothing"
-        let after = wake.afterMilliseconds.map { DurationText.short(milliseconds: Int64($0)) } ?? "no time"
+        let after = wake.after?.short ?? "no time"
         switch wake.stage {
         case .began, .joined: return ("waking \(reasons)", .faint)
         case .attempted: return ("waking \(by) \(reasons)", .faint)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import DialtoneAPI
+internal import NetworkPath
 package import Varlink
 
 /// The lines of `dialtone watch`: the time, who, what happened, and what it rests on.
@@ -60,10 +61,8 @@ package struct WatchLine: Hashable, Sendable {
         detail = change.changes.joined(separator: ", ")
         tone = PathText.tone(path)
         var text = PathText.network(path)
-        if let previous = change.previousStatus, previous != change.status,
-            let lasting = change.previousDurationMilliseconds
-        {
-            text += "   \(previous.rawValue) for \(DurationText.short(milliseconds: Int64(lasting)))"
+        if let previous = change.previousStatus, previous != change.status, let lasting = change.previousDuration {
+            text += "   \(previous.rawValue) for \(lasting.short)"
         }
         self.text = text
     }
@@ -77,7 +76,7 @@ package struct WatchLine: Hashable, Sendable {
         case .started: (text, tone) = ("started", .faint)
         case .ended: (text, tone) = ("ended", .faint)
         case .resumed:
-            let slept = change.sleptMilliseconds.map { " after \(DurationText.short(milliseconds: Int64($0)))" }
+            let slept = change.slept.map { " after \($0.short)" }
             (text, tone) = ("the machine woke\(slept ?? "")", .faint)
         }
     }
@@ -133,15 +132,12 @@ package struct WatchLine: Hashable, Sendable {
             if event.previousState?.hasFlow == true {
                 return [event.reason, interface].compactMap { $0 }.joined(separator: ", ")
             }
-            let duration = event.previousDurationMilliseconds.map {
-                "in \(DurationText.short(milliseconds: Int64($0)))"
-            }
+            let duration = event.previousDuration.map { "in \($0.short)" }
             return [interface, duration].compactMap { $0 }.joined(separator: " ")
         }
         var parts = [event.reason].compactMap { $0 }
         if let next = connection.nextAttemptAt {
-            let wait = DurationText.short(milliseconds: next.milliseconds - event.time.milliseconds)
-            parts.append("\(ConnectionText.ordinal(connection.attempt)) try in \(wait)")
+            parts.append("\(ConnectionText.ordinal(connection.attempt)) try in \((next - event.time).short)")
         }
         return parts.joined(separator: ", ")
     }

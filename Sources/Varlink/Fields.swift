@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Platform
+
 /// What can be written as an object.
 public protocol VarlinkWritable {
     /// Writes every field that has a value, in the order of the definition.
@@ -26,6 +28,8 @@ public protocol VarlinkFieldReader {
     /// Reads a field.
     mutating func time(_ name: String) -> Timestamp?
     /// Reads a field.
+    mutating func duration(_ name: String) -> Duration?
+    /// Reads a field.
     mutating func integers(_ name: String) -> [Int]?
     /// Reads a field.
     mutating func texts(_ name: String) -> [String]?
@@ -49,6 +53,9 @@ extension VarlinkFieldReader {
         refuse(name)
         return nil
     }
+
+    /// Reads a field that is a number of milliseconds.
+    public mutating func duration(_ name: String) -> Duration? { integer(name).map { .milliseconds($0) } }
 
     /// Reads a field that is one of a few words.
     public mutating func choice<Choice: RawRepresentable<String>>(_ name: String) -> Choice? {
@@ -99,6 +106,11 @@ public protocol VarlinkFieldWriter {
     mutating func put(_ name: String, _ value: some VarlinkWritable)
     /// Writes a field that is an array of objects.
     mutating func put(_ name: String, _ values: [some VarlinkWritable])
+}
+
+extension VarlinkFieldWriter {
+    /// Writes a field in whole milliseconds, as many as a number can be.
+    public mutating func put(_ name: String, _ value: Duration) { put(name, Int(clamping: value.milliseconds)) }
 }
 
 /// No fields.

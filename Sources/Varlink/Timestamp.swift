@@ -51,6 +51,11 @@ public struct Timestamp: Hashable, Comparable, Sendable, CustomStringConvertible
     /// The earlier one is less.
     public static func < (left: Timestamp, right: Timestamp) -> Bool { left.milliseconds < right.milliseconds }
 
+    /// How much later the first one is.
+    public static func - (later: Timestamp, earlier: Timestamp) -> Duration {
+        .milliseconds(later.milliseconds) - .milliseconds(earlier.milliseconds)
+    }
+
     private static func milliseconds(ofFraction bytes: ArraySlice<UInt8>) -> Int64? {
         guard let first = bytes.first else { return 0 }
         let digits = Array(bytes.dropFirst())

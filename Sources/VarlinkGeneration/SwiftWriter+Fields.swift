@@ -14,13 +14,14 @@ extension SwiftWriter {
             for field in required {
                 let lacking = field.kind.isArray ? "lackingElements" : "lacking"
                 text.line(
-                    "let \(escaped(field.name)): \(swift(field))? = "
+                    "let \(swiftName(of: field)): \(swift(field))? = "
                         + "\(reading(field)) ?? _fields.\(lacking)(\(quoted(field.name)))")
             }
-            for field in fields where field.isOptional { text.line("self.\(escaped(field.name)) = \(reading(field))") }
+            for field in fields where field.isOptional { text.line("self.\(swiftName(of: field)) = \(reading(field))") }
             guard !required.isEmpty else { return }
-            text.line("guard \(required.map { "let \(escaped($0.name))" }.joined(separator: ", ")) else { return nil }")
-            for field in required { text.line("self.\(escaped(field.name)) = \(escaped(field.name))") }
+            let names = required.map(swiftName)
+            text.line("guard \(names.map { "let \($0)" }.joined(separator: ", ")) else { return nil }")
+            for name in names { text.line("self.\(name) = \(name)") }
         }
         text.comment(["Writes its fields."])
         text.open("\(access) func write(to _fields: inout some VarlinkFieldWriter) {") {
@@ -33,6 +34,7 @@ extension SwiftWriter {
         let method =
             switch definition.resolve(field.kind.element) {
             case .bool: "flag"
+            case .int where isDuration(field): "duration"
             case .int: isArray ? "integers" : "integer"
             case .float: "number"
             case .string where isTime(field): "time"
@@ -44,7 +46,7 @@ extension SwiftWriter {
     }
 
     private func write(_ field: InterfaceDefinition.Field) {
-        let name = escaped(field.name)
+        let name = swiftName(of: field)
         var value = name
         if case .enumeration = definition.resolve(field.kind.element) {
             value = field.kind.isArray ? "\(name).map(\\.rawValue)" : "\(name).rawValue"

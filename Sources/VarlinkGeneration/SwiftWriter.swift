@@ -4,9 +4,10 @@ package import VarlinkDefinition
 
 /// Writes an interface as Swift: an enumeration without cases, which has its types, methods and errors.
 ///
-/// A text that the comment says is RFC 3339 is a `Timestamp`. An enumeration whose comment says that others may be
-/// added is a structure, so that a client that does not know a value passes it on. One that has the values of a type of
-/// an interface written before is that type.
+/// A text that the comment says is RFC 3339 is a `Timestamp`. A number whose name ends in "Milliseconds" is a
+/// `Duration`, named without that. An enumeration whose comment says that others may be added is a structure, so that a
+/// client that does not know a value passes it on. One that has the values of a type of an interface written before is
+/// that type.
 package struct SwiftWriter {
     let definition: InterfaceDefinition
     /// The named enumerations of the interfaces before this one, by their values.
@@ -135,12 +136,12 @@ package struct SwiftWriter {
             for field in fields { nested(field) }
             for field in fields {
                 text.comment(remark(on: field))
-                text.line("\(access) var \(escaped(field.name)): \(swift(field))")
+                text.line("\(access) var \(swiftName(of: field)): \(swift(field))")
             }
             text.comment(["Made of its fields."])
-            let parameters = fields.map { "\(escaped($0.name)): \(swift($0))\($0.isOptional ? " = nil" : "")" }
+            let parameters = fields.map { "\(swiftName(of: $0)): \(swift($0))\($0.isOptional ? " = nil" : "")" }
             text.open("\(access) init(\(parameters.joined(separator: ", "))) {") {
-                for field in fields { text.line("self.\(escaped(field.name)) = \(escaped(field.name))") }
+                for name in fields.map(swiftName) { text.line("self.\(name) = \(name)") }
             }
             coding(fields)
         }
@@ -214,8 +215,20 @@ package struct SwiftWriter {
     }
 
     func swift(_ field: InterfaceDefinition.Field) -> String {
-        swift(field.kind, typeName(of: field), isTime: isTime(field))
+        if isDuration(field) { return field.isOptional ? "Duration?" : "Duration" }
+        return swift(field.kind, typeName(of: field), isTime: isTime(field))
     }
+
+    /// The name of a field's property.
+    func swiftName(of field: InterfaceDefinition.Field) -> String {
+        escaped(isDuration(field) ? String(field.name.dropLast(Self.milliseconds.count)) : field.name)
+    }
+
+    func isDuration(_ field: InterfaceDefinition.Field) -> Bool {
+        field.name.hasSuffix(Self.milliseconds) && [.int, .optional(.int)].contains(field.kind)
+    }
+
+    private static let milliseconds = "Milliseconds"
 
     func isTime(_ field: InterfaceDefinition.Field) -> Bool {
         field.hasOwnComment && says("RFC 3339", field.comment)

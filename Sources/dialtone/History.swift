@@ -51,8 +51,7 @@ struct History: AsyncParsableCommand {
         // Of what was before `since`, a script is told nothing.
         if !json || since == nil { try await KnownNames.require(names, beside: kept) }
         if json { return }
-        let uptime = Int(clamping: BootClock.now().milliseconds)
-        Output.write(story.summary(now: .now(), uptime: uptime, Output.style))
+        Output.write(story.summary(now: .now(), uptime: BootClock.now(), Output.style))
     }
 }
 

@@ -56,8 +56,8 @@ struct KeepaliveOptions: ParsableArguments {
         let isOff = keepalive == 0
         let wire = ConnectionsAPI.Keepalive(
             protocol: isOff ? "none" : keepaliveProtocol,
-            intervalMilliseconds: isOff ? nil : keepalive.map { $0 * 1000 },
-            toleranceMilliseconds: keepaliveTolerance.map { $0 * 1000 }, adaptive: keepaliveAdaptive,
+            interval: isOff ? nil : keepalive.map { .seconds($0) },
+            tolerance: keepaliveTolerance.map { .seconds($0) }, adaptive: keepaliveAdaptive,
             send: keepaliveSend, expect: keepaliveExpect, wakeMachine: wakeMachine ? true : nil)
         return wire == ConnectionsAPI.Keepalive() ? nil : wire
     }

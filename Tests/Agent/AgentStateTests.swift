@@ -108,10 +108,10 @@ struct AgentStateTests {
             endsWithAgent: true)
         let event = ConnectionsAPI.Event(
             sequence: 99, time: .init(milliseconds: 1_700_000_000_123), kind: .taken, connection: connection,
-            reason: "taken by a client", cause: .taken, previousState: .ready, previousDurationMilliseconds: 8,
+            reason: "taken by a client", cause: .taken, previousState: .ready, previousDuration: .milliseconds(8),
             wake: .init(
                 number: 13, stage: .failed, reasons: [.data, .lost], means: .thaw, attempts: 4, detail: "why",
-                afterMilliseconds: 5))
+                after: .milliseconds(5)))
         // Every field that there is says something, or the comparison below says nothing of it.
         let objects: [Any] = [connection, event, try #require(connection.security), try #require(event.wake)]
         for child in objects.flatMap({ Mirror(reflecting: $0).children }) {

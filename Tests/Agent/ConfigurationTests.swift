@@ -24,7 +24,7 @@ struct ConfigurationTests {
         let loaded = try fixture.load()
         var office = ConnectionSettings(name: "office", remote: "tcp://sip.example.com:5060")
         office.settings.keepalive = .init(
-            protocol: "crlf", intervalMilliseconds: 120_000, toleranceMilliseconds: 25_000)
+            protocol: "crlf", interval: .seconds(120), tolerance: .seconds(25))
         office.wake = WakeSettings()
         office.wake?.unit = "baresip.service"
         office.owner = 1001
@@ -87,9 +87,9 @@ struct ConfigurationTests {
                 == .init(
                     keepalive: .init(protocol: "tcp"),
                     backoff: .init(
-                        initialMilliseconds: 500, maximumMilliseconds: 120_000, factor: 2,
-                        stableAfterMilliseconds: 3_600_000),
-                    connectTimeoutMilliseconds: 90_000, userTimeoutMilliseconds: 45_000, graceMilliseconds: 0,
+                        initial: .milliseconds(500), maximum: .seconds(120), factor: 2,
+                        stableAfter: .seconds(3600)),
+                    connectTimeout: .seconds(90), userTimeout: .seconds(45), grace: .zero,
                     mark: Int(UInt32.max)))
         try expectWake(van.wake)
         #expect(configuration.network.expensive == ["wwan0", "usb0"])

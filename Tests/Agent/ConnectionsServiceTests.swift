@@ -76,25 +76,25 @@ struct ConnectionsServiceTests {
     @Test(arguments: [
         ("tcp://h:1", ConnectionsAPI.Settings(mark: -1), "mark"),
         ("tcp://h:1", .init(mark: 4_294_967_296), "mark"),
-        ("tcp://h:1", .init(userTimeoutMilliseconds: 0), "userTimeoutMilliseconds"),
-        ("tcp://h:1", .init(userTimeoutMilliseconds: .max), "userTimeoutMilliseconds"),
-        ("tcp://h:1", .init(graceMilliseconds: 60_001), "graceMilliseconds"),
+        ("tcp://h:1", .init(userTimeout: .zero), "userTimeoutMilliseconds"),
+        ("tcp://h:1", .init(userTimeout: .milliseconds(Int.max)), "userTimeoutMilliseconds"),
+        ("tcp://h:1", .init(grace: .milliseconds(60_001)), "graceMilliseconds"),
         ("tcp://h:1", .init(keepalive: .init(protocol: "smoke")), "keepalive.protocol"),
         (
-            "tcp://h:1", .init(keepalive: .init(protocol: "tcp", intervalMilliseconds: 1)),
+            "tcp://h:1", .init(keepalive: .init(protocol: "tcp", interval: .milliseconds(1))),
             "keepalive.intervalMilliseconds"
         ),
         (
-            "tcp://h:1", .init(keepalive: .init(protocol: "tcp", intervalMilliseconds: -.max)),
+            "tcp://h:1", .init(keepalive: .init(protocol: "tcp", interval: .milliseconds(-Int.max))),
             "keepalive.intervalMilliseconds"
         ),
-        ("sip://h", .init(keepalive: .init(intervalMilliseconds: 29_999)), "keepalive.intervalMilliseconds"),
+        ("sip://h", .init(keepalive: .init(interval: .milliseconds(29_999))), "keepalive.intervalMilliseconds"),
         (
-            "tcp://h:1", .init(keepalive: .init(protocol: "tcp", intervalMilliseconds: 1500)),
+            "tcp://h:1", .init(keepalive: .init(protocol: "tcp", interval: .milliseconds(1500))),
             "keepalive.intervalMilliseconds"
         ),
         (
-            "tcp://h:1", .init(keepalive: .init(protocol: "client", intervalMilliseconds: 1000)),
+            "tcp://h:1", .init(keepalive: .init(protocol: "client", interval: .seconds(1))),
             "keepalive.intervalMilliseconds"
         ),
         ("tcp://h:1", .init(keepalive: .init(protocol: "custom")), "keepalive.send"),
@@ -102,13 +102,13 @@ struct ConnectionsServiceTests {
         ("tcp://h:1", .init(keepalive: .init(protocol: "crlf", expect: "x")), "keepalive.expect"),
         ("tcp://h:1", .init(trafficClass: "gold"), "trafficClass"),
         ("tcp://h:1", .init(priority: 7), "priority"),
-        ("tcp://h:1", .init(backoff: .init(initialMilliseconds: 0)), "backoff.initialMilliseconds"),
+        ("tcp://h:1", .init(backoff: .init(initial: .zero)), "backoff.initialMilliseconds"),
         (
-            "tcp://h:1", .init(backoff: .init(initialMilliseconds: 500, maximumMilliseconds: 499)),
+            "tcp://h:1", .init(backoff: .init(initial: .milliseconds(500), maximum: .milliseconds(499))),
             "backoff.maximumMilliseconds"
         ),
         ("tcp://h:1", .init(backoff: .init(factor: 0.5)), "backoff.factor"),
-        ("tcp://h:1", .init(backoff: .init(stableAfterMilliseconds: 1)), "backoff.stableAfterMilliseconds"),
+        ("tcp://h:1", .init(backoff: .init(stableAfter: .milliseconds(1))), "backoff.stableAfterMilliseconds"),
         ("tls://h:1", .init(tls: .init(pins: ["AAAA"])), "tls.pins[0]"),
         ("tls://h:1", .init(tls: .init(minVersion: "1.1")), "tls.minVersion"),
         ("tls://h:1", .init(tls: .init(serverName: "a b")), "tls.serverName"),

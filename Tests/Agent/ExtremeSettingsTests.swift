@@ -19,7 +19,7 @@ struct ExtremeSettingsTests {
             for scheme in Remote.Scheme.allCases {
                 for (interval, isAdaptive) in [(0, nil), (0, true), (0, false), (-1, nil), (Int.min, true)] {
                     let keepalive = ConnectionsAPI.Keepalive(
-                        intervalMilliseconds: interval, toleranceMilliseconds: 0, adaptive: isAdaptive)
+                        interval: .milliseconds(interval), tolerance: .zero, adaptive: isAdaptive)
                     let parameters = ConnectionsAPI.Open.Parameters(
                         remote: Extremes.remote(scheme), settings: .init(keepalive: keepalive))
                     for redials in [true, false] {
@@ -86,10 +86,12 @@ struct Extremes {
 
     private mutating func number() -> Int { pick(Self.numbers) }
 
+    private mutating func milliseconds() -> Duration { .milliseconds(number()) }
+
     private mutating func text() -> String { pick(Self.texts) }
 
     private mutating func duration() -> Duration {
-        random.chance(50) ? .milliseconds(number()) : .seconds(number())
+        random.chance(50) ? milliseconds() : .seconds(number())
     }
 
     /// What a client may write in an `Open`.
@@ -101,20 +103,20 @@ struct Extremes {
                 keepalive: maybe(60) { extremes in
                     let name = extremes.maybe { $0.pick(protocols) }
                     return ConnectionsAPI.Keepalive(
-                        protocol: name, intervalMilliseconds: extremes.maybe(50) { $0.number() },
-                        toleranceMilliseconds: extremes.maybe { $0.number() },
+                        protocol: name, interval: extremes.maybe(50) { $0.milliseconds() },
+                        tolerance: extremes.maybe { $0.milliseconds() },
                         adaptive: extremes.maybe { $0.random.chance(50) },
                         send: name == "custom" ? extremes.text() : nil, expect: name == "custom" ? extremes.text() : nil
                     )
                 }, opening: maybe { extremes in (0...extremes.random.below(3)).map { _ in extremes.step() } },
                 backoff: maybe { extremes in
                     ConnectionsAPI.Backoff(
-                        initialMilliseconds: extremes.maybe { $0.number() },
-                        maximumMilliseconds: extremes.maybe { $0.number() },
+                        initial: extremes.maybe { $0.milliseconds() },
+                        maximum: extremes.maybe { $0.milliseconds() },
                         factor: extremes.maybe { $0.pick(Self.factors) },
-                        stableAfterMilliseconds: extremes.maybe { $0.number() })
-                }, connectTimeoutMilliseconds: maybe(10) { $0.number() },
-                userTimeoutMilliseconds: maybe(10) { $0.number() }, graceMilliseconds: maybe(10) { $0.number() },
+                        stableAfter: extremes.maybe { $0.milliseconds() })
+                }, connectTimeout: maybe(10) { $0.milliseconds() },
+                userTimeout: maybe(10) { $0.milliseconds() }, grace: maybe(10) { $0.milliseconds() },
                 priority: maybe(10) { $0.number() }, mark: maybe(10) { $0.number() }))
     }
 

@@ -136,9 +136,9 @@ import Testing
     @Test func `a client is told no more than a file`() throws {
         let remote = try Remote("mqtt://h")
         let settings = ConnectionsAPI.Settings(
-            keepalive: .init(intervalMilliseconds: 150_000),
+            keepalive: .init(interval: .seconds(150)),
             opening: [.init(send: Self.connect, expect: .init(bytes: #"\q"#))],
-            backoff: .init(initialMilliseconds: 1, maximumMilliseconds: 500), priority: 7)
+            backoff: .init(initial: .milliseconds(1), maximum: .milliseconds(500)), priority: 7)
         let check = SettingsCheck(settings, to: remote, owner: 0)
         let fields = ["opening[0].expect.bytes", "backoff.initialMilliseconds", "priority"]
         #expect(check.problems.map(\.field) == fields)

@@ -59,10 +59,10 @@ struct KeepAliveTests {
         while try await events.one().connections.first?.state != .ready {}
         let peer = try server.accept()
         let calls = try fixture.client().stream(
-            ConnectionsAPI.KeepAlive.self, .init(name: "loop", timeoutMilliseconds: 60_000))
+            ConnectionsAPI.KeepAlive.self, .init(name: "loop", timeout: .seconds(60)))
         let agreement = try await calls.one()
         #expect(agreement.wake == nil)
-        #expect(agreement.limitMilliseconds == 10_000)
+        #expect(agreement.limit == .seconds(10))
         let loop = try #require(fixture.registry.visible(to: 0).first)
         loop.callClient()
         let call = try await calls.one()
@@ -79,7 +79,7 @@ struct KeepAliveTests {
         let fixture = ServiceFixture()
         let name = try await fixture.open("office")
         func call() throws -> VarlinkReplies<ConnectionsAPI.KeepAlive> {
-            try fixture.client().stream(ConnectionsAPI.KeepAlive.self, .init(name: name, timeoutMilliseconds: 60_000))
+            try fixture.client().stream(ConnectionsAPI.KeepAlive.self, .init(name: name, timeout: .seconds(60)))
         }
         let first = try call()
         _ = try await first.one()
@@ -92,12 +92,12 @@ struct KeepAliveTests {
         expect(try await second.one().wake.map { UInt64($0) }, is: office.standingWake)
     }
 
-    @Test(arguments: [(1, "does not sleep"), (100_000_000, "the most")])
-    func `a timeout that makes no sense is refused with the reason`(milliseconds: Int, words: String) async throws {
+    @Test(arguments: [(Duration.milliseconds(1), "does not sleep"), (.seconds(100_000), "the most")])
+    func `a timeout that makes no sense is refused with the reason`(timeout: Duration, words: String) async throws {
         let fixture = ServiceFixture()
         let name = try await fixture.open("office")
         let calls = try fixture.client().stream(
-            ConnectionsAPI.KeepAlive.self, .init(name: name, timeoutMilliseconds: milliseconds))
+            ConnectionsAPI.KeepAlive.self, .init(name: name, timeout: timeout))
         do {
             _ = try await calls.one()
             Issue.record("agreed")

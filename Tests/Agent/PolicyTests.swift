@@ -158,7 +158,7 @@ struct PolicyTests {
 
     @Test func `what a client asks for is the same, and only the privileged wake the machine`() throws {
         let keepalive = ConnectionsAPI.Keepalive(
-            protocol: "custom", intervalMilliseconds: 60_000, toleranceMilliseconds: 1000, send: #"\x01"#, expect: "ok",
+            protocol: "custom", interval: .seconds(60), tolerance: .seconds(1), send: #"\x01"#, expect: "ok",
             wakeMachine: true)
         let policy = try ConnectionPolicy(.init(remote: "tcp://h:1", settings: .init(keepalive: keepalive)), user: 0)
         #expect(

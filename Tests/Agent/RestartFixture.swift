@@ -128,10 +128,10 @@ final class RestartFixture {
     /// Opens a connection for a client.
     func open(
         _ name: String, _ remote: String, owner: UInt32 = 1000, backoff: ConnectionsAPI.Backoff? = nil,
-        graceMilliseconds: Int? = nil
+        grace: Duration? = nil
     ) throws {
         let parameters = ConnectionsAPI.Open.Parameters(
-            remote: remote, name: name, settings: .init(backoff: backoff, graceMilliseconds: graceMilliseconds))
+            remote: remote, name: name, settings: .init(backoff: backoff, grace: grace))
         _ = try registry.open(
             name, try ConnectionPolicy(parameters, user: owner), owner: owner, origin: .client,
             given: parameters.json)
@@ -196,7 +196,7 @@ final class RestartFixture {
 
 extension ConnectionsAPI.Backoff {
     /// Waits that no test outlasts.
-    static let lasting = ConnectionsAPI.Backoff(initialMilliseconds: 600_000, maximumMilliseconds: 600_000)
+    static let lasting = ConnectionsAPI.Backoff(initial: .seconds(600), maximum: .seconds(600))
 }
 
 extension SavedConnection {

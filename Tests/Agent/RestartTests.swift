@@ -33,10 +33,10 @@ struct RestartTests {
 
     /// An agent with a connection that is ready, and its server.
     private func ready(
-        _ name: String = "office", graceMilliseconds: Int? = nil
+        _ name: String = "office", grace: Duration? = nil
     ) async throws -> (RestartFixture, Server) {
         let (fixture, listener) = (try RestartFixture(), try LoopbackListener())
-        try fixture.open(name, "tcp://127.0.0.1:\(listener.port)", graceMilliseconds: graceMilliseconds)
+        try fixture.open(name, "tcp://127.0.0.1:\(listener.port)", grace: grace)
         try await fixture.ready(name)
         return (fixture, Server(listener, End(try listener.accept())))
     }
@@ -113,7 +113,7 @@ struct RestartTests {
 
     /// As one of another PID namespace, which the kernel does not name.
     @Test func `a client whose process cannot be watched is woken all the same`() async throws {
-        let (fixture, server) = try await ready(graceMilliseconds: 0)
+        let (fixture, server) = try await ready(grace: .zero)
         _ = try fixture.registry.take("office", by: nil, for: 1000).release()
         try fixture.registry.park("office", 1, for: 1000)
         try fixture.kill()

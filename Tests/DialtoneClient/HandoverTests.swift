@@ -16,7 +16,7 @@ private final class FakeHandover {
 
     final class Calls: VarlinkSubscription {
         let stream: VarlinkStream
-        var pending: [Call] = [.init(limitMilliseconds: 10_000)]
+        var pending: [Call] = [.init(limit: .seconds(10))]
         var isOver = false
 
         init(_ stream: VarlinkStream) { self.stream = stream }
@@ -29,7 +29,7 @@ private final class FakeHandover {
     private(set) var servers: [CInt] = []
     private(set) var parked: [ConnectionsAPI.Park.Parameters] = []
     private(set) var acknowledged: [Int] = []
-    private(set) var timeouts: [Int] = []
+    private(set) var timeouts: [Duration] = []
     private(set) var calls: [Calls] = []
     private var adopted: [Int32] = []
     /// Where the answer to `Take` says that the descriptor is.
@@ -80,10 +80,10 @@ private final class FakeHandover {
         }
         service.handleStream(ConnectionsAPI.KeepAlive.self) {
             [unowned self] parameters, stream throws(VarlinkFailure) in
-            guard parameters.timeoutMilliseconds >= 1000 else {
+            guard parameters.timeout >= .seconds(1) else {
                 throw VarlinkFailure(ConnectionsAPI.InvalidTimeout(name: parameters.name, reason: "too short"))
             }
-            timeouts.append(parameters.timeoutMilliseconds)
+            timeouts.append(parameters.timeout)
             calls.append(Calls(stream))
             return calls[calls.count - 1]
         }
@@ -119,7 +119,7 @@ private final class FakeHandover {
     func plan(_ flows: [(epoch: Int, isOver: Bool)], most: Int = .max) { (self.flows, mostTakes) = (flows, most) }
 
     func call(_ wake: Int) {
-        calls.last?.pending.append(.init(wake: wake, limitMilliseconds: 10_000))
+        calls.last?.pending.append(.init(wake: wake, limit: .seconds(10)))
         calls.last?.stream.wake()
     }
 }
@@ -311,13 +311,13 @@ private func readsWait(_ number: CInt) -> Bool { fcntl(number, F_GETFL) & O_NONB
             try await DialtoneClient(path: path).keepAlive("office", timeout: .seconds(90)) { sink.yield() }
         }
         var calls = handled.makeAsyncIterator()
-        try await eventually("agreed") { handover.timeouts == [90_000] }
+        try await eventually("agreed") { handover.timeouts == [.seconds(90)] }
         await onQueue { handover.call(7) }
         await calls.next()
         try await eventually("acknowledged") { handover.acknowledged == [7] }
         await onQueue { handover.daemon.stop() }
         try await onQueue { try handover.daemon.start() }
-        try await eventually("agreed again") { handover.timeouts == [90_000, 90_000] }
+        try await eventually("agreed again") { handover.timeouts == [.seconds(90), .seconds(90)] }
         await onQueue { handover.call(8) }
         await calls.next()
         try await eventually("acknowledged") { handover.acknowledged == [7, 8] }

@@ -89,7 +89,7 @@ struct ConnectionStories {
 
     @Test(arguments: Wiggle.allCases)
     func `what is back in a moment ends no flow`(wiggle: Wiggle) async throws {
-        try await Story.tell({ $0.graceMilliseconds = nil }) { story in
+        try await Story.tell({ $0.grace = nil }) { story in
             try await story.lab.removeDefaultRoute(via: .wan1)
             let flow = try await story.hostSees()
             let prefix = Uplink.wan0.prefix(.v4)
@@ -119,7 +119,7 @@ struct ConnectionStories {
     }
 
     @Test func `what does not come back ends the flow when its grace is over`() async throws {
-        try await Story.tell({ $0.graceMilliseconds = 300 }) { story in
+        try await Story.tell({ $0.grace = .milliseconds(300) }) { story in
             try await story.lab.removeDefaultRoute(via: .wan1)
             let before = story.now
             try await story.lab.cut(.wan0)
@@ -135,7 +135,7 @@ struct ConnectionStories {
     }
 
     @Test func `without its address a flow is kept no longer than until another one stands`() async throws {
-        try await Story.tell({ $0.graceMilliseconds = 60_000 }) { story in
+        try await Story.tell({ $0.grace = .seconds(60) }) { story in
             let before = story.now
             try await story.lab.takeDown(.wan0)
             try await story.isReady(from: .wan1, after: before)
@@ -193,8 +193,8 @@ struct ConnectionStories {
     @Test func `the line goes silent in the middle: found by the kernel's keepalive`() async throws {
         try await Story.tell(
             {
-                $0.keepalive = .init(protocol: "tcp", intervalMilliseconds: 1000)
-                $0.userTimeoutMilliseconds = 2000
+                $0.keepalive = .init(protocol: "tcp", interval: .seconds(1))
+                $0.userTimeout = .seconds(2)
             },
             { story in
                 let before = story.now

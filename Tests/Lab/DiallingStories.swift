@@ -167,7 +167,7 @@ private struct DiallingFixture {
         _ = try await agent.client.open(
             .init(
                 remote: remote, name: "office",
-                settings: .init(backoff: .init(initialMilliseconds: 100, maximumMilliseconds: 200))))
+                settings: .init(backoff: .init(initial: .milliseconds(100), maximum: .milliseconds(200)))))
     }
 
     /// Waits for the connection to stand over IPv4, and holds that the daemon's list and both sides agree.

@@ -117,7 +117,7 @@ struct OpeningStories {
                     remote: "mqtt://\(Self.address)", name: "office",
                     settings: .init(
                         opening: MQTT.opening(Self.client, topic: Self.topic),
-                        backoff: .init(initialMilliseconds: 100, maximumMilliseconds: 60_000))))
+                        backoff: .init(initial: .milliseconds(100), maximum: .seconds(60)))))
             let word = "the server refused step 1 of the opening: CONNACK 5, not authorized"
             func isRefused(after count: Int) async throws {
                 let failed = try await events.state(.failed, of: "office", after: count)

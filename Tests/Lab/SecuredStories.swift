@@ -250,7 +250,7 @@ struct SecuredStories {
         _ = try await agent.client.open(
             .init(
                 remote: remote, name: "office",
-                settings: .init(backoff: .init(initialMilliseconds: 100, maximumMilliseconds: 200), tls: tls)))
+                settings: .init(backoff: .init(initial: .milliseconds(100), maximum: .milliseconds(200)), tls: tls)))
     }
 
     /// Starts mosquitto with the certificate that was issued last. It knows no newest version; OpenSSL does.

@@ -59,7 +59,7 @@ struct ServerStories {
             _ = try await agent.client.open(
                 .init(
                     remote: remote, name: "office",
-                    settings: .init(backoff: .init(initialMilliseconds: 100, maximumMilliseconds: 60_000))))
+                    settings: .init(backoff: .init(initial: .milliseconds(100), maximum: .seconds(60)))))
             let fourth = try await events.event("the fourth kick") {
                 $0.connection.state == .backingOff && $0.connection.attempt == 5
             }

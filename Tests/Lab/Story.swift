@@ -32,7 +32,7 @@ struct Story {
             let events = try await EventRecorder.start(on: agent)
             // The shortest waits there are, so that a story does not take minutes.
             var settings = ConnectionsAPI.Settings(
-                backoff: .init(initialMilliseconds: 100, maximumMilliseconds: 200), graceMilliseconds: 0)
+                backoff: .init(initial: .milliseconds(100), maximum: .milliseconds(200)), grace: .zero)
             adjust(&settings)
             _ = try await agent.client.open(
                 .init(

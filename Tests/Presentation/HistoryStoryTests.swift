@@ -16,7 +16,7 @@ struct HistoryStoryTests {
     ) -> ConnectionsAPI.History.Reply {
         var event = Sample.event(kind, Sample.connection(name, state) { $0.epoch = 1 }, reason: reason, from: previous)
         event.time = Sample.noon.advanced(by: seconds * 1000)
-        return .init(event: event, uptimeMilliseconds: Int(seconds) * 1000 + Self.boot)
+        return .init(event: event, uptime: .seconds(seconds) + Self.boot)
     }
 
     @Test func `what was left out is told before what follows`() {
@@ -52,11 +52,11 @@ struct HistoryStoryTests {
     private func agent(_ kind: ConnectionsAPI.AgentChange.Kind, at seconds: Int64) -> ConnectionsAPI.History.Reply {
         .init(
             agent: .init(time: Sample.noon.advanced(by: seconds * 1000), kind: kind),
-            uptimeMilliseconds: Int(seconds) * 1000 + Self.boot)
+            uptime: .seconds(seconds) + Self.boot)
     }
 
     /// How long the machine has been up at noon.
-    private static let boot = 40_000
+    private static let boot = Duration.seconds(40)
 
     /// The lines of it all, and the last ones.
     private func tell(
@@ -70,13 +70,13 @@ struct HistoryStoryTests {
             since: since.map { Sample.noon.advanced(by: $0 * 1000) })
         let lines = entries.flatMap { story.lines($0, Sample.plain) }
         let now = Sample.noon.advanced(by: seconds * 1000)
-        return (lines, story.summary(now: now, uptime: Int(seconds) * 1000 + Self.boot, Sample.plain))
+        return (lines, story.summary(now: now, uptime: .seconds(seconds) + Self.boot, Sample.plain))
     }
 
     @Test func `what a damaged history says of the machine's uptime is not counted with`() {
-        for uptime in [Int.min, -1, Int.max] {
+        for uptime in [Int.min, -1, Int.max].map({ Duration.milliseconds($0) }) {
             var entries = night
-            for index in entries.indices where index % 2 == 1 { entries[index].uptimeMilliseconds = uptime }
+            for index in entries.indices where index % 2 == 1 { entries[index].uptime = uptime }
             #expect(tell(entries).lines.count == tell(night).lines.count, "\(uptime)")
         }
     }
@@ -204,7 +204,7 @@ struct HistoryStoryTests {
         let heard = ConnectionsAPI.History.Reply(
             network: .init(
                 time: Sample.noon.advanced(by: 50_000), changes: [], to: Sample.path(), previousStatus: nil,
-                previousDurationMilliseconds: nil), uptimeMilliseconds: 50_000 + Self.boot)
+                previousDuration: nil), uptime: .seconds(50) + Self.boot)
         #expect(
             tell(start + [lost[0], heard, lost[1]]).summary == ["", "office  1 outage, 20 s without a flow"])
     }
@@ -263,7 +263,7 @@ struct HistoryStoryTests {
             entry(.closed, at: 10, from: .waiting, .closed), agent(.ended, at: 10), agent(.started, at: 3000),
             entry(.waiting, at: 3000, .opened), entry(.ready, at: 3010, from: .connecting),
         ]
-        for index in night.indices.suffix(3) { night[index].uptimeMilliseconds = 51_000 + 1000 * index }
+        for index in night.indices.suffix(3) { night[index].uptime = .seconds(51 + index) }
         #expect(tell(night).summary == ["", "office  1 outage, 2.0 s without a flow"])
     }
 
@@ -274,10 +274,10 @@ struct HistoryStoryTests {
     @Test func `the network and the agent have lines of their own`() {
         let change = ConnectionsAPI.NetworkChange(
             time: Sample.noon, changes: ["status"], to: Sample.path(), previousStatus: .unsatisfied,
-            previousDurationMilliseconds: 130_000)
+            previousDuration: .seconds(130))
         let lines = tell([
             .init(network: change),
-            .init(agent: .init(time: Sample.noon, kind: .resumed, sleptMilliseconds: 3_600_000)),
+            .init(agent: .init(time: Sample.noon, kind: .resumed, slept: .seconds(3600))),
         ]).lines
         #expect(lines[1].contains("satisfied over wlan0 (wifi) via 192.168.1.1, IPv4 DNS   unsatisfied for 2 m 10 s"))
         #expect(lines[2].hasSuffix("the machine woke after 1 h"))

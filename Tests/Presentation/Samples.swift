@@ -47,11 +47,11 @@ enum Sample {
 
     static func event(
         _ kind: ConnectionsAPI.EventKind, _ connection: ConnectionsAPI.Connection, reason: String? = nil,
-        from previous: ConnectionsAPI.State? = nil, lasting milliseconds: Int? = nil
+        from previous: ConnectionsAPI.State? = nil, lasting duration: Duration? = nil
     ) -> ConnectionsAPI.Event {
         .init(
             sequence: 1, time: noon, kind: kind, connection: connection, reason: reason, previousState: previous,
-            previousDurationMilliseconds: milliseconds)
+            previousDuration: duration)
     }
 }
 

@@ -46,7 +46,8 @@ struct WatchLineTests {
 
     @Test func `a connection comes up over an interface, in a time, with a new epoch`() {
         let ready = Sample.connection("office", .ready) { ($0.interface, $0.reason) = ("wwan0", "connected") }
-        let line = WatchLine(Sample.event(.state, ready, reason: "connected", from: .connecting, lasting: 75))
+        let line = WatchLine(
+            Sample.event(.state, ready, reason: "connected", from: .connecting, lasting: .milliseconds(75)))
         #expect(line.subject == "office")
         #expect(line.text == "connecting -> ready   over wwan0 in 75 ms")
         #expect(line.detail == "epoch 8")
@@ -61,21 +62,21 @@ struct WatchLineTests {
     }
 
     @Test(arguments: [
-        (ConnectionsAPI.Wake.Stage.began, nil, nil, "waking for data, reconnected"),
+        (ConnectionsAPI.Wake.Stage.began, nil, Duration?.none, "waking for data, reconnected"),
         (.attempted, nil, nil, "waking by signal for data, reconnected"),
         (.attemptFailed, "No such process", nil, "waking by signal failed: No such process"),
-        (.acknowledged, nil, 20, "woken by signal for data, reconnected, acknowledged after 20 ms"),
-        (.failed, nil, 8000, "not woken for data, reconnected: given up after 2 attempts in 8.0 s"),
+        (.acknowledged, nil, .milliseconds(20), "woken by signal for data, reconnected, acknowledged after 20 ms"),
+        (.failed, nil, .seconds(8), "not woken for data, reconnected: given up after 2 attempts in 8.0 s"),
         (.programEnded, "with status 1", nil, "its program ended with status 1"),
-        (.overran, nil, 10_000, "its client, woken for data, reconnected, has not parked it after 10 s"),
+        (.overran, nil, .seconds(10), "its client, woken for data, reconnected, has not parked it after 10 s"),
     ])
     func `a wake says what woke whom, for what, and how soon`(
-        stage: ConnectionsAPI.Wake.Stage, detail: String?, after: Int?, text: String
+        stage: ConnectionsAPI.Wake.Stage, detail: String?, after: Duration?, text: String
     ) {
         var event = Sample.event(.wake, Sample.connection("office", .ready))
         event.wake = .init(
             number: 41, stage: stage, reasons: [.data, .reconnected], means: .signal, attempts: 2, detail: detail,
-            afterMilliseconds: after)
+            after: after)
         let line = WatchLine(event)
         #expect(line.text == text)
         #expect(line.detail == "wake 41" && line.subject == "office")
@@ -83,9 +84,9 @@ struct WatchLineTests {
 
     @Test func `a wake without a means to wake by is not told as if one had failed`() {
         var event = Sample.event(.wake, Sample.connection("office", .ready))
-        event.wake = .init(number: 41, stage: .failed, reasons: [.data], attempts: 0, afterMilliseconds: 0)
+        event.wake = .init(number: 41, stage: .failed, reasons: [.data], attempts: 0, after: .zero)
         #expect(WatchLine(event).text == "nobody to wake for data")
-        event.wake = .init(number: 41, stage: .acknowledged, reasons: [.data], attempts: 0, afterMilliseconds: 41)
+        event.wake = .init(number: 41, stage: .acknowledged, reasons: [.data], attempts: 0, after: .milliseconds(41))
         #expect(WatchLine(event).text == "came by itself for data, after 41 ms")
     }
 

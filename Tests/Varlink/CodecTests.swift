@@ -77,6 +77,8 @@ import Testing
         (#"{"count":1,"place":{"x":0.5}}"#, "place.x"),
         (#"{"count":1.5,"place":{"x":1,"y":0.5}}"#, "count"),
         (#"{"place":{}}"#, "place.x"),
+        (#"{"pauseMilliseconds":"1"}"#, "pauseMilliseconds"),
+        (#"{"pause":1}"#, "pause"),
         (#"{"place":[]}"#, "place"),
         (#"{"txet":"a"}"#, "txet"),
         (#"{"place":{"x":1,"z":1}}"#, "place.z"),
@@ -103,6 +105,19 @@ import Testing
         #expect(call.method == "org.example.Codec.Do")
         #expect(call.mode == mode)
         #expect(try call.parameters(as: Parameters.self) == parameters)
+    }
+
+    @Test(arguments: [
+        (Duration.milliseconds(1500), 1500), (.microseconds(1999), 1), (.zero, 0), (.milliseconds(-1), -1),
+        (.milliseconds(Int.max), .max), (.milliseconds(Int.min), .min), (.seconds(Int64.max), .max),
+        (.seconds(Int64.min), .min),
+    ])
+    func aDurationIsWrittenAsMillisecondsAsManyAsANumberCanBe(duration: Duration, number: Int) throws {
+        let json = Parameters(pause: duration).json
+        #expect(String(decoding: json, as: UTF8.self) == #"{"pauseMilliseconds":\#(number)}"#)
+        let call = try VarlinkCall(
+            Array(VarlinkMessage.call(Method.self, Parameters(pause: duration)).bytes.dropLast()))
+        #expect(try call.parameters(as: Parameters.self).pause == .milliseconds(number))
     }
 
     @Test func repliesHaveNoOtherMembersAndNoNull() throws {

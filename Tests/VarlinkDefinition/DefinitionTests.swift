@@ -36,6 +36,12 @@ import VarlinkGeneration
 
         method Hand(fileDescriptor: int) -> ()
 
+        method Close(
+          # Before it is locked.
+          deferMilliseconds: int,
+          lockMilliseconds: ?int, countsMilliseconds: []int, sinceMilliseconds: string
+        ) -> ()
+
         # There is none.
         error NoSuchDoor (name: string)
         """
@@ -49,8 +55,8 @@ import VarlinkGeneration
         #expect(fields.map(\.name) == ["name", "state", "since", "causes"])
         #expect(fields[1].comment == ["Its name."], "the field before says what it is")
         #expect(fields[2].kind == .optional(.string) && fields[3].kind == .array(.named("Cause")))
-        #expect(definition.methods.map(\.isStream) == [true, false])
-        #expect(definition.methods.map(\.takesDescriptors) == [false, true])
+        #expect(definition.methods.map(\.isStream) == [true, false, false])
+        #expect(definition.methods.map(\.takesDescriptors) == [false, true, false])
         #expect(definition.methods[0].reply[1].kind == .enumeration(["all", "change"]))
         #expect(definition.errors.map(\.name) == ["NoSuchDoor"])
     }
@@ -107,6 +113,26 @@ import VarlinkGeneration
         #expect(open.contains("package struct Cause: RawRepresentable"), "others may be added")
         #expect(!open.contains("import"), "of the module that it would import")
         #expect(open.contains("package static let bell = Cause(rawValue: \"bell\")"))
+    }
+
+    @Test func `a number of milliseconds is a duration, under its own name on the wire alone`() throws {
+        let definition = try InterfaceDefinition(Self.text)
+        let swift = SwiftWriter.write(definition, source: Self.text, known: [:], module: "House")
+        for part in [
+            "            /// Before it is locked.\n            public var `defer`: Duration\n",
+            "            public var lock: Duration?\n",
+            "            public init(`defer`: Duration, lock: Duration? = nil, countsMilliseconds: [Int], "
+                + "sinceMilliseconds: String) {\n                self.`defer` = `defer`\n",
+            "let `defer`: Duration? = _fields.duration(\"deferMilliseconds\") "
+                + "?? _fields.lacking(\"deferMilliseconds\")\n",
+            "                self.lock = _fields.duration(\"lockMilliseconds\")\n",
+            "guard let `defer`, let countsMilliseconds, let sinceMilliseconds else { return nil }\n",
+            "                _fields.put(\"deferMilliseconds\", `defer`)\n",
+            "                if let lock { _fields.put(\"lockMilliseconds\", lock) }\n",
+            "_fields.integers(\"countsMilliseconds\")", "_fields.text(\"sinceMilliseconds\")",
+        ] {
+            #expect(swift.contains(part), "\(part)\nis not in\n\(swift)")
+        }
     }
 
     @Test func `it is written as a page of the manual, in which nothing of it means something to the reader of pages`()

@@ -77,7 +77,7 @@ final class DecisionLog {
         ]
         metadata["means"] = wake.means.map { "\($0)" }
         metadata["detail"] = wake.detail.map { "\($0)" }
-        metadata["milliseconds"] = wake.afterMilliseconds.map { "\($0)" }
+        metadata["milliseconds"] = wake.after.map { "\($0.milliseconds)" }
         logger.log(level: level, "a wake of the client", metadata: metadata)
     }
 

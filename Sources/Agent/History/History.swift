@@ -149,7 +149,7 @@ final class History {
         of happening: Happening, at clocks: ClockReading
     ) -> (HistoryFiles.Share, ConnectionsAPI.History.Reply) {
         var share = HistoryFiles.Share.common
-        var entry = ConnectionsAPI.History.Reply(uptimeMilliseconds: Int(clamping: clocks.boot.milliseconds))
+        var entry = ConnectionsAPI.History.Reply(uptime: clocks.boot)
         switch happening {
         case .event(let recorded, let ownersShare, let sequence, let omitted):
             var event = ConnectionsAPI.Event(recorded, sequence: sequence)
@@ -159,10 +159,9 @@ final class History {
         case .network(let path, let changes, let before):
             entry.network = .init(
                 time: clocks.wall, changes: changes.map(\.rawValue), to: path, previousStatus: before?.status,
-                previousDurationMilliseconds: before.map { Int(clamping: $0.lasted.milliseconds) })
+                previousDuration: before?.lasted)
         case .agent(let kind, let slept):
-            entry.agent = .init(
-                time: clocks.wall, kind: kind, sleptMilliseconds: slept.map { Int(clamping: $0.milliseconds) })
+            entry.agent = .init(time: clocks.wall, kind: kind, slept: slept)
         }
         return (share, entry)
     }

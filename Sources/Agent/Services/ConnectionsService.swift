@@ -73,8 +73,7 @@ final class ConnectionsService {
             try boundary.check(peer)
             let which = try ConnectionReference(parameters.name, owner: parameters.owner)
             try answer(about: parameters.name) { () throws(RegistryError) in
-                let pause = parameters.afterMilliseconds.map { Duration.milliseconds($0) }
-                try registry.redial(which, after: pause, for: peer.uid)
+                try registry.redial(which, after: parameters.after, for: peer.uid)
             }
             return VarlinkEmpty()
         }

@@ -32,8 +32,7 @@ enum KeepAliveService {
             let which = try ConnectionReference(parameters.name, owner: parameters.owner)
             let connection = try answer(about: parameters.name) { () throws(RegistryError) in
                 try registry.keepAlive(
-                    which, timeout: .milliseconds(parameters.timeoutMilliseconds), wakesMachine: wakesMachine, calls,
-                    for: user)
+                    which, timeout: parameters.timeout, wakesMachine: wakesMachine, calls, for: user)
             }
             calls.onEnd = { [weak connection] in connection?.endKeepAlive($0) }
             return calls
@@ -67,9 +66,8 @@ private final class KeepaliveStream: VarlinkSubscription, KeepaliveCaller {
         let wake = isAgreed ? wake.take() : nil
         guard !isAgreed || wake != nil || isOver else { return nil }
         isAgreed = true
-        let limit = Int(clamping: ClientHandler.budget.milliseconds)
         return .reply(
-            ConnectionsAPI.KeepAlive.Reply(wake: wake.map { Int(clamping: $0) }, limitMilliseconds: limit),
+            ConnectionsAPI.KeepAlive.Reply(wake: wake.map { Int(clamping: $0) }, limit: ClientHandler.budget),
             continues: !isOver)
     }
 

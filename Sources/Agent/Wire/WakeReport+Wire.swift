@@ -23,7 +23,7 @@ extension ConnectionsAPI.Wake {
             number: Int(clamping: wake.number), stage: stage,
             reasons: wake.reasons.map { .init(rawValue: $0.rawValue) },
             means: wake.means.map { .init(rawValue: $0.rawValue) }, attempts: wake.attempts, detail: detail,
-            afterMilliseconds: after.map { Int(clamping: $0.milliseconds) })
+            after: after)
     }
 }
 

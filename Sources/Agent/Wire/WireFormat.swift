@@ -82,7 +82,7 @@ extension ConnectionsAPI.Event {
                 wake: recorded.wake?.standing,
                 endsWithAgent: recorded.endsWithAgent, at: recorded.clocks),
             reason: event.reason.description, cause: .init(event.reason), previousState: .init(event.previousState),
-            previousDurationMilliseconds: Int(clamping: event.previousDuration.milliseconds),
+            previousDuration: event.previousDuration,
             wake: recorded.wake?.report.map { .init($0) })
     }
 }

@@ -18,7 +18,7 @@ extension FuzzTarget {
             }
             _ = story.lines(entry, style)
         }
-        _ = story.summary(now: now, uptime: messages.count, style)
+        _ = story.summary(now: now, uptime: .milliseconds(messages.count), style)
     }
 
     private static let readers: [@Sendable ([UInt8]) -> Void] = [

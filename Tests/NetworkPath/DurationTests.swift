@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Presentation
+import NetworkPath
 import Testing
 
 @Suite("Durations")
-struct DurationTextTests {
+struct DurationTests {
     @Test(arguments: [
         (0, "0 ms"), (75, "75 ms"), (999, "999 ms"),
         (1000, "1.0 s"), (1099, "1.0 s"), (1100, "1.1 s"), (9999, "9.9 s"),
@@ -15,11 +15,11 @@ struct DurationTextTests {
         (Int64.max, "106751991167 d 7 h"),
     ])
     func `a duration has its two largest units, rounded down`(milliseconds: Int64, text: String) {
-        #expect(DurationText.short(milliseconds: milliseconds) == text)
+        #expect(Duration.milliseconds(milliseconds).short == text)
     }
 
     @Test(arguments: [-1, -86_400_000, Int64.min])
     func `a clock that was set back shows no time at all`(milliseconds: Int64) {
-        #expect(DurationText.short(milliseconds: milliseconds) == "0 ms")
+        #expect(Duration.milliseconds(milliseconds).short == "0 ms")
     }
 }
