@@ -38,6 +38,8 @@ struct History: AsyncParsableCommand {
         var story = HistoryStory(
             .init(day: Output.localDay, clock: Output.localTime), for: Output.reader, since: since?.time)
         var kept: Set<String> = []
+        // Of names, whether anybody has them is known in the end only.
+        var withheld: [String] = []
         for try await entry in DialtoneClient().stream(ConnectionsAPI.History.self, parameters) {
             // The last reply is there to end the others.
             guard entry.time != nil else { continue }
@@ -45,12 +47,14 @@ struct History: AsyncParsableCommand {
             if json {
                 Output.write(json: entry)
             } else {
-                Output.write(story.lines(entry, Output.style))
+                let lines = story.lines(entry, Output.style)
+                if names.isEmpty { Output.write(lines) } else { withheld += lines }
             }
         }
         // Of what was before `since`, a script is told nothing.
         if !json || since == nil { try await KnownNames.require(names, beside: kept) }
         if json { return }
+        Output.write(withheld)
         Output.write(story.summary(now: .now(), uptime: BootClock.now(), Output.style))
     }
 }

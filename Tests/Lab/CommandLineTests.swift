@@ -151,18 +151,18 @@ struct CommandLineTests {
         #expect(list.lines.count == 3)
         #expect(list.lines.first?.hasPrefix("NAME ") == true)
         #expect(list.lines.last?.hasPrefix("van ") == true)
+        for command in ["history", "watch", "redial"] {
+            let mistyped = try await home.dialtone(command, "vam", on: machine)
+            #expect(mistyped.exit == .status(1) && mistyped.output.isEmpty, "\(mistyped)")
+            #expect(mistyped.error.hasPrefix("dialtone: There is no connection \"vam\"."), "\(mistyped)")
+            #expect(mistyped.error.hasSuffix(" Did you mean \"van\"?"), "\(mistyped)")
+        }
         for command in ["redial", "close"] {
             let done = try await home.dialtone(command, "van", on: machine)
             #expect(done.exit == .status(0) && done.output.isEmpty && done.error.isEmpty, "\(done)")
             let missing = try await home.dialtone(command, "nobody", on: machine)
             #expect(missing.exit == .status(1))
             #expect(missing.error.contains("There is no connection \"nobody\""), "\(missing)")
-        }
-        for command in ["history", "watch", "redial"] {
-            let mistyped = try await home.dialtone(command, "vam", on: machine)
-            #expect(mistyped.exit == .status(1) && mistyped.output.isEmpty, "\(mistyped)")
-            #expect(mistyped.error.hasPrefix("dialtone: There is no connection \"vam\"."), "\(mistyped)")
-            #expect(mistyped.error.hasSuffix(" Did you mean \"van\"?"), "\(mistyped)")
         }
         let taken = try await home.dialtone("open", "tcp://192.0.2.1:1", "--name", "192.0.2.1", on: machine)
         #expect(taken.exit == .status(1))
