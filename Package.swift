@@ -147,7 +147,9 @@ let package = Package(
             name: "DialtoneAPI", dependencies: ["NetworkPath", "Platform", "Varlink"],
             exclude: ["org.dialtone.Network.varlink", "org.dialtone.Connections.varlink"],
             swiftSettings: strict, plugins: ["VarlinkSwift"]),
-        .target(name: "DialtoneClient", dependencies: ["DialtoneAPI", "Platform", "Varlink"], swiftSettings: strict),
+        .target(
+            name: "DialtoneClient", dependencies: ["DialtoneAPI", "NetworkPath", "Platform", "Varlink"],
+            swiftSettings: strict),
         .target(name: "Presentation", dependencies: ["DialtoneAPI", "NetworkPath", "Varlink"], swiftSettings: strict),
 
         // The daemon and the command line.
@@ -253,7 +255,10 @@ let package = Package(
             plugins: ["VarlinkSwift"]),
         tests("VarlinkDefinition", ["VarlinkDefinition", "VarlinkGeneration"]),
         tests(
-            "DialtoneAPI", ["DialtoneAPI", "Persistence", "Platform", "TestSupport", "Varlink", "VarlinkDefinition"],
+            "DialtoneAPI",
+            [
+                "DialtoneAPI", "NetworkPath", "Persistence", "Platform", "TestSupport", "Varlink", "VarlinkDefinition",
+            ],
             resources: [.copy("Interfaces"), .copy("strict.py")]),
         tests("DialtoneClient", ["DialtoneAPI", "DialtoneClient", "Platform", "TestSupport", "Varlink"]),
         tests("Presentation", ["DialtoneAPI", "Presentation", "Varlink"]),

@@ -29,9 +29,9 @@ struct ReachabilityWatch {
         // One host. The kernel's rules are asked for exactly this packet, so the port counts.
         let host = HostReachability(name, port: arguments.dropFirst().first.flatMap { UInt16($0) })
 
-        // For code that comes from SCNetworkReachability: its flags, under its names. Blocks until a name is resolved.
+        // For code that comes from SCNetworkReachability: its flags, under its names, once a name is resolved.
         do {
-            let flags = try host.flags()
+            let flags = try await host.flags()
             let isFree = flags.contains(.reachable) && !flags.contains(.isWWAN)
             queue.sync { print("flags:  ", flags.contains(.reachable), isFree ? "and not by mobile network" : "") }
         } catch {

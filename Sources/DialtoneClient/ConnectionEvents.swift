@@ -5,14 +5,23 @@ internal import Varlink
 
 /// What happens to the connections, across restarts of the daemon.
 ///
-/// When the connection to the daemon is lost, it is made again and the sequence goes on after the last reply: with the
+/// When the connection to the daemon is lost, this says so, makes it again and goes on after the last reply: with the
 /// changes that were missed or, if the daemon no longer has them, with a snapshot or gap that shows where things stand.
 /// While no daemon runs it is looked for at growing intervals, up to ``longestPause``. One that was started without the
 /// state of the last has none of the connections that programs opened, and the snapshot is without them: a program that
-/// opened one does better with ``DialtoneClient/stream(_:_:)``, which ends with the daemon.
+/// opened one opens it again when the daemon is back.
 public struct ConnectionEvents: AsyncSequence, Sendable {
-    /// One reply of `org.dialtone.Connections.Monitor`.
-    public typealias Element = ConnectionsAPI.Monitor.Reply
+    /// What is told.
+    public enum Element: Hashable, Sendable {
+        /// One reply of `org.dialtone.Connections.Monitor`. After ``agentLost(_:)`` it says that the daemon is back.
+        case reply(ConnectionsAPI.Monitor.Reply)
+        /// The daemon went, or is not there at the beginning. Nothing that happens is heard of until the next reply.
+        case agentLost(DialtoneError)
+
+        /// The reply; `nil` where the daemon was lost.
+        public var reply: ConnectionsAPI.Monitor.Reply? { if case .reply(let reply) = self { reply } else { nil } }
+    }
+
     /// What no waiting cures: the daemon refuses, the socket is not open to this user, or the task was cancelled.
     public typealias Failure = DialtoneError
 
@@ -22,64 +31,68 @@ public struct ConnectionEvents: AsyncSequence, Sendable {
     public static let longestPause = Duration.seconds(5)
 
     let client: DialtoneClient
-    let names: [String]?
-    let after: Int?
+    let parameters: ConnectionsAPI.Monitor.Parameters
 
     /// Begins an iteration.
     public func makeAsyncIterator() -> Iterator {
-        Iterator(client: client, names: names, sequence: after)
+        Iterator(client: client, parameters: parameters)
     }
 
     /// One iteration.
     public struct Iterator: AsyncIteratorProtocol {
         private let client: DialtoneClient
-        private let names: [String]?
-        private var sequence: Int?
+        private var parameters: ConnectionsAPI.Monitor.Parameters
         private var stream: DialtoneStream<ConnectionsAPI.Monitor>.Iterator?
+        private var isLost = false
         private var pause = RetryPause()
 
-        fileprivate init(client: DialtoneClient, names: [String]?, sequence: Int?) {
+        fileprivate init(client: DialtoneClient, parameters: ConnectionsAPI.Monitor.Parameters) {
             self.client = client
-            self.names = names
-            self.sequence = sequence
+            self.parameters = parameters
         }
 
-        /// The next reply. It never returns `nil`.
+        /// What is told next. It never returns `nil`.
         public mutating func next() async throws(DialtoneError) -> Element? {
             try await next(isolation: nil)
         }
 
-        /// The next reply. It never returns `nil`.
+        /// What is told next. It never returns `nil`.
         public mutating func next(
             isolation: isolated (any Actor)? = #isolation
         ) async throws(DialtoneError) -> Element? {
             while true {
-                var current =
-                    stream
-                    ?? client.stream(ConnectionsAPI.Monitor.self, .init(names: names, after: sequence))
-                    .makeAsyncIterator()
+                if isLost { try await pause.wait() }
+                var current = stream ?? client.stream(ConnectionsAPI.Monitor.self, parameters).makeAsyncIterator()
+                var failure = DialtoneError.interrupted(method: ConnectionsAPI.Monitor.name, .hungUp)
                 do throws(DialtoneError) {
-                    let reply = try await current.next(isolation: isolation)
-                    stream = current
-                    if let reply {
-                        sequence = reply.sequence
-                        pause = RetryPause()
-                        return reply
+                    if let reply = try await current.next(isolation: isolation) {
+                        (stream, isLost, pause) = (current, false, RetryPause())
+                        parameters.after = reply.sequence
+                        return .reply(reply)
                     }
                 } catch {
-                    guard error.isPassing else { throw error }
+                    failure = error
                 }
                 stream = nil
-                try await pause.wait()
+                guard failure.isPassing else { throw failure }
+                guard isLost else {
+                    isLost = true
+                    return .agentLost(failure)
+                }
             }
         }
     }
 }
 
 extension DialtoneClient {
-    /// What happens to the connections, or to those named, across restarts of the daemon. With `after`, it begins after
-    /// that sequence instead of with a snapshot.
-    public func connectionEvents(names: [String]? = nil, after: Int? = nil) -> ConnectionEvents {
-        ConnectionEvents(client: self, names: names, after: after)
+    /// What happens to the connections, or to those named, across restarts of the daemon.
+    ///
+    /// - Parameters:
+    ///   - owner: only connections of this user; `nil` for all that the caller may see.
+    ///   - after: begins after that sequence instead of with a snapshot.
+    public func connectionEvents(
+        names: [String]? = nil, owner: Int? = nil, after: Int? = nil
+    ) -> ConnectionEvents {
+        ConnectionEvents(client: self, parameters: .init(names: names, owner: owner, after: after))
     }
 }

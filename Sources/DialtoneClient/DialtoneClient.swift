@@ -2,6 +2,7 @@
 
 public import DialtoneAPI
 internal import Glibc
+@_exported public import NetworkPath
 internal import Platform
 public import Varlink
 
@@ -72,14 +73,14 @@ public struct DialtoneClient: Sendable {
 }
 
 extension DialtoneClient {
-    /// The path to `target`; without one, to the network as such.
-    public func path(to target: NetworkAPI.Target? = nil) async throws(DialtoneError) -> NetworkAPI.Path {
-        try await call(NetworkAPI.GetPath.self, .init(target: target)).path
+    /// The path to `target`; without one, to the network as such. It does not tell the name servers.
+    public func path(to target: NetworkAPI.Target? = nil) async throws(DialtoneError) -> Path {
+        Path(try await call(NetworkAPI.GetPath.self, .init(target: target)).path)
     }
 
     /// The interfaces of this machine.
-    public func interfaces() async throws(DialtoneError) -> [NetworkAPI.Interface] {
-        try await call(NetworkAPI.ListInterfaces.self, .init()).interfaces
+    public func interfaces() async throws(DialtoneError) -> [Interface] {
+        try await call(NetworkAPI.ListInterfaces.self, .init()).interfaces.map { Interface($0) }
     }
 
     /// The connections that the caller may see.

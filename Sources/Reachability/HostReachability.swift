@@ -68,7 +68,8 @@ public final class HostReachability: Sendable {
         old?.cancel()
     }
 
-    /// The present path; for a name, once it is resolved or known not to be.
+    /// The present path; for a name, once it is resolved or known not to be. Its status is `unknown` where the task is
+    /// cancelled before.
     public func path() async -> Path {
         var updates = self.updates.makeAsyncIterator()
         return await updates.next()?.path ?? Path(status: .unknown)
@@ -80,6 +81,7 @@ public final class HostReachability: Sendable {
     /// takes, ten seconds at most. Not to be called on a queue or thread that must not wait.
     ///
     /// - Throws: ``ReachabilityError/unknown(_:)`` when the kernel cannot be asked.
+    @available(*, noasync, message: "it blocks the thread; use \"try await flags()\"")
     public func flags() throws(ReachabilityError) -> ReachabilityFlags {
         dispatchPrecondition(condition: .notOnQueue(AgentQueue.queue))
         let answered = DispatchSemaphore(value: 0)
@@ -91,7 +93,23 @@ public final class HostReachability: Sendable {
         }
         answered.wait()
         subscription.cancel()
-        guard let path = verdict.withLock({ $0 }), path.status != .unknown else {
+        return try flags(of: verdict.withLock { $0 })
+    }
+
+    /// The present reachability as flags, without blocking.
+    ///
+    /// - Throws: ``ReachabilityError/unknown(_:)`` when the kernel cannot be asked, or the task is cancelled before the
+    ///   verdict is there.
+    public func flags() async throws(ReachabilityError) -> ReachabilityFlags {
+        var updates = self.updates.makeAsyncIterator()
+        guard let path = await updates.next()?.path else {
+            throw .unknown("asking the kernel for the route to \(target.host): the task was cancelled")
+        }
+        return try flags(of: path)
+    }
+
+    private func flags(of path: Path?) throws(ReachabilityError) -> ReachabilityFlags {
+        guard let path, path.status != .unknown else {
             throw .unknown("asking the kernel for the route to \(target.host): netlink is not to be had here")
         }
         return ReachabilityFlags(path)

@@ -41,33 +41,46 @@ struct Watch: AsyncParsableCommand {
     }
 
     private static func watchNetwork(json: Bool) async throws {
-        try await acrossRestarts { heard in
-            for try await reply in DialtoneClient().stream(NetworkAPI.MonitorPath.self, .init()) {
-                heard()
-                if json {
-                    Output.write(json: reply)
-                } else {
-                    write(WatchLine(network: reply.path, changes: reply.changes, at: .now()))
+        var (isKnown, pause) = (false, ConnectionEvents.shortestPause)
+        while true {
+            do throws(DialtoneError) {
+                for try await reply in DialtoneClient().stream(NetworkAPI.MonitorPath.self, .init()) {
+                    (isKnown, pause) = (true, ConnectionEvents.shortestPause)
+                    if json {
+                        Output.write(json: reply)
+                    } else {
+                        write(WatchLine(network: reply.path, changes: reply.changes, at: .now()))
+                    }
                 }
+            } catch {
+                // Where the agent went, the other stream says so.
+                guard isKnown, error.isPassing else { throw error }
             }
-        } changed: { _ in
+            try await Task.sleep(for: pause)
+            pause = min(pause * 2, ConnectionEvents.longestPause)
         }
     }
 
     private static func watchConnections(_ names: [String], of owner: Int?, json: Bool) async throws {
-        var sequence: Int?
-        try await acrossRestarts { heard in
-            let parameters = ConnectionsAPI.Monitor.Parameters(
-                names: names.isEmpty ? nil : names, owner: owner, after: sequence)
-            for try await reply in DialtoneClient().stream(ConnectionsAPI.Monitor.self, parameters) {
-                heard()
-                sequence = reply.sequence
+        var isThere: Bool?
+        for try await event in DialtoneClient().connectionEvents(names: names.isEmpty ? nil : names, owner: owner) {
+            switch event {
+            case .agentLost(let error):
+                // One that was not there in the first place is an error, as for every other command.
+                guard isThere != nil else { throw error }
+                isThere = false
+                write(agentIsThere: false, json: json)
+            case .reply(let reply):
+                if isThere == false { write(agentIsThere: true, json: json) }
+                isThere = true
                 try write(reply, json: json)
             }
-        } changed: { isThere in
-            let line = WatchLine(agentIsThere: isThere, at: .now())
-            if json { Output.fail("the agent is \(line.text)") } else { write(line) }
         }
+    }
+
+    private static func write(agentIsThere isThere: Bool, json: Bool) {
+        let line = WatchLine(agentIsThere: isThere, at: .now())
+        if json { Output.fail("the agent is \(line.text)") } else { write(line) }
     }
 
     private static func write(_ reply: ConnectionsAPI.Monitor.Reply, json: Bool) throws {
@@ -78,33 +91,6 @@ struct Watch: AsyncParsableCommand {
         } else {
             if reply.kind == .gap { write(WatchLine(gapAt: .now())) }
             for connection in reply.connections { write(WatchLine(connection, at: .now(), for: Output.reader)) }
-        }
-    }
-
-    /// Runs `stream` anew whenever the agent ended it by going away. An agent that was not there in the first place is
-    /// an error, as for every other command.
-    ///
-    /// - Parameters:
-    ///   - stream: reads replies, and calls its argument at each.
-    ///   - changed: is called with false when the agent went, and with true at the first reply after its return.
-    private static func acrossRestarts(
-        _ stream: @escaping (_ heard: () -> Void) async throws -> Void, changed: @escaping (_ isThere: Bool) -> Void
-    ) async throws {
-        var isThere: Bool?
-        var pause = ConnectionEvents.shortestPause
-        while true {
-            do {
-                try await stream {
-                    if isThere == false { changed(true) }
-                    isThere = true
-                    pause = ConnectionEvents.shortestPause
-                }
-            } catch let error as DialtoneError where isThere != nil && error.isPassing {
-                if isThere == true { changed(false) }
-                isThere = false
-            }
-            try await Task.sleep(for: pause)
-            pause = min(pause * 2, ConnectionEvents.longestPause)
         }
     }
 

@@ -151,16 +151,19 @@ import Varlink
     @Test func eventsGoOnWhereTheyStoppedWhenTheDaemonComesBack() async throws {
         let daemon = try await FakeDaemon()
         var events = DialtoneClient(path: daemon.path).connectionEvents().makeAsyncIterator()
-        expect(try await events.next()?.kind, is: .snapshot)
+        expect(try await events.next()?.reply?.kind, is: .snapshot)
         await onQueue { daemon.sequence = 1 }
-        expect(try await events.next()?.sequence, is: 1)
+        expect(try await events.next()?.reply?.sequence, is: 1)
         try await onQueue {
             daemon.stop()
             daemon.sequence = 3
             try daemon.start()
         }
+        expect(
+            try await events.next(),
+            is: .agentLost(.interrupted(method: ConnectionsAPI.Monitor.name, .hungUp)))
         for sequence in 2...3 {
-            let reply = try await events.next()
+            let reply = try await events.next()?.reply
             #expect(reply?.sequence == sequence && reply?.kind == .change)
         }
     }
@@ -170,11 +173,29 @@ import Varlink
         await onQueue { daemon.stop() }
         let first = Task {
             var events = DialtoneClient(path: daemon.path).connectionEvents().makeAsyncIterator()
-            return try await events.next()?.kind
+            let lost = try await events.next()
+            return (lost, try await events.next()?.reply?.kind)
         }
         await #expect(throws: DialtoneError.self) { try await DialtoneClient(path: daemon.path).connections() }
         try await onQueue { try daemon.start() }
-        expect(try await first.value, is: .snapshot)
+        let (lost, kind) = try await first.value
+        #expect(lost == .agentLost(.notRunning(paths: [daemon.path])))
+        #expect(kind == .snapshot)
+    }
+
+    @Test func cancellingTheTaskEndsTheWaitForADaemon() async throws {
+        let daemon = try await FakeDaemon()
+        await onQueue { daemon.stop() }
+        let isLost = Lock(false)
+        let loop = Task {
+            for try await event in DialtoneClient(path: daemon.path).connectionEvents() {
+                #expect(event.reply == nil)
+                isLost.withLock { $0 = true }
+            }
+        }
+        try await eventually("lost") { isLost.withLock { $0 } }
+        loop.cancel()
+        await #expect(throws: DialtoneError.cancelled) { try await loop.value }
     }
 
     @Test func callbacksComeOnTheirQueueOneAfterTheOtherAndNotAfterTheCancellation() async throws {

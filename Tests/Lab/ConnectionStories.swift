@@ -168,10 +168,10 @@ struct ConnectionStories {
     }
 
     @Test(arguments: [
-        (RefusingRoute.unreachable, NetworkAPI.Reason.unreachable), (.prohibit, .prohibited),
+        (RefusingRoute.unreachable, Path.Reason.unreachable), (.prohibit, .prohibited),
         (.blackhole, .blackhole), (.throw, .noRoute),
     ])
-    func `the server becomes unreachable by a route`(kind: RefusingRoute, reason: NetworkAPI.Reason) async throws {
+    func `the server becomes unreachable by a route`(kind: RefusingRoute, reason: Path.Reason) async throws {
         try await Story.tell { story in
             // `throw` ends the search in its table alone; here no other rule leads on but to the empty default table.
             let prefix = "\(LabNetwork.serverAddress(.v4))/32"

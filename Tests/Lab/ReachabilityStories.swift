@@ -44,11 +44,13 @@ struct ReachabilityStories {
             let host = HostReachability(.server(.v4), on: { engine })
             var updates = host.updates.makeAsyncIterator()
             expect(try #require(await updates.next()).path.status, is: .satisfied)
+            expect(try await host.flags(), is: .reachable)
             try await lab.cut(.wan0)
             var path = try #require(await updates.next()).path
             // On the way there the path may have been seen in between.
             while path.status == .satisfied { path = try #require(await updates.next()).path }
             #expect(path.reason == .noCarrier)
+            expect(try await host.flags(), is: [])
         }
     }
 

@@ -24,7 +24,7 @@ struct SleepingClientStories {
         _ = try await events.next()
         _ = try await home.client.open(.init(remote: "tcp://127.0.0.1:\(try listener.port())", name: "office"))
         let server = try await machine.run { try listener.accept() }
-        while try await events.next()?.connections.first?.state != .ready {}
+        while try await events.next()?.reply?.connections.first?.state != .ready {}
         var (text, sleeps) = ("", 0)
         try await park(taking: &text, home.client)
         for sleep in 0..<Self.sleeps {
@@ -35,7 +35,7 @@ struct SleepingClientStories {
             try server.send(String(lines[cut...]))
             let end = (sleep + 1) * Self.linesEach
             while text.filter({ $0 == "\n" }).count < Self.linesEach * (sleep % 100 + 1) {
-                while try await events.next()?.connections.first?.wake == nil {}
+                while try await events.next()?.reply?.connections.first?.wake == nil {}
                 try await park(taking: &text, home.client)
                 sleeps += 1
             }

@@ -69,7 +69,7 @@ final class SleepingClients: Sendable {
             peers.append(try await network.run { try listener.accept() })
         }
         // What the agent does not know yet to stand, it makes anew when it is killed.
-        for try await _ in client.connectionEvents() {
+        for try await event in client.connectionEvents() where event.reply != nil {
             let connections = try await client.connections()
             if connections.count == count, connections.allSatisfy({ $0.state == .ready }) { break }
         }
@@ -88,7 +88,7 @@ final class SleepingClients: Sendable {
     private func follow() {
         add { [self] in
             do {
-                for try await reply in client.connectionEvents() { hear(reply) }
+                for try await event in client.connectionEvents() { event.reply.map(hear) }
             } catch { return }
         }
     }
