@@ -98,7 +98,8 @@ import VarlinkGeneration
             "        public init?(from _fields: inout some VarlinkFieldReader) {\n",
             "            let name: String? = _fields.text(\"name\") ?? _fields.lacking(\"name\")\n",
             "            self.since = _fields.time(\"since\")\n",
-            "            let causes: [Cause]? = _fields.choices(\"causes\") ?? _fields.lacking(\"causes\")\n",
+            "            let causes: [Cause]? = _fields.choices(\"causes\") ?? "
+                + "_fields.lackingElements(\"causes\")\n",
             "            guard let name, let state, let causes else { return nil }\n",
             "            self.`default` = _fields.integer(\"default\")\n",
             "            if let `default` { _fields.put(\"default\", `default`) }\n",
@@ -117,7 +118,7 @@ import VarlinkGeneration
 
     @Test func `a number of milliseconds is a duration, under its own name on the wire alone`() throws {
         let definition = try InterfaceDefinition(Self.text)
-        let swift = SwiftWriter.write(definition, source: Self.text, known: [:], module: "House")
+        let swift = SwiftWriter.write(definition, source: Self.text, known: [:], module: "DialtoneAPI")
         for part in [
             "            /// Before it is locked.\n            public var `defer`: Duration\n",
             "            public var lock: Duration?\n",

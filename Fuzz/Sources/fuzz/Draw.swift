@@ -48,7 +48,9 @@ struct Draw: RandomNumberGenerator {
     }
 
     /// An amount of milliseconds, as a client gives it.
-    mutating func milliseconds() -> Duration { .milliseconds(chance() ? number() : Int(byte()) * 1000) }
+    mutating func milliseconds() -> Int { chance() ? number() : Int(byte()) * 1000 }
+
+    mutating func duration() -> Duration { .milliseconds(milliseconds()) }
 
     mutating func fraction() -> Double {
         pick([0, 1, 2, 1.5, -1, 10, 11, .infinity, -.infinity, .nan, .greatestFiniteMagnitude, .leastNonzeroMagnitude])

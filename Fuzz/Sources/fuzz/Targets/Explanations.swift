@@ -20,8 +20,8 @@ extension FuzzTarget {
             packet: packet, answer: answer, walk: walk,
             neighbour: draw.maybe { draw in
                 let states: [NeighbourEntry.State] = [.incomplete, .reachable, .stale, .probing, .failed, .fixed]
-                return NeighbourEntry(draw.pick(states), age: .milliseconds(draw.milliseconds()))
-            }, silence: draw.maybe { .milliseconds($0.milliseconds()) })
+                return NeighbourEntry(draw.pick(states), age: draw.duration())
+            }, silence: draw.maybe { $0.duration() })
         let path = Path(to: destination, by: answer, in: stack.snapshot)
         let steps = Explanation.steps(for: finding, path: path, on: stack)
         precondition(steps.filter(\.isDecisive).count <= 1)

@@ -41,9 +41,9 @@ extension Draw {
         settings.keepalive = maybe { $0.keepalive() }
         settings.backoff = maybe { draw in
             ConnectionsAPI.Backoff(
-                initial: draw.maybe { $0.milliseconds() },
-                maximum: draw.maybe { $0.milliseconds() },
-                factor: draw.maybe { $0.fraction() }, stableAfter: draw.maybe { $0.milliseconds() })
+                initial: draw.maybe { $0.duration() },
+                maximum: draw.maybe { $0.duration() },
+                factor: draw.maybe { $0.fraction() }, stableAfter: draw.maybe { $0.duration() })
         }
         settings.opening = maybe { draw in draw.several(3) { $0.step() } }
         settings.tls = maybe { draw in
@@ -52,8 +52,8 @@ extension Draw {
                 serverName: draw.maybe { $0.pick(["a.example", "192.0.2.1", ""]) },
                 alpn: draw.maybe { draw in draw.several(3) { $0.pick(["sip", "mqtt", ""]) } })
         }
-        settings.connectTimeout = maybe { $0.milliseconds() }
-        settings.userTimeout = maybe { $0.milliseconds() }
+        settings.connectTimeout = maybe { $0.duration() }
+        settings.userTimeout = maybe { $0.duration() }
         settings.keepAbandoned = maybe { $0.chance() }
         settings.makeBeforeBreak = maybe { $0.chance() }
         settings.trafficClass = maybe { $0.pick(["signaling", "46", "-1", "64", ""]) }
@@ -75,8 +75,8 @@ extension Draw {
         ]
         var keepalive = ConnectionsAPI.Keepalive()
         keepalive.protocol = maybe { $0.pick(kinds) }
-        keepalive.interval = maybe { $0.milliseconds() }
-        keepalive.tolerance = maybe { $0.milliseconds() }
+        keepalive.interval = maybe { $0.duration() }
+        keepalive.tolerance = maybe { $0.duration() }
         keepalive.adaptive = maybe { $0.chance() }
         if keepalive.protocol == "custom" {
             keepalive.send = maybe { $0.pick(["ping", "\\x00", "\\", ""]) }
