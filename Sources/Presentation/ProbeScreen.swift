@@ -53,7 +53,10 @@ package struct ProbeScreen: Sendable, VarlinkWritable {
 
     /// Why it is not reachable, for the middle of a sentence.
     package var obstacle: String? {
-        isReachable ? nil : answers.count == 1 ? text(answers[0]) : "none of its \(answers.count) addresses answered"
+        if isReachable { return nil }
+        let failures = answers.map(text)
+        if Set(failures).count <= 1 { return failures.first ?? "its addresses are not known" }
+        return zip(answers, failures).map { "\($0.address): \($1)" }.joined(separator: "; ")
     }
 
     /// Writes its fields.

@@ -14,6 +14,11 @@ final class ProbeAttempt {
     private var ended = BootClock.now()
     private var socket: OwnedDescriptor?
     private var session: TLSSession?
+    /// When a server that asked for a client's certificate has had time to refuse; with TLS 1.3 it does so after the
+    /// client's end of the handshake (RFC 8446, section 4.4.2.4).
+    private(set) var settlesAt: Duration?
+    /// A round trip of the slowest networks.
+    private static let refusalTime = Duration.seconds(2)
     /// What came of it; `nil` while nothing has.
     private(set) var result: Result<TLSSummary?, FlowFailure>?
 
@@ -46,9 +51,13 @@ final class ProbeAttempt {
 
     /// Goes on, once the kernel has something to say of the socket.
     func advance() {
-        var (code, size) = (CInt(0), socklen_t(MemoryLayout<CInt>.size))
-        getsockopt(number, SOL_SOCKET, SO_ERROR, &code, &size)
-        if code != 0 { return end(.failure(FlowFailure(SystemError("connecting to \(request.remote)", code: code)))) }
+        if session == nil {
+            var (code, size) = (CInt(0), socklen_t(MemoryLayout<CInt>.size))
+            getsockopt(number, SOL_SOCKET, SO_ERROR, &code, &size)
+            if code != 0 {
+                return end(.failure(FlowFailure(SystemError("connecting to \(request.remote)", code: code))))
+            }
+        }
         guard let tls = request.tls, let context else { return end(.success(nil)) }
         do throws(TLSFailure) {
             if session == nil { session = try TLSSession(tls, in: context) }
@@ -58,33 +67,44 @@ final class ProbeAttempt {
         if let session { shakeHands(session) }
     }
 
+    /// Reads once: a server that sends without end must neither hold up the others nor outlast the limit.
+    /// What it said is read before an error of the socket is: it has the reason in it.
     private func shakeHands(_ session: TLSSession) {
         send(session)
         withUnsafeTemporaryAllocation(byteCount: TLSSession.inputLimit, alignment: 1) { buffer in
-            while session.state == .handshaking, session.wantsInput {
-                let count = recv(number, buffer.baseAddress, buffer.count, 0)
-                if count > 0 {
-                    session.receive(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
-                } else if count == 0 {
-                    session.receiveEnd()
-                } else if errno == EAGAIN {
-                    break
-                } else if errno != EINTR {
-                    end(.failure(FlowFailure(SystemError("the handshake with \(request.remote)", code: errno))))
-                    return
-                }
-                send(session)
+            guard session.wantsInput else { return }
+            let count = recv(number, buffer.baseAddress, buffer.count, 0)
+            if count > 0 {
+                session.receive(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+            } else if count == 0 {
+                session.receiveEnd()
+            } else if errno != EAGAIN, errno != EINTR {
+                end(.failure(FlowFailure(SystemError("the handshake with \(request.remote)", code: errno))))
             }
         }
+        send(session)
         guard result == nil else { return }
         switch session.state {
         case .handshaking: return
         case .open, .closed:
-            session.close()
-            send(session)
-            end(.success(session.summary))
+            if !session.certificateWasRequested || settlesAt != nil && session.unreadPlaintext > 0 {
+                succeed(session)
+            } else if settlesAt == nil {
+                settlesAt = BootClock.now() + Self.refusalTime
+            }
         case .failed(let failure): end(.failure(.tls(failure)))
         }
+    }
+
+    /// Takes a server for content that asked for a certificate and did not refuse to go without.
+    func settle() {
+        if result == nil, let session, let settlesAt, settlesAt <= BootClock.now() { succeed(session) }
+    }
+
+    private func succeed(_ session: TLSSession) {
+        session.close()
+        send(session)
+        end(.success(session.summary))
     }
 
     private func send(_ session: TLSSession) {

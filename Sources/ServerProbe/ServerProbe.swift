@@ -42,12 +42,13 @@ package struct ServerProbe: Sendable {
         let attempts = requests.map { ProbeAttempt($0, context) }
         let end = BootClock.now() + limit
         while true {
+            for attempt in attempts { attempt.settle() }
             let open = attempts.filter { $0.result == nil }
-            let left = end - BootClock.now()
-            if open.isEmpty || left <= .zero { break }
+            let left = (open.compactMap(\.settlesAt) + [end]).min().map { $0 - BootClock.now() } ?? .zero
+            if open.isEmpty || BootClock.now() >= end { break }
             var sockets = open.map(\.awaited)
             // Rounded up: with 0 it would spin for the last millisecond.
-            let count = poll(&sockets, nfds_t(sockets.count), CInt(clamping: left.milliseconds + 1))
+            let count = poll(&sockets, nfds_t(sockets.count), CInt(clamping: max(left, .zero).milliseconds + 1))
             // Interrupted, it is called again.
             guard count >= 0 else { continue }
             for (attempt, socket) in zip(open, sockets) where socket.revents != 0 { attempt.advance() }
@@ -58,7 +59,8 @@ package struct ServerProbe: Sendable {
 
     private static func context(for policy: TLSPolicy) throws(TLSFailure) -> TLSContext {
         let files = try SettingsFiles(of: policy)
-        let authorities = OwnedDescriptor(fcntl(files.numbers[0], F_DUPFD_CLOEXEC, 0))
-        return try TLSContext(policy, TLSFiles(authorities: authorities))
+        let number = withExtendedLifetime(files) { fcntl(files.numbers[0], F_DUPFD_CLOEXEC, 0) }
+        if number < 0 { throw .broken("\(SystemError.last("opening the authorities"))") }
+        return try TLSContext(policy, TLSFiles(authorities: OwnedDescriptor(number)))
     }
 }

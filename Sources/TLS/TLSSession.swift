@@ -64,7 +64,7 @@ package final class TLSSession {
     /// Only while the handshake runs.
     private(set) var check: ServerCheck?
     /// Whether the server asked for a client certificate.
-    var certificateWasRequested = false
+    package var certificateWasRequested = false
 
     /// Begins a session: the first flight is ready to be drained.
     ///

@@ -81,12 +81,11 @@ struct Check: AsyncParsableCommand {
 
     private func probe(_ host: HostReachability, _ target: Target) async throws {
         let explanation = NetworkAPI.Explain.Reply(try await explanation(of: host))
-        let paths = [explanation.path] + (explanation.others ?? [])
-        guard paths.contains(where: { $0.status == .satisfied }) else {
-            return try answer(
-                explanation.path, json: explanation.path, [PathText.check(explanation.path, target: self.target.text)])
+        guard explanation.path.status != .unknown else {
+            let text = PathText.check(explanation.path, target: self.target.text)
+            return try answer(explanation.path, json: explanation.path, [text])
         }
-        let screen = await ProbeOption.ask(self.target, target, paths)
+        let screen = await ProbeOption.ask(self.target, target, explanation)
         if json {
             Output.write(json: screen)
         } else {

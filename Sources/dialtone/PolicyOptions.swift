@@ -98,10 +98,11 @@ struct SocketOption {
 
     init(_ text: String) throws {
         let parts = text.split(separator: "=", maxSplits: 1)
-        guard parts.count == 2, let value = Int(parts[1]) else {
+        guard parts.count == 2, let value = Int(parts[1]), !parts[0].contains(where: { "\"\\".contains($0) })
+        else {
             throw ValidationError("invalid option of sockets “\(text)” (name=number)")
         }
-        let words = parts[0].split { !$0.isASCII || !$0.isLetter }
+        let words = parts[0].split { $0 == "_" || $0 == "-" }
         name = words.dropFirst().reduce("\(words.first ?? "")") { $0 + $1.prefix(1).uppercased() + $1.dropFirst() }
         self.value = value
         guard let object = Self.object([self]), object != .init() else {

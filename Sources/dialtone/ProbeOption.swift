@@ -27,7 +27,8 @@ struct ProbeOption: ParsableArguments {
         guard probe else { return }
         guard let target else { throw ValidationError("--probe takes a host to ask") }
         if target.target.port == nil {
-            throw ValidationError("--probe takes a port: \(target.text):PORT, or a URL as in mqtts://HOST")
+            let host = target.text.contains(":") ? "[\(target.text)]" : target.text
+            throw ValidationError("--probe takes a port: \(host):PORT, or a URL as in mqtts://HOST")
         }
     }
 
@@ -35,25 +36,35 @@ struct ProbeOption: ParsableArguments {
     ///
     /// - Parameter target: what was asked for, with all that is said of its packets.
     static func ask(
-        _ argument: TargetArgument, _ target: Target, _ paths: [NetworkAPI.Path]
+        _ argument: TargetArgument, _ target: Target, _ explanation: NetworkAPI.Explain.Reply
     ) async -> ProbeScreen {
         let options = SocketOptions(keepalive: nil, userTimeout: limit, mark: target.mark, user: target.user)
         let tls = argument.scheme.flatMap { scheme in
             scheme.needsTLS
                 ? TLSRequest(to: target.host, offering: scheme.applicationProtocols, under: TLSPolicy()) : nil
         }
-        let requests = paths.enumerated().compactMap { index, path -> FlowRequest? in
-            guard let address = path.destination.flatMap({ IPAddress($0) }), let port = target.port else { return nil }
-            return FlowRequest(
-                epoch: UInt64(index), remote: Endpoint(address: address, port: port),
-                source: target.source, interfaceIndex: path.interface?.index,
-                isBoundToInterface: target.interface != nil, options: options, tls: tls)
+        var requests: [FlowRequest] = []
+        var unreached: [ProbeScreen.Answer] = []
+        for path in [explanation.path] + (explanation.others ?? []) {
+            guard path.status == .satisfied, let port = target.port,
+                let address = path.destination.flatMap({ IPAddress($0) })
+            else {
+                let failure = PathText.obstacle(path, target: argument.text)
+                unreached.append(.init(address: path.destination ?? argument.text, failure: failure))
+                continue
+            }
+            requests.append(
+                FlowRequest(
+                    epoch: UInt64(requests.count), remote: Endpoint(address: address, port: port),
+                    source: target.source, interfaceIndex: path.interface?.index,
+                    isBoundToInterface: target.interface != nil, options: options, tls: tls))
         }
         let probe = ServerProbe(requests, limit: limit)
         let answers = await withCheckedContinuation { continuation in
             DispatchQueue(label: "probe").async { continuation.resume(returning: probe.answers()) }
         }
-        return ProbeScreen(answers.map(ProbeScreen.Answer.init), target: argument.text, now: .now())
+        return ProbeScreen(
+            answers.map(ProbeScreen.Answer.init) + unreached, target: argument.text, now: .now())
     }
 }
 

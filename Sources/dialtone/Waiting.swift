@@ -5,6 +5,7 @@ internal import NetworkPath
 internal import Platform
 internal import Presentation
 internal import Reachability
+internal import Varlink
 
 /// Waits for a path to be as it should, and for a server to answer.
 actor Waiting {
@@ -17,8 +18,8 @@ actor Waiting {
 
     private enum Event: Sendable {
         case path(NetworkPath.Path)
-        /// It is time to ask the server for the so-manieth time.
-        case again(Int)
+        case answered(round: Int, ProbeScreen)
+        case again(round: Int)
         case timeIsOver
     }
 
@@ -28,10 +29,11 @@ actor Waiting {
     private let probes: Bool
     private let untilUnreachable: Bool
     private let (events, changes) = AsyncStream.makeStream(of: Event.self)
-    private var tasks: [Task<Void, Never>] = []
     private var obstacle: String?
-    /// How often the server was asked since its path changed; the pause grows with it.
-    private var questions = 0
+    /// Counts the paths and the questions: what belongs to an earlier one is out of date.
+    private var round = 0
+    /// How often the server was asked in vain since its path changed; the pause grows with it.
+    private var failures = 0
 
     init(_ target: TargetArgument?, probes: Bool, untilUnreachable: Bool) {
         (self.target, self.probes, self.untilUnreachable) = (target, probes, untilUnreachable)
@@ -39,73 +41,73 @@ actor Waiting {
 
     /// How it ended.
     func outcome(within limit: Duration?) async -> Outcome {
-        watch()
-        if let limit { after(limit, .timeIsOver) }
-        defer { for task in tasks { task.cancel() } }
+        let watching = watch()
+        defer { watching.cancel() }
+        if let limit { send(.timeIsOver, after: limit) }
         for await event in events {
             switch event {
             case .timeIsOver: return .gaveUp(obstacle)
             case .path(let path):
-                questions = 0
-                if let outcome = await judge(path) { return outcome }
-            case .again(let question):
-                // A change came first.
-                guard question == questions, let target else { continue }
-                if await answers(target) { return .reached }
+                (round, failures) = (round + 1, 0)
+                if let outcome = judge(path) { return outcome }
+            case .again(let round) where round == self.round: ask()
+            case .answered(let round, let screen) where round == self.round:
+                if screen.isReachable { return .reached }
+                obstacle = screen.obstacle
+                let pause = min(Self.pauses.first * (1 << min(failures, 5)), Self.pauses.last)
+                failures += 1
+                send(.again(round: round), after: pause)
+            case .again, .answered: break
             }
         }
         return .gaveUp(obstacle)
     }
 
-    private func watch() {
-        tasks.append(
-            Task { [changes, target] in
-                if let target {
-                    for await (path, _) in HostReachability(target.target).updates { changes.yield(.path(path)) }
-                } else {
-                    for await path in PathMonitor() { changes.yield(.path(path)) }
-                }
-            })
-    }
-
-    private func after(_ pause: Duration, _ event: Event) {
-        tasks.append(
-            Task { [changes] in
-                do {
-                    try await ContinuousClock().sleep(for: pause)
-                } catch {
-                    return
-                }
-                changes.yield(event)
-            })
-    }
-
-    private func judge(_ path: NetworkPath.Path) async -> Outcome? {
-        switch path.status {
-        case .unknown: return .unknown
-        case .unsatisfied, .requiresConnection:
-            if untilUnreachable { return .reached }
-            obstacle = PathText.obstacle(NetworkAPI.Path(path), target: target?.text)
-            return nil
-        case .satisfied:
-            obstacle = untilUnreachable ? "there is a route" : nil
-            if untilUnreachable { return nil }
-            guard probes, let target else { return .reached }
-            return await answers(target) ? .reached : nil
+    private func watch() -> Task<Void, Never> {
+        Task { [changes, target] in
+            if let target {
+                for await (path, _) in HostReachability(target.target).updates { changes.yield(.path(path)) }
+            } else {
+                for await path in PathMonitor() { changes.yield(.path(path)) }
+            }
         }
     }
 
-    /// Whether the server answers now; if not it is asked again later.
-    private func answers(_ target: TargetArgument) async -> Bool {
-        let explanation = try? await HostReachability(target.target).explanation()
-        let reply = explanation.map { NetworkAPI.Explain.Reply($0) }
-        let paths = reply.map { [$0.path] + ($0.others ?? []) } ?? []
-        let screen = await ProbeOption.ask(target, target.target, paths)
-        if screen.isReachable { return true }
-        obstacle = screen.obstacle
-        questions += 1
-        let doublings = min(questions - 1, 5)
-        after(min(Self.pauses.first * (1 << doublings), Self.pauses.last), .again(questions))
-        return false
+    private func send(_ event: Event, after pause: Duration) {
+        Task { [changes] in
+            try? await ContinuousClock().sleep(for: pause)
+            changes.yield(event)
+        }
+    }
+
+    private func judge(_ path: NetworkPath.Path) -> Outcome? {
+        switch path.status {
+        case .unknown: return .unknown
+        case .unsatisfied, .requiresConnection:
+            obstacle = PathText.obstacle(NetworkAPI.Path(path), target: target?.text)
+            // Where a name leads is not known then.
+            return untilUnreachable && path.reason != .nameUnresolved ? .reached : nil
+        case .satisfied:
+            obstacle = untilUnreachable ? "there is a route" : nil
+            if untilUnreachable { return nil }
+            guard probes else { return .reached }
+            ask()
+            return nil
+        }
+    }
+
+    /// Asks the server. Meanwhile the path may change, and the time be over.
+    private func ask() {
+        guard let target else { return }
+        round += 1
+        Task { [changes, round] in
+            let screen: ProbeScreen
+            if let explanation = try? await HostReachability(target.target).explanation() {
+                screen = await ProbeOption.ask(target, target.target, NetworkAPI.Explain.Reply(explanation))
+            } else {
+                screen = ProbeScreen([], target: target.text, now: .now())
+            }
+            changes.yield(.answered(round: round, screen))
+        }
     }
 }

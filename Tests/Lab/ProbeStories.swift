@@ -19,16 +19,19 @@ struct ProbeStories {
             [LabAgent.program("dialtone")] + arguments, environment: ["SSL_CERT_FILE": trust])
     }
 
-    private func startSecuredServer(on lab: LabNetwork, named name: String) async throws -> LabProcess {
+    private func startSecuredServer(on lab: LabNetwork, named name: String, _ options: String...) async throws
+        -> LabProcess
+    {
         var request = TestCertificate.Request("lab server", alternatives: name)
         request.validity = -3600...(10 * 86_400 + 3600)
         let certificate = TestCertificate(request, issuer: authority)
         files.write(certificate.chain, to: "server.pem")
         files.write(certificate.keyText(), to: "server.key")
-        let server = try await lab.server.spawn([
-            "openssl", "s_server", "-accept", "5061", "-cert", "\(files.directory)/server.pem", "-key",
-            "\(files.directory)/server.key",
-        ])
+        let server = try await lab.server.spawn(
+            [
+                "openssl", "s_server", "-accept", "5061", "-cert", "\(files.directory)/server.pem", "-key",
+                "\(files.directory)/server.key",
+            ] + options)
         _ = try await server.line(containing: "ACCEPT")
         return server
     }
@@ -83,7 +86,8 @@ struct ProbeStories {
             withExtendedLifetime(server) {}
             _ = try await LabServer.start(.mosquitto(port: 1883), on: lab.server)
             let other = try await dialtone(lab, "check", "mqtts://\(Self.server):1883", "--probe")
-            #expect(other.exit == .status(1), "\(other)")
+            #expect(other.exit == .status(1) && other.output.hasPrefix("Not reachable"), "\(other)")
+            #expect(!other.output.contains("refused"), "\(other)")
         }
     }
 
@@ -93,7 +97,7 @@ struct ProbeStories {
                 LabAgent.program("dialtone"), "wait", "\(Self.server):1883", "--probe",
             ])
             // It was refused at least once.
-            while try await lab.dialsSeen() == 0 { try await Task.sleep(for: .milliseconds(10)) }
+            while try await lab.dialsSeen() == 0, waiting.isRunning { try await Task.sleep(for: .milliseconds(10)) }
             #expect(waiting.isRunning)
             _ = try await LabServer.start(.mosquitto(port: 1883), on: lab.server)
             expect(try await waiting.exit(), is: .status(0), "\(waiting.text(of: .error))")
@@ -108,10 +112,35 @@ struct ProbeStories {
         }
     }
 
+    @Test func `a server that is silent holds up neither the timeout nor what else is to be told`() async throws {
+        try await LabNetwork.with { lab in
+            let silent = try await lab.server.spawn([
+                "python3", "-c",
+                "import socket as s, time; x = s.create_server(('', 5061)); print('up', flush=True); time.sleep(600)",
+            ])
+            _ = try await silent.line(containing: "up")
+            let outcome = try await dialtone(lab, "wait", "sips://\(Self.server)", "--probe", "--timeout", "3s")
+            #expect(outcome.exit == .status(1), "\(outcome)")
+            // The probe itself would have said that there was no answer in time.
+            #expect(outcome.error.hasSuffix("there was no verdict by then"), "\(outcome)")
+        }
+    }
+
+    @Test func `a server that wants a certificate is not reachable without`() async throws {
+        try await LabNetwork.with { lab in
+            let server = try await startSecuredServer(
+                on: lab, named: "IP:\(Self.server)", "-Verify", "1", "-verify_return_error")
+            let answer = try await dialtone(lab, "check", "sips://\(Self.server)", "--probe", "--json")
+            #expect(answer.exit == .status(1), "\(answer)")
+            #expect(answer.output.contains("\"reachable\":false") && answer.output.contains("certificate"), "\(answer)")
+            withExtendedLifetime(server) {}
+        }
+    }
+
     @Test func `wait --until-unreachable ends with the last route`() async throws {
         try await LabNetwork.with { lab in
-            let stays = try await dialtone(lab, "wait", "\(Self.server)", "--until-unreachable", "--timeout", "0.1")
-            #expect(stays.exit == .status(1), "\(stays)")
+            let stays = try await dialtone(lab, "wait", "\(Self.server)", "--until-unreachable", "--timeout", "5s")
+            #expect(stays.exit == .status(1) && stays.error.hasSuffix(": there is a route"), "\(stays)")
             let waiting = try await lab.host.spawn([
                 LabAgent.program("dialtone"), "wait", "\(Self.server)", "--until-unreachable",
             ])

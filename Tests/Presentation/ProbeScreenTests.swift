@@ -41,9 +41,12 @@ import Varlink
     @Test func `where none answers, that is said, and of a single one why`() {
         let silent = ProbeScreen.Answer(address: "192.0.2.1:1", failure: "no answer in time")
         #expect(Self.lines(silent) == ["Not reachable: h:1: no answer in time."])
+        #expect(Self.lines(silent, silent).first == "Not reachable: h:1: no answer in time.")
+        let refusing = ProbeScreen.Answer(address: "192.0.2.7:1", failure: "refused")
         #expect(
-            Self.lines(silent, silent).first == "Not reachable: h:1: none of its 2 addresses answered.")
+            Self.lines(silent, refusing).first
+                == "Not reachable: h:1: 192.0.2.1:1: no answer in time; 192.0.2.7:1: refused.")
         #expect(!ProbeScreen([silent], target: "h:1", now: Self.now).isReachable)
-        #expect(ProbeScreen([], target: "h:1", now: Self.now).obstacle == "none of its 0 addresses answered")
+        #expect(ProbeScreen([], target: "h:1", now: Self.now).obstacle == "its addresses are not known")
     }
 }
