@@ -8,6 +8,7 @@ internal import Varlink
 @testable internal import DialtoneAPI
 @testable internal import NetworkPath
 @testable internal import Persistence
+@testable internal import Platform
 @testable internal import Presentation
 
 extension FuzzTarget {
