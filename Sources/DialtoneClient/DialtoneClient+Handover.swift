@@ -168,11 +168,14 @@ extension DialtoneClient {
 }
 
 /// How long to wait until a daemon that is gone is looked for again.
-struct RetryPause {
+package struct RetryPause {
     private var length = ConnectionEvents.shortestPause
 
+    /// The first of a row of pauses.
+    package init() {}
+
     /// Waits, and longer the next time.
-    mutating func wait() async throws(DialtoneError) {
+    package mutating func wait() async throws(DialtoneError) {
         do { try await Task.sleep(for: length) } catch { throw .cancelled }
         length = min(length * 2, ConnectionEvents.longestPause)
     }

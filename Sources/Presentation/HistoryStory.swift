@@ -111,7 +111,7 @@ package struct HistoryStory: Sendable {
         return WatchLine(change)
     }
 
-    /// What can be told of a machine's uptime: a century. A line of a damaged history says anything.
+    /// The uptimes that are believed: up to a century. A damaged line of the history may say anything.
     private static let uptimes = Duration.zero...(.seconds(100 * 366 * 86_400))
 
     private func instant(_ time: Timestamp, _ uptime: Duration?) -> OutageTally.Instant {

@@ -4,7 +4,7 @@ package import Varlink
 
 /// `dialtone check --probe`: whether the server answered, and what each of its addresses did.
 package struct ProbeScreen: Sendable, VarlinkWritable {
-    /// What came of one address.
+    /// The result for one address.
     package struct Answer: Hashable, Sendable, VarlinkWritable {
         /// The address and the port.
         package var address: String
@@ -17,7 +17,7 @@ package struct ProbeScreen: Sendable, VarlinkWritable {
         /// When the certificate ends.
         package var certificateEndsAt: Timestamp?
 
-        /// What came of an address.
+        /// A result.
         package init(
             address: String, milliseconds: Double? = nil, failure: String? = nil, version: String? = nil,
             certificateEndsAt: Timestamp? = nil
@@ -43,7 +43,7 @@ package struct ProbeScreen: Sendable, VarlinkWritable {
     private let target: String
     private let now: Timestamp
 
-    /// What came of a probe of `target`, as the user wrote it.
+    /// The results of a probe of `target`, as the user wrote it.
     package init(_ answers: [Answer], target: String, now: Timestamp) {
         (self.answers, self.target, self.now) = (answers, target, now)
     }
@@ -76,13 +76,11 @@ package struct ProbeScreen: Sendable, VarlinkWritable {
                 style.paint("Not reachable: \(target): \(obstacle ?? "").", .bad)
             }
         guard answers.count > 1 else { return [summary] }
-        let width = answers.map(\.address.count).max() ?? 0
-        return [summary]
-            + answers.map { answer in
-                let padding = String(repeating: " ", count: width - answer.address.count)
-                return "  \(answer.address)\(padding)  "
-                    + style.paint(text(answer), answer.failure == nil ? .faint : .bad)
-            }
+        var table = Table()
+        for answer in answers {
+            table.add([.init(answer.address), .init(text(answer), answer.failure == nil ? .faint : .bad)])
+        }
+        return [summary] + table.lines(style).map { "  \($0)" }
     }
 
     private func text(_ answer: Answer) -> String {
@@ -90,7 +88,7 @@ package struct ProbeScreen: Sendable, VarlinkWritable {
         var text = "answered in \(Self.text(milliseconds: answer.milliseconds ?? 0))"
         if let version = answer.version { text += ", TLS \(version)" }
         if let end = answer.certificateEndsAt {
-            let days = (end.milliseconds - now.milliseconds) / 86_400_000
+            let days = (end - now).components.seconds / 86_400
             text += ", certificate verified, \(days) \(days == 1 ? "day" : "days") left"
         }
         return text

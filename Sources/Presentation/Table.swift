@@ -18,8 +18,8 @@ package struct Table: Sendable {
     private let header: [String]
     private var rows: [[Cell]] = []
 
-    /// A table with these headings.
-    package init(_ header: [String]) {
+    /// A table with these headings; without any, of its rows alone.
+    package init(_ header: [String] = []) {
         self.header = header
     }
 
@@ -30,11 +30,11 @@ package struct Table: Sendable {
 
     /// The lines, without trailing blanks.
     package func lines(_ style: Style) -> [String] {
-        let head = header.map { Cell($0, .strong) }
-        let widths = header.indices.map { column in
-            ([head] + rows).map { $0.indices.contains(column) ? $0[column].text.count : 0 }.max() ?? 0
+        let rows = (header.isEmpty ? [] : [header.map { Cell($0, .strong) }]) + rows
+        let widths = (0..<(rows.map(\.count).max() ?? 0)).map { column in
+            rows.map { $0.indices.contains(column) ? $0[column].text.count : 0 }.max() ?? 0
         }
-        return ([head] + rows).map { row in
+        return rows.map { row in
             // The last cell that says something needs no padding behind it.
             let used = row.prefix((row.lastIndex { !$0.text.isEmpty } ?? -1) + 1)
             return used.enumerated().map { column, cell in

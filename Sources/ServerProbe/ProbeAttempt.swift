@@ -19,7 +19,7 @@ final class ProbeAttempt {
     private(set) var settlesAt: Duration?
     /// A round trip of the slowest networks.
     private static let refusalTime = Duration.seconds(2)
-    /// What came of it; `nil` while nothing has.
+    /// The answer, or why there is none; `nil` until that is known.
     private(set) var result: Result<TLSSummary?, FlowFailure>?
 
     /// Begins to connect.
@@ -51,12 +51,8 @@ final class ProbeAttempt {
 
     /// Goes on, once the kernel has something to say of the socket.
     func advance() {
-        if session == nil {
-            var (code, size) = (CInt(0), socklen_t(MemoryLayout<CInt>.size))
-            getsockopt(number, SOL_SOCKET, SO_ERROR, &code, &size)
-            if code != 0 {
-                return end(.failure(FlowFailure(SystemError("connecting to \(request.remote)", code: code))))
-            }
+        if session == nil, let code = number.pendingError {
+            return end(.failure(FlowFailure(SystemError("connecting to \(request.remote)", code: code))))
         }
         guard let tls = request.tls, let context else { return end(.success(nil)) }
         do throws(TLSFailure) {

@@ -9,7 +9,7 @@ internal import TLS
 /// Asks a server whether it answers: connects to each of its addresses at once, and shakes hands where its scheme needs
 /// TLS. Nothing of the scheme's own protocol is said.
 package struct ServerProbe: Sendable {
-    /// What came of one address.
+    /// The result for one address.
     package struct Answer: Sendable {
         /// The address and the port.
         package let endpoint: Endpoint
@@ -29,12 +29,13 @@ package struct ServerProbe: Sendable {
     ///   - limit: how long an address may take to answer.
     package init(_ requests: [FlowRequest], limit: Duration) { (self.requests, self.limit) = (requests, limit) }
 
-    /// Asks, and returns what came of each address, in their order. Blocks its thread until all have answered, and for
-    /// no longer than the limit.
+    /// Asks, and returns the result for each address, in their order. Blocks its thread until all have answered, and no
+    /// longer than the limit.
     package func answers() -> [Answer] {
         let context: TLSContext?
         do throws(TLSFailure) {
-            context = try requests.first?.tls.map { request throws(TLSFailure) in try Self.context(for: request.policy)
+            context = try requests.first?.tls.map { request throws(TLSFailure) in
+                try Self.context(for: request.policy)
             }
         } catch {
             return requests.map { Answer(endpoint: $0.remote, result: .failure(.tls(error)), duration: .zero) }

@@ -27,7 +27,7 @@ struct Check: AsyncParsableCommand {
             cannot be asked.
             """)
 
-    @Argument(help: TargetArgument.help, transform: TargetArgument.parse)
+    @Argument(help: "\(TargetArgument.forms).", transform: TargetArgument.parse)
     var target: TargetArgument
 
     @Flag(help: "Say what the answer rests on, and which of that decided.")

@@ -9,11 +9,16 @@ struct DurationArgument: ExpressibleByArgument {
 
     init?(argument: String) {
         if let seconds = Double(argument), (0...1e9).contains(seconds) {
-            duration = .milliseconds(Int(seconds * 1000))
+            duration = .toTheMillisecond(seconds: seconds)
         } else if let duration = Duration(configurationText: argument) {
             self.duration = duration
         } else {
             return nil
         }
     }
+}
+
+extension Duration {
+    /// Seconds to the millisecond: `.seconds` of 1.001 is less than that.
+    static func toTheMillisecond(seconds: Double) -> Duration { .milliseconds((seconds * 1000).rounded()) }
 }

@@ -13,7 +13,7 @@ enum KnownNames {
     ///
     /// - Parameter kept: names that are known beside those of the present connections.
     static func require(_ names: [String], beside kept: Set<String> = []) async throws {
-        guard !names.isEmpty else { return }
+        guard !kept.isSuperset(of: names) else { return }
         let known = kept.union(try await present())
         guard let unknown = names.first(where: { !known.contains($0) }) else { return }
         let advice = hint(for: unknown, among: known) ?? " \"dialtone list\" shows those that there are."

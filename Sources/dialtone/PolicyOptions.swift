@@ -76,14 +76,11 @@ struct PolicyOptions: ParsableArguments {
         }
     }
 
-    /// To the millisecond: `.seconds` of 1.001 is less than that.
-    private static func duration(seconds: Double) -> Duration { .milliseconds((seconds * 1000).rounded()) }
-
     /// For the daemon.
     func settings() throws -> ConnectionsAPI.Settings {
         .init(
             keepalive: keepalive.wire, opening: try opening.wire(), tls: tls.wire,
-            userTimeout: userTimeout.map(Self.duration), grace: grace.map(Self.duration),
+            userTimeout: userTimeout.map(Duration.toTheMillisecond), grace: grace.map(Duration.toTheMillisecond),
             keepAbandoned: keepsAbandonedFlow ? true : nil, makeBeforeBreak: makeBeforeBreak,
             otherUplinks: otherUplinks,
             trafficClass: trafficClass, priority: priority, mark: mark,

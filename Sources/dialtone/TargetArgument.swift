@@ -6,7 +6,8 @@ internal import NetworkPath
 
 /// A target on the command line.
 struct TargetArgument {
-    static let help: ArgumentHelp = "HOST, HOST:PORT, ADDRESS, [ADDRESS]:PORT, or SCHEME://HOST[:PORT] as in `open`."
+    /// The ways to write one, for help texts.
+    static let forms = "HOST, HOST:PORT, ADDRESS, [ADDRESS]:PORT or SCHEME://HOST[:PORT]"
 
     /// As it was written.
     let text: String

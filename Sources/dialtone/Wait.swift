@@ -19,7 +19,7 @@ struct Wait: AsyncParsableCommand {
             """)
 
     @Argument(
-        help: "HOST, HOST:PORT, ADDRESS, [ADDRESS]:PORT or SCHEME://HOST[:PORT]; left out, the network as such.",
+        help: "\(TargetArgument.forms); left out, the network as such.",
         transform: TargetArgument.parse)
     var target: TargetArgument?
 

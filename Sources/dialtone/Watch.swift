@@ -41,11 +41,11 @@ struct Watch: AsyncParsableCommand {
     }
 
     private static func watchNetwork(json: Bool) async throws {
-        var (isKnown, pause) = (false, ConnectionEvents.shortestPause)
+        var (isKnown, pause) = (false, RetryPause())
         while true {
             do throws(DialtoneError) {
                 for try await reply in DialtoneClient().stream(NetworkAPI.MonitorPath.self, .init()) {
-                    (isKnown, pause) = (true, ConnectionEvents.shortestPause)
+                    (isKnown, pause) = (true, RetryPause())
                     if json {
                         Output.write(json: reply)
                     } else {
@@ -56,8 +56,7 @@ struct Watch: AsyncParsableCommand {
                 // Where the agent went, the other stream says so.
                 guard isKnown, error.isPassing else { throw error }
             }
-            try await Task.sleep(for: pause)
-            pause = min(pause * 2, ConnectionEvents.longestPause)
+            try await pause.wait()
         }
     }
 

@@ -39,7 +39,7 @@ package struct KeepalivePolicy: Hashable, Sendable {
     }
 }
 
-/// An option of a socket that is a number (setsockopt(2)), of which nothing here depends.
+/// An option of a socket that is a number (setsockopt(2)). No decision here depends on it.
 package struct SocketNumber: Hashable, Sendable {
     /// As the settings name it, for errors.
     package let name: String
