@@ -180,6 +180,11 @@ package final class ConnectionDriver {
     /// How many bytes wait for the client; `nil` without a flow that stands.
     package var unreadBytes: Int? { connection.standingEpoch.flatMap { flows[$0]?.unreadBytes } }
 
+    /// How often a keepalive is sent on the flow that stands; `nil` while none is.
+    package var keepaliveInterval: Duration? {
+        connection.standingEpoch.flatMap { keepaliveSender.interval(on: $0) }
+    }
+
     // MARK: - The run loop
 
     func process(_ input: ConnectionInput) { process(.line(input)) }

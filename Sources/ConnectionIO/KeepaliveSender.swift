@@ -99,6 +99,11 @@ final class KeepaliveSender {
         adapt(epoch)
     }
 
+    /// The longest time between two keepalives on a flow; `nil` where none are sent.
+    func interval(on epoch: UInt64) -> Duration? {
+        kept[epoch].flatMap { $0.wake == nil ? nil : $0.cadence?.interval }
+    }
+
     /// Tells, once, when bytes wait on a flow that are not an answer; or does not any more.
     func watchInput(of flow: Flow, _ isWatched: Bool) {
         let epoch = flow.epoch

@@ -104,8 +104,8 @@ struct AgentStateTests {
                 certificateEndsAt: .init(milliseconds: 4), isOwnCertificate: true),
             attempt: 3, nextAttemptAt: .init(milliseconds: 5), lastProof: .init(milliseconds: 6),
             lastFailure: "refused", lastFailureCause: .refused,
-            unreadBytes: 12, wake: 13, wakeFailed: true,
-            endsWithAgent: true)
+            unreadBytes: 12, keepaliveInterval: .seconds(57), wake: 13, wakeFailed: true,
+            endsWithAgent: true, lacksLogin: true, upSince: .init(milliseconds: 9), downSince: .init(milliseconds: 10))
         let event = ConnectionsAPI.Event(
             sequence: 99, time: .init(milliseconds: 1_700_000_000_123), kind: .taken, connection: connection,
             reason: "taken by a client", cause: .taken, previousState: .ready, previousDuration: .milliseconds(8),

@@ -168,7 +168,7 @@ private enum Record {
         _ = machine.process(.pathChanged(.init(status: .satisfied)), now: now, using: &random)
         _ = machine.process(.redialRequested(), now: now + .seconds(100), using: &random)
         _ = ConnectionsAPI.Connection(
-            kept.name, owner: kept.owner, remote: kept.remote, machine.status, unreadBytes: nil,
+            kept.name, owner: kept.owner, remote: kept.remote, machine.status, unreadBytes: nil, keepaliveInterval: nil,
             wake: kept.clients.wake, endsWithAgent: false, at: .now())
         var wakes = WakeMachine(policy: WakePolicy(), now: now)
         if let wake = kept.clients.wake { _ = wakes.process(.restored(wake), now: now, using: &random) }

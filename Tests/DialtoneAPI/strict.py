@@ -123,8 +123,12 @@ class Connection:
     lastFailureCause: Optional[str] = None
     lastProof: Optional[str] = None
     unreadBytes: Optional[int] = None
+    keepaliveIntervalMilliseconds: Optional[int] = None
     owner: Optional[int] = None
     endsWithAgent: Optional[bool] = None
+    lacksLogin: Optional[bool] = None
+    upSince: Optional[str] = None
+    downSince: Optional[str] = None
 
 
 @dataclasses.dataclass

@@ -112,7 +112,7 @@ extension Checker {
         guard let refusal = before.refusal, before.opening != known.opening, before.hasPath else { return }
         let waited = stateBefore?.reason == .openingFailed(refusal.failure) && before.timers[.retry] != nil
         guard before.standing == nil ? waited : before.ownership == .new else { return }
-        (failures, refusedSince) = (0, nil)
+        startOver()
         try checkDialsNow(status, now)
     }
 

@@ -109,13 +109,13 @@ extension Checker {
             try checkTimer(timer, before, actions, status, now)
         case .redialRequested:
             if before.hasPath {
-                (failures, refusedSince) = (0, nil)
+                startOver()
                 try checkDialsNow(status, now)
             }
         case .resumed:
             try checkResume(before, actions, status, now)
         case .policyChanged:
-            if Self.isElsewhere(known.policy, before.policy) { return (failures, refusedSince) = (0, nil) }
+            if Self.isElsewhere(known.policy, before.policy) { return startOver() }
             try checkOtherLogin(before, status, now)
         case .openingLeft:
             try checkOtherLogin(before, status, now)
@@ -154,7 +154,7 @@ extension Checker {
         } else if let standing = before.standing {
             try require(actions.contains(.probe(epoch: standing)), .proofsKept, "slept, and takes no care")
         } else if before.hasPath {
-            (failures, refusedSince) = (0, nil)
+            startOver()
             try checkDialsNow(status, now)
         }
     }
@@ -167,7 +167,7 @@ extension Checker {
             return try require(actions.isEmpty, .silentWithoutNews, "\(actions)")
         }
         guard known.standing == epoch else {
-            (failures, refusedSince) = (0, nil)
+            startOver()
             return before.hasPath ? try checkDialsNow(status, now) : ()
         }
         if before.ownership.session == .opening { return try require(actions.isEmpty, .oneReader, "\(actions)") }
@@ -233,7 +233,7 @@ extension Checker {
             try checkFirstPath(status, now)
         } else if before.isDialling, known.path == new, Self.takesAnotherWay(new, old) {
             // A dial under way is made anew over the way that the path takes now.
-            (failures, refusedSince) = (0, nil)
+            startOver()
             try checkDialsNow(status, now)
         } else if before.isDialling {
             try require(
@@ -278,7 +278,7 @@ extension Checker {
 
     private func checkFirstPath(_ status: ConnectionStatus, _ now: Duration) throws {
         guard known.hasPath else { return }
-        (failures, refusedSince) = (0, nil)
+        startOver()
         try checkDialsNow(status, now)
     }
 
@@ -408,7 +408,7 @@ extension Checker {
     /// The policy's bound in its own words: the base, multiplied once a failure, cut at the ceiling.
     func bound(afterFailures failures: Int) -> Duration {
         var bound = known.policy.backoff.base
-        if failures == 0 { bound = max(bound, known.policy.backoff.spread) }
+        if failures == 0 || endings.count > 1 { bound = max(bound, known.policy.backoff.spread) }
         for _ in 0..<failures where bound < known.policy.backoff.ceiling {
             bound = bound * known.policy.backoff.multiplier
         }

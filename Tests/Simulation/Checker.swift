@@ -170,6 +170,8 @@ final class Checker {
     var failures = 0 {
         didSet { if failures == 0 { silentOpenings = 0 } }
     }
+    /// The ages at which the server ended the last flows, as long as they are alike.
+    var endings: [Duration] = []
     /// Openings in a row that came to nothing without a refusal.
     var silentOpenings = 0
     var refusedSince: Duration?
@@ -413,7 +415,9 @@ final class Checker {
         }
         let isForCause = isCause(input, reason, of: epoch, socket, before, isSpared: isSpared, now)
         try require(isForCause, .flowEndsForCause, "closed as \(reason) on \(input)")
-        if let settledAt = socket.settledAt, now - settledAt >= before.policy.stableAfter {
+        let age = socket.settledAt.map { now - $0 }
+        if let age { noteEnding(at: age, of: input) }
+        if let age, age >= before.policy.stableAfter, before.ownership.session != .none || !isShortLived(at: age) {
             failures = 0
             (refusedSince, known.refusal) = (nil, nil)
         } else if case .flowFailed(_, let failure) = input, isSettling(failure, now) {

@@ -118,7 +118,7 @@ extension Simulation {
         // Programs that were being launched, and attempts and dials, end with the agent.
         pending.removeAll { pending in
             switch pending.happening {
-            case .end, .kick, .userTimeout, .input(.remoteClosed), .input(.flowFailed): false
+            case .end, .kick, .impatience, .userTimeout, .input(.remoteClosed), .input(.flowFailed): false
             case .input, .client, .launch, .program, .attend, .answer, .flowPath, .beat, .login, .reply: true
             }
         }

@@ -25,6 +25,7 @@ extension Simulation {
         world.login = .accepts
         world.supportsDNS = true
         world.endsSecuring = false
+        world.patience = nil
         world.hasAddress = [true, true]
         world.deadUplinks = []
         let policy = checker.known.policy
@@ -32,7 +33,12 @@ extension Simulation {
         if showsUplink, policy.mayDetour, random.chance(30) {
             world.deadUplinks = [random.below(2)]
         }
-        pending.removeAll { if case .kick = $0.happening { true } else { false } }
+        pending.removeAll {
+            switch $0.happening {
+            case .kick, .impatience: true
+            default: false
+            }
+        }
         if let standing = checker.known.standing, random.chance(50) { world.forgotten.insert(standing) }
         isAttended = true
         backlog.append(.attend)

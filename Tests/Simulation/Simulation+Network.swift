@@ -77,6 +77,9 @@ extension Simulation {
             later(
                 latency,
                 .input(.dialSucceeded(epoch: epoch, local: local, remote: request.remote, security: security)))
+            if let patience = world.patience, world.hosts[host] == .accepts {
+                later(latency + patience + .milliseconds(random.below(4000)), .impatience(epoch: epoch))
+            }
             guard world.hosts[host] == .kicks else { return }
             later(latency + .milliseconds(random.below(90_000)), .kick(epoch: epoch))
         case .refuses:

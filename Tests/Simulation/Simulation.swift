@@ -33,6 +33,8 @@ struct Simulation: ~Copyable {
         case answer(query: UInt64, NameQuestion)
         /// A host ends a flow that it accepted.
         case kick(epoch: UInt64)
+        /// The server has waited for a login for as long as it does.
+        case impatience(epoch: UInt64)
         /// The first word of the path to a flow's other end.
         case flowPath(epoch: UInt64)
         /// It is time for a keepalive on a flow.
@@ -108,6 +110,7 @@ struct Simulation: ~Copyable {
         trace = traced ? [] : nil
         world.isMultihomed = random.chance(50)
         world.hasOneSession = random.chance(50)
+        if random.chance(30) { world.patience = .seconds(61 + Int(random.below(200))) }
         world.services = random.pick(World.Services.allCases)
     }
 
@@ -179,7 +182,8 @@ struct Simulation: ~Copyable {
         pending.removeAll { pending in
             switch pending.happening {
             case .reply, .login: pending.due <= now
-            case .input, .client, .launch, .program, .end, .attend, .answer, .kick, .beat, .flowPath, .userTimeout:
+            case .input, .client, .launch, .program, .end, .attend, .answer, .kick, .impatience, .beat, .flowPath,
+                .userTimeout:
                 false
             }
         }
@@ -219,6 +223,10 @@ struct Simulation: ~Copyable {
             if connection.policy.remote.needsTLS { failures += [.securingEnded, .securingEnded] }
             try tell(
                 random.chance(50) ? .remoteClosed(epoch: epoch) : .flowFailed(epoch: epoch, random.pick(failures)))
+        case .impatience(let epoch):
+            if checker.known.standing == epoch, checker.known.ownership.session == .none {
+                try tell(.remoteClosed(epoch: epoch))
+            }
         case .flowPath(let epoch):
             if let watched = watchedFlow, watched.epoch == epoch {
                 try tell(.flowPathChanged(epoch: epoch, watched.path(in: world)))
@@ -365,13 +373,13 @@ extension Simulation.Pending {
     var isOfClient: Bool {
         switch happening {
         case .client, .launch, .program, .end, .attend: true
-        case .input, .answer, .kick, .flowPath, .beat, .login, .reply, .userTimeout: false
+        case .input, .answer, .kick, .impatience, .flowPath, .beat, .login, .reply, .userTimeout: false
         }
     }
 
     fileprivate func concerns(epoch: UInt64) -> Bool {
         switch happening {
-        case .kick(let kicked): kicked == epoch
+        case .kick(let kicked), .impatience(let kicked): kicked == epoch
         case .reply(let replied, _): replied == epoch
         case .beat(let beaten): beaten == epoch
         case .login(let opened, _, _, _): opened == epoch

@@ -117,6 +117,8 @@ struct World {
     var login = Login.accepts
     /// Whether a login ends the other flow of the same client.
     var hasOneSession = false
+    /// How long the server waits for a login before it ends a flow; `nil` for ever.
+    var patience: Duration?
     /// Flows that somebody in the middle has forgotten: nothing comes through any more, either way.
     var forgotten: Set<UInt64> = []
 

@@ -101,7 +101,7 @@ final class RegisteredConnection {
         driver.map { driver in
             .init(
                 name, owner: owner, remote: subject(of: driver).remoteText, driver.status,
-                unreadBytes: driver.unreadBytes,
+                unreadBytes: driver.unreadBytes, keepaliveInterval: driver.keepaliveInterval,
                 wake: driver.standingWake,
                 endsWithAgent: driver.lacksPlace, at: .now())
         }

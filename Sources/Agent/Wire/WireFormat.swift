@@ -51,8 +51,7 @@ struct TargetError: Error {
 extension ConnectionsAPI.Connection {
     init(
         _ name: String, owner: UInt32, remote: String, _ status: ConnectionStatus, unreadBytes: Int?,
-        wake: StandingWake?,
-        endsWithAgent: Bool, at clocks: ClockReading
+        keepaliveInterval: Duration?, wake: StandingWake?, endsWithAgent: Bool, at clocks: ClockReading
     ) {
         self.init(
             name: name, owner: Int(owner), remote: remote, epoch: Int(clamping: status.epoch),
@@ -65,9 +64,11 @@ extension ConnectionsAPI.Connection {
             nextAttemptAt: status.nextAttempt.map(clocks.wall),
             lastProof: status.lastProof.map(clocks.wall), lastFailure: status.lastFailure?.description,
             lastFailureCause: status.lastFailure.map { .init($0) },
-            unreadBytes: unreadBytes,
+            unreadBytes: unreadBytes, keepaliveInterval: keepaliveInterval,
             wake: wake.map { Int(clamping: $0.number) }, wakeFailed: wake?.hasFailed == true ? true : nil,
-            endsWithAgent: endsWithAgent ? true : nil)
+            endsWithAgent: endsWithAgent ? true : nil, lacksLogin: status.lacksLogin ? true : nil,
+            upSince: status.state.hasFlow ? clocks.wall(at: status.turnedAt) : nil,
+            downSince: status.state.hasFlow || status.state == .closed ? nil : clocks.wall(at: status.turnedAt))
     }
 }
 
@@ -79,7 +80,7 @@ extension ConnectionsAPI.Event {
             sequence: Int(clamping: sequence), time: recorded.clocks.wall, kind: event.wireKind,
             connection: .init(
                 recorded.name, owner: recorded.owner, remote: recorded.remote, event.status, unreadBytes: nil,
-                wake: recorded.wake?.standing,
+                keepaliveInterval: nil, wake: recorded.wake?.standing,
                 endsWithAgent: recorded.endsWithAgent, at: recorded.clocks),
             reason: event.reason.description, cause: .init(event.reason), previousState: .init(event.previousState),
             previousDuration: event.previousDuration,

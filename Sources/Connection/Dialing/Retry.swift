@@ -4,6 +4,7 @@
 ///
 /// - Every failure counts once and waits, the first one included. The count starts over when a flow was stable, when
 ///   the path moves, and when a user asks.
+/// - A server that ends each flow at the same short age fails, however long they last, if nobody is logged in on them.
 /// - Failures of a network that has just changed do not count, and wait for seconds alone.
 /// - What time does not mend waits for a quarter of an hour and longer; so does a server that refuses for an hour.
 /// - A server that wants to be left alone is, and the wait that would have been comes on top.
@@ -42,11 +43,19 @@ struct Retry: Hashable, Sendable {
     private var securingEndedAt: Duration?
     /// Until when the server wants to be left alone.
     private(set) var leftAloneUntil: Duration?
+    /// Whether the server ends each flow at the same age.
+    private var endings = RepeatedEnding()
 
     // MARK: - What happens
 
     /// Forgets the failures so far: the next ones have other causes.
-    mutating func startOver() { (failures, silentOpenings, refusedSince) = (0, 0, nil) }
+    mutating func startOver() {
+        flowWasStable()
+        endings = RepeatedEnding()
+    }
+
+    /// A flow lasted: what failed before it is over.
+    mutating func flowWasStable() { (failures, silentOpenings, refusedSince) = (0, 0, nil) }
 
     /// The path leads another way.
     ///
@@ -77,6 +86,20 @@ struct Retry: Hashable, Sendable {
         }
     }
 
+    /// A flow ended that somebody could have used for so long.
+    ///
+    /// - Returns: the cause to tell: with how often the server has done it, where it repeats itself.
+    mutating func flowEnded(at age: Duration, lacksLogin: Bool, because cause: StatusReason) -> StatusReason {
+        guard cause.isServersEnding else {
+            endings = RepeatedEnding()
+            return cause
+        }
+        endings.ended(at: age)
+        guard endings.times > 1 else { return cause }
+        return .endedAgain(
+            .init(times: endings.times, age: age, isReset: cause != .remoteClosed, lacksLogin: lacksLogin))
+    }
+
     /// A flow has ended that was not stable.
     mutating func flowFailed(because cause: StatusReason, at now: Duration) {
         if !isSettling(cause, at: now) { failures += 1 }
@@ -94,6 +117,9 @@ struct Retry: Hashable, Sendable {
     }
 
     // MARK: - What follows
+
+    /// Whether a flow of this age, on which nobody is logged in, is one that the server is about to end.
+    func isShortLived(at age: Duration) -> Bool { endings.isOne(at: age) }
 
     /// Whether a failure passes in a second or two.
     func isSettling(_ cause: StatusReason, at now: Duration) -> Bool {
@@ -123,8 +149,11 @@ struct Retry: Hashable, Sendable {
     func deadline(by backoff: BackoffPolicy, from now: Duration, using random: inout some RandomNumberGenerator)
         -> Duration
     {
+        var backoff = backoff
+        // What a server does to this flow it may do to a whole herd: their dials are spread as after its restart.
+        if endings.times > 1 { backoff.base = min(max(backoff.base, backoff.spread), backoff.ceiling) }
         // What the server asked for it asked of everybody: the wait that would have been comes on top.
-        max(leftAloneUntil ?? now, now) + backoff.delay(afterFailures: failures, using: &random)
+        return max(leftAloneUntil ?? now, now) + backoff.delay(afterFailures: failures, using: &random)
     }
 }
 
@@ -157,7 +186,7 @@ extension StatusReason {
         case .dialFailed(.securingEnded, _), .flowFailed(.securingEnded): .securing
         case .dialFailed(let failure, _), .flowFailed(let failure): failure.isLocal ? .local : .transient
         case .opened, .noPath, .pathAvailable, .pathMoved, .retryDue, .dialledTooOften, .awaitsTurn, .serverAsked,
-            .connected, .replaced, .detoured, .resumed, .unanswered, .unverified, .verified, .remoteClosed,
+            .connected, .replaced, .detoured, .resumed, .unanswered, .unverified, .verified, .remoteClosed, .endedAgain,
             .localAddressRemoved, .adopted, .restarted, .taken, .parked, .arrived, .certificateEnds, .clientGone,
             .sessionOpened, .openingFailed, .redialRequested, .policyChanged, .closeRequested, .nameConfigured:
             .transient

@@ -10,6 +10,11 @@ extension ConnectionStateMachine {
         guard case .ready(let ready) = state else { return }
         let closing: CloseReason = cause == .remoteClosed ? .remoteClosed : .failed
         guard ready.epoch == epoch else { return nextFlowFailed(epoch, closing, because: cause, &turn) }
+        let ended = cause
+        let cause =
+            ready.settledAt.map {
+                retry.flowEnded(at: turn.now - $0, lacksLogin: lacksLogin(ready), because: ended)
+            } ?? ended
         closeFlow(ready, closing, &turn, rest: cause.isServersEnding ? ready.ownership.rest(after: .remoteClosed) : nil)
         if case .opening? = ready.move {
             // A server that has one session for each client ends this one for the flow that logs in beside it.

@@ -51,6 +51,7 @@ extension StatusReason {
         case .unverified: .unverified
         case .verified: .verified
         case .remoteClosed: .closedByRemote
+        case .endedAgain(let ending): ending.isReset ? .reset : .closedByRemote
         case .localAddressRemoved: .addressLost
         case .adopted: .adopted
         case .restarted: .restarted

@@ -52,7 +52,8 @@ internal import NetworkPath
 ///   other's place before. A server that answers otherwise refuses the login: the client is wanted, and the same login
 ///   waits for 15 to 30 minutes. A server that does not answer is dialled again.
 /// - Every failure counts once and waits, the first one included. The count starts over when a flow lasted
-///   ``ConnectionPolicy/stableAfter``; that is seen by comparing instants when the flow ends, not by a timer.
+///   ``ConnectionPolicy/stableAfter``; that is seen by comparing instants when the flow ends, not by a timer. Flows
+///   that the server ends one after the other at the same age do not count as stable while nobody is logged in on them.
 package struct ConnectionStateMachine: ~Copyable {
     /// What the connection is doing, with what belongs to that and to nothing else.
     enum State {
@@ -143,6 +144,8 @@ package struct ConnectionStateMachine: ~Copyable {
     var reason = StatusReason.opened
     /// When `state` was entered.
     var since: Duration
+    /// Since when there is a flow, or there is none.
+    var turnedAt: Duration
     /// The newest path that is believed; `nil` before the first and after a change of target.
     var path: Path?
     /// What is counted of its failures, and what the next dial waits for.
@@ -164,7 +167,7 @@ package struct ConnectionStateMachine: ~Copyable {
     /// A machine for a policy that was validated, not yet at work: ``ConnectionInput/opened`` starts it.
     package init(policy: ConnectionPolicy, now: Duration) {
         self.policy = policy
-        since = now
+        (since, turnedAt) = (now, now)
     }
 
     /// Takes note of what happened at `now` and says what to do about it.
@@ -351,7 +354,7 @@ extension ConnectionStateMachine {
     mutating func flowIsOver(_ ready: Ready, at now: Duration) {
         noteReached(ready)
         guard isStable(ready, at: now) else { return }
-        retry.startOver()
+        retry.flowWasStable()
         noteProbation(of: ready, at: now)
         // The server accepted the login on it, the agent's or a client's.
         login.forgetRefusal()
@@ -359,7 +362,14 @@ extension ConnectionStateMachine {
 
     func isStable(_ ready: Ready, at now: Duration) -> Bool {
         // Not before the server took its opening: one that refuses it would be asked again each second for ever.
-        ready.settledAt.map { now - $0 >= policy.stableAfter } ?? false
+        guard let age = ready.settledAt.map({ now - $0 }) else { return false }
+        return age >= policy.stableAfter && !(ready.ownership.session == .none && retry.isShortLived(at: age))
+    }
+
+    /// Whether its server expects a login on a flow, and nobody has logged in.
+    func lacksLogin(_ ready: Ready) -> Bool {
+        let expectsLogin = policy.remote.scheme.expectsLogin || policy.heartbeat?.kind.needsSession == true
+        return expectsLogin && ready.ownership.session == .none
     }
 
     /// Enters a state and tells the subscribers of it.
@@ -370,7 +380,9 @@ extension ConnectionStateMachine {
         _ turn: inout Turn<some RandomNumberGenerator>
     ) {
         let previous = (state: told ?? publicState, duration: turn.now - since)
+        let hadFlow = publicState.hasFlow
         state = next
+        if publicState.hasFlow != hadFlow { turnedAt = turn.now }
         if case .ready(var ready) = next {
             if !ready.isSilent || !ready.awaitsWay { chooseWay(of: &ready, after: nil, &turn) }
             state = .ready(ready)

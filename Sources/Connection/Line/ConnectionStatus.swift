@@ -77,6 +77,10 @@ package struct ConnectionStatus: Hashable, Sendable {
 
     /// Who has the flow that stands; `nil` without one.
     package var ownership: FlowOwnership?
+    /// Whether a flow stands whose server expects a login, and nobody has logged in on it.
+    package var lacksLogin = false
+    /// Since when there has been a flow, whichever, or none.
+    package var turnedAt: Duration
 
     // Out of line: a path is most of a status's size, and events are kept by the thousand without theirs.
     private var boxedPath: Boxed<Path>?
@@ -95,6 +99,7 @@ package struct ConnectionStatus: Hashable, Sendable {
         self.attempt = attempt
         self.nextAttempt = nextAttempt
         self.since = since
+        turnedAt = since
         self.localAddress = localAddress
         self.remoteAddress = remoteAddress
         self.interface = interface

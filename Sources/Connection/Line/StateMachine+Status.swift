@@ -9,6 +9,7 @@ extension ConnectionStateMachine {
             state: publicState, reason: reason, epoch: shownEpoch, attempt: retry.failures + 1, since: since,
             path: path)
         status.lastFailure = lastFailure
+        status.turnedAt = turnedAt
         switch state {
         case .waiting, .closed:
             break
@@ -26,6 +27,7 @@ extension ConnectionStateMachine {
             status.boxedSecurity = ready.security
             status.lastProof = ready.liveness.lastProof
             status.ownership = ready.ownership
+            status.lacksLogin = lacksLogin(ready)
         case .backingOff(let deadline), .failed(let deadline):
             status.nextAttempt = deadline
         }

@@ -42,6 +42,8 @@ package enum StatusReason: Hashable, Sendable {
     case verified
     /// The remote ended the flow in order.
     case remoteClosed
+    /// The remote ended the flow at the same age as the ones before it.
+    indirect case endedAgain(RepeatedEnding.Report)
     /// The flow broke.
     indirect case flowFailed(FlowFailure)
     /// The flow's local address is gone from this machine.
@@ -78,7 +80,9 @@ extension StatusReason {
     /// Whether a dial or a flow failed of it. What makes a connection wait without having failed is none.
     var isFailure: Bool {
         switch self {
-        case .resolutionFailed, .dialFailed, .unanswered, .unverified, .remoteClosed, .flowFailed, .openingFailed: true
+        case .resolutionFailed, .dialFailed, .unanswered, .unverified, .remoteClosed, .endedAgain, .flowFailed,
+            .openingFailed:
+            true
         case .opened, .noPath, .pathAvailable, .pathMoved, .retryDue, .dialledTooOften, .awaitsTurn, .serverAsked,
             .connected, .replaced, .detoured, .resumed, .verified, .localAddressRemoved, .adopted, .restarted,
             .taken, .parked, .arrived, .certificateEnds, .clientGone, .sessionOpened, .redialRequested, .policyChanged,
@@ -88,7 +92,10 @@ extension StatusReason {
     }
 
     /// Whether the server, or somebody in its name, ended a flow: a reset is its word, too.
-    package var isServersEnding: Bool { self == .remoteClosed || self == .flowFailed(.reset) }
+    package var isServersEnding: Bool {
+        if case .endedAgain = self { return true }
+        return self == .remoteClosed || self == .flowFailed(.reset)
+    }
 
     /// Whether a dial or a flow failed of nothing getting through to the server, or back.
     var isSilence: Bool {
@@ -121,6 +128,7 @@ extension StatusReason: CustomStringConvertible {
         case .unverified: "the server could not be reached on it any more"
         case .verified: "the server is still there"
         case .remoteClosed: "closed by the remote"
+        case .endedAgain(let ending): ending.description
         case .flowFailed(let failure): failure.description
         case .localAddressRemoved(let address): "source \(address) is gone"
         case .adopted: "a client brought the flow"
@@ -175,12 +183,22 @@ extension StatusReason: CustomStringConvertible {
                 + "when it changes and on redial"
         case .dialFailed(.tls(let failure), _), .flowFailed(.tls(let failure)):
             failure.advice
+        case .endedAgain(let ending) where ending.lacksLogin:
+            "the server expects a login: give the connection an opening, or have a client take it and log in"
         case .opened, .noPath, .pathAvailable, .pathMoved, .retryDue, .dialledTooOften, .awaitsTurn, .serverAsked,
             .resolutionFailed, .dialFailed, .connected, .replaced, .detoured, .resumed, .unanswered, .unverified,
-            .verified, .remoteClosed, .flowFailed, .localAddressRemoved, .adopted, .restarted, .taken, .parked,
-            .arrived, .certificateEnds, .clientGone, .sessionOpened, .openingFailed, .redialRequested, .policyChanged,
+            .verified, .remoteClosed, .endedAgain, .flowFailed, .localAddressRemoved, .adopted, .restarted, .taken,
+            .parked, .arrived, .certificateEnds, .clientGone, .sessionOpened, .openingFailed, .redialRequested,
+            .policyChanged,
             .closeRequested, .nameConfigured:
             nil
         }
+    }
+}
+
+extension RepeatedEnding.Report: CustomStringConvertible {
+    package var description: String {
+        "\(isReset ? "reset" : "closed") by the remote \(times) times in a row, each time after about \(age.short)"
+            + (lacksLogin ? ", not logged in" : "")
     }
 }

@@ -29,6 +29,7 @@ extension ConnectionStateMachine {
         // Nobody looked for the proof that it owed to the earlier run.
         if isInDoubt { ready.liveness.verify(at: turn.now) }
         state = .ready(ready)
+        turnedAt = ready.settledAt ?? turn.now
         if let past = adoption.past {
             since = past.since
             reason = .restarted(.kept)

@@ -74,6 +74,15 @@ package struct Remote: Hashable, Sendable, CustomStringConvertible {
             }
         }
 
+        /// Whether its servers serve nobody who has not logged in, or at least shaken hands; many end such a flow. Of
+        /// `tcp` and `tls` nobody knows.
+        package var expectsLogin: Bool {
+            switch self {
+            case .sip, .sips, .xmpp, .xmpps, .mqtt, .mqtts, .ws, .wss: true
+            case .tcp, .tls: false
+            }
+        }
+
         /// How its servers want to be dialled again.
         package var backoff: BackoffPolicy {
             switch self {
