@@ -57,17 +57,19 @@ final class Agent: Sendable {
 
     /// Has it supervise one new connection in place of the last. A connection dials ten times in a row and then once in
     /// two seconds, so that a link that flaps does not make a storm: measured is one that has dials left.
-    func reopen(port: UInt16, makeBeforeBreak: Bool = true) async throws {
+    func reopen(port: UInt16, makeBeforeBreak: Bool = true, grace: Duration? = nil) async throws {
         for connection in try await client.connections() { try await client.close(connection.name) }
-        try await open("c0", port: port, makeBeforeBreak: makeBeforeBreak)
+        try await open("c0", port: port, makeBeforeBreak: makeBeforeBreak, grace: grace)
         try await wait(for: .ready)
     }
 
-    private func open(_ name: String, port: UInt16, makeBeforeBreak: Bool = true) async throws {
+    private func open(
+        _ name: String, port: UInt16, makeBeforeBreak: Bool = true, grace: Duration? = nil
+    ) async throws {
         _ = try await client.open(
             .init(
                 remote: "tcp://\(LabNetwork.serverAddress(.v4)):\(port)", name: name,
-                settings: .init(keepalive: .init(protocol: "none"), makeBeforeBreak: makeBeforeBreak)))
+                settings: .init(keepalive: .init(protocol: "none"), grace: grace, makeBeforeBreak: makeBeforeBreak)))
     }
 
     /// Waits until so many connections are in a state.

@@ -20,7 +20,8 @@ enum DialProbe {
             let (bare, route) = try await lab.host.run { (try Stamper.bareReader(), try RouteChanger(.wan0)) }
             let agent = try await Agent(daemon, on: lab.host)
             return try await Rounds(count: 200, warmUp: 5).measure(against: bare, segments) { _ in
-                try await agent.reopen(port: port)
+                // Else each round lasts as long as the grace of a socket whose way is gone.
+                try await agent.reopen(port: port, grace: .zero)
                 try route.change(add: false)
                 try await agent.wait(for: .waiting)
             } event: { _ in

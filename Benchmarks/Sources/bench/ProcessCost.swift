@@ -83,8 +83,16 @@ enum SystemCalls {
     /// Counts those that begin within `time`. What a thread was already in when strace attached is none of them: strace
     /// interrupts it, and its return is the first line of each thread.
     static func count(of processID: CInt, within time: Duration, on machine: Namespace) async throws -> Int {
-        let tracer = try await machine.spawn(["strace", "-f", "-qq", "-o", "/dev/stdout", "-p", String(processID)])
-        try await Task.sleep(for: time)
+        try await count(of: processID, on: machine) { try await Task.sleep(for: time) }
+    }
+
+    /// Counts those that begin while `body` runs, likewise.
+    static func count(
+        of processID: CInt, on machine: Namespace, during body: () async throws -> Void
+    ) async throws -> Int {
+        let tracer = try await machine.spawn(["strace", "-f", "-o", "/dev/stdout", "-p", String(processID)])
+        _ = try await tracer.line(containing: "attached")
+        try await body()
         tracer.signal(SIGINT)
         _ = try await tracer.exit()
         var seen: Set<Substring> = []

@@ -40,10 +40,15 @@ extension Report {
         add("  peer: systemd-networkd", idle.peer?.memory.text ?? "8.9 MB resident (not of this run)")
     }
 
-    mutating func add(wakes: [(kind: WakeProbe.Kind, measurement: Measurement?)]) {
-        for (kind, measurement) in wakes {
-            let what = "server's send to the client's read: \(kind.text)"
-            if let measurement { add(what, toReach: "", measurement) } else { add(what, "no control groups here") }
+    mutating func add(wakes: [WakeProbe.Figures]) {
+        for figures in wakes {
+            let what = "server's send to the client's read: \(figures.kind.text)"
+            guard let measurement = figures.measurement else {
+                add(what, "no control groups here")
+                continue
+            }
+            add(what, toReach: "", measurement)
+            add("  system calls of the agent a wake", figures.systemCalls.map(decimal) ?? "no strace")
         }
         add("  start of a unit", "no systemd in a namespace; Tests/Lab/BootStories has one")
     }

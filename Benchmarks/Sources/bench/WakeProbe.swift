@@ -62,41 +62,52 @@ enum WakeProbe {
         }
     }
 
+    /// What one kind was measured to take.
+    struct Figures: Sendable {
+        let kind: Kind
+        /// `nil` where it cannot be had here.
+        var measurement: Measurement?
+        /// The agent's own for one wake, on average, all of its threads; `nil` where strace may not.
+        var systemCalls: Double?
+    }
+
     private static let warmUp = 8
+    /// Wakes that are traced.
+    private static let traced = 16
+    /// Longer than until everything sleeps again, for programs that strace slows down.
+    private static let tracedPause = Duration.milliseconds(200)
     /// Longer than until everything sleeps again.
     private static let pause = Duration.milliseconds(20)
 
-    /// All kinds; without a measurement those that cannot be had here.
-    static func measure(_ daemon: String) async throws -> [(kind: Kind, measurement: Measurement?)] {
-        var all: [(kind: Kind, measurement: Measurement?)] = []
+    /// All kinds.
+    static func measure(_ daemon: String) async throws -> [Figures] {
+        var all: [Figures] = []
         for kind in Kind.allCases {
             let groups = kind == .thaw ? ControlGroups(["agent", "bare"]) : nil
             guard kind != .thaw || groups != nil else {
-                all.append((kind, nil))
+                all.append(Figures(kind: kind))
                 continue
             }
             Output.note("  \(kind.text)")
-            let measurement = try await LabNetwork.with { lab in
-                try await measure(try await Ends(daemon, kind, in: lab, groups), freezing: groups)
-            }
-            all.append((kind, measurement))
+            all.append(
+                try await LabNetwork.with { lab in
+                    try await measure(try await Ends(daemon, kind, in: lab, groups), on: lab.host, freezing: groups)
+                })
         }
         return all
     }
 
-    private static func measure(_ ends: Ends, freezing groups: ControlGroups?) async throws -> Measurement {
+    private static func measure(
+        _ ends: Ends, on machine: Namespace, freezing groups: ControlGroups?
+    ) async throws -> Figures {
         var measurement = Measurement()
-        for round in 0..<(warmUp + ends.kind.rounds) {
-            if round > 0 { try await ends.settle() }
-            if round > 0 {
-                try groups?.freeze("agent")
-                try groups?.freeze("bare")
-            }
-            let number = UInt32(round + 1)
+        let rounds = warmUp + ends.kind.rounds
+        for round in 0..<rounds {
+            try await rest(ends, before: round, freezing: groups)
             usleep(UInt32(pause.nanoseconds / 1000))
-            let bare = ask(ends.bare.number, number)
+            let bare = ask(ends.bare.number, UInt32(round + 1))
             usleep(UInt32(pause.nanoseconds / 1000))
-            let own = ask(ends.flows[round % ends.flows.count].number, number)
+            let own = ask(ends.flow(of: round), UInt32(round + 1))
             guard round >= warmUp else { continue }
             if let bare, let own {
                 measurement.samples.append(Sample(bare: bare, difference: own - bare))
@@ -104,7 +115,25 @@ enum WakeProbe {
                 measurement.missed += 1
             }
         }
-        return measurement
+        try await rest(ends, before: rounds, freezing: groups)
+        let calls = try? await SystemCalls.count(of: ends.agent.process.processID, on: machine) {
+            for round in rounds..<(rounds + traced) {
+                _ = ask(ends.flow(of: round), UInt32(round + 1))
+                // Whether it is parked again is not asked here: the answer would be system calls too.
+                usleep(UInt32(tracedPause.nanoseconds / 1000))
+                try groups?.freeze("agent")
+            }
+        }
+        return Figures(
+            kind: ends.kind, measurement: measurement, systemCalls: calls.map { Double($0) / Double(traced) })
+    }
+
+    /// Waits until the last message is dealt with, and has the clients sleep again.
+    private static func rest(_ ends: Ends, before round: Int, freezing groups: ControlGroups?) async throws {
+        guard round > 0 else { return }
+        try await ends.settle()
+        try groups?.freeze("agent")
+        try groups?.freeze("bare")
     }
 
     /// From the send to the return of the read; `nil` where no answer came in time.
@@ -126,7 +155,7 @@ private struct Ends {
     let bare: OwnedEnd
     let flows: [OwnedEnd]
 
-    private let agent: Agent
+    let agent: Agent
     private let client: LabProcess?
 
     init(_ daemon: String, _ kind: WakeProbe.Kind, in lab: LabNetwork, _ groups: ControlGroups?) async throws {
@@ -173,6 +202,9 @@ private struct Ends {
             return client
         }
     }
+
+    /// The one whose turn it is.
+    func flow(of round: Int) -> CInt { flows[round % flows.count].number }
 
     /// Waits until the last message is dealt with.
     func settle() async throws {
