@@ -282,7 +282,7 @@ let package = Package(
                 "TLSTestSupport", "TestSupport", "Varlink", "dialtone", "dialtone-launcher", "dialtoned", "lab-fuzzer",
                 "lab-launch", "lab-logind", "lab-neighbour", "lab-network-manager", "lab-systemd",
             ],
-            resources: [.copy("agent.py"), .copy("mqtt_sleeper.py")]),
+            resources: [.copy("agent.py"), .copy("mqtt_sleeper.py")], exclude: ["Golden"]),
         tests(
             "Soak",
             [

@@ -123,7 +123,7 @@ final class Stage: Sendable {
         }
         let elapsed = Self.milliseconds(now - start)
         let padding = String(repeating: " ", count: max(0, 9 - elapsed.count))
-        Demo.write("  \(padding)+\(elapsed)  \(line.line(style) { _ in "" })")
+        Demo.write("  \(padding)+\(elapsed)  \(line.lines(style) { _ in "" }.joined(separator: " "))")
     }
 
     private static func milliseconds(_ duration: Duration) -> String {

@@ -6,7 +6,7 @@ package struct EscapeError: Error, Hashable, CustomStringConvertible {
     let escape: String
 
     package var description: String {
-        #"“\#(escape)” is no escape; there are \r, \n, \t, \0, \\ and \xNN with two hexadecimal digits"#
+        #""\#(escape)" is no escape; there are \r, \n, \t, \0, \\ and \xNN with two hexadecimal digits"#
     }
 }
 

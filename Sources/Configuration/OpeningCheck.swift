@@ -81,7 +81,7 @@ package struct OpeningCheck {
             extents.append(("message", kind.map(ExpectedAnswer.Extent.message)))
             if kind == nil {
                 let kinds = ExpectedAnswer.MessageFormat.allCases.map(\.rawValue).joined(separator: ", ")
-                found.wrong("\(field).message", "unknown value “\(message)”; one of \(kinds)")
+                found.wrong("\(field).message", "unknown value \"\(message)\"; one of \(kinds)")
             }
         }
         let isUnread = unread.touches(field)

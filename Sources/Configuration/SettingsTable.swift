@@ -142,7 +142,7 @@ struct SettingsTable: VarlinkFieldReader {
         do throws(SecretFileError) {
             return try SecretFile.read(file.value, atMost: Opening.largestSize).escapedText
         } catch {
-            table.error("send_file", file.position, "“\(file.value)” \(error.problem)")
+            table.error("send_file", file.position, "\"\(file.value)\" \(error.problem)")
             return nil
         }
     }

@@ -118,7 +118,7 @@ package final class ConnectionDriver {
     }
 
     private func handOver(_ offer: Connection.Offer) throws(SystemError) -> HandedFlow {
-        guard let flow = flows[offer.epoch] else { throw SystemError("handing over the flow", code: EBADF) }
+        guard let flow = flows[offer.epoch] else { throw SystemError("handing over the socket", code: EBADF) }
         return HandedFlow(epoch: offer.epoch, descriptor: try flow.handOver(), isOver: offer.isOver)
     }
 

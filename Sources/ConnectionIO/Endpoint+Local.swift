@@ -11,7 +11,7 @@ extension Endpoint {
     /// - Throws: the kernel's refusal of `getsockname`.
     static func local(of descriptor: borrowing OwnedDescriptor) throws(SystemError) -> Endpoint {
         guard let bound = SocketAddress(localOf: descriptor.number), let address = bound.address else {
-            throw .last("asking for the flow's local address")
+            throw .last("asking for the socket's local address")
         }
         return Endpoint(address: address, port: bound.port)
     }

@@ -378,7 +378,7 @@ final class Flow {
         let own: OwnedDescriptor
         switch socket {
         case .some(let socket): own = try socket.duplicate()
-        case .none: throw SystemError("handing over the flow", code: EBADF)
+        case .none: throw SystemError("handing over the socket", code: EBADF)
         }
         // From here on a client may have it.
         let copy = own.shared(with: owner.user)
@@ -445,12 +445,12 @@ final class Flow {
     private func localEndpoint() throws(SystemError) -> Endpoint {
         switch socket {
         case .some(let socket): try Endpoint.local(of: socket)
-        case .none: throw SystemError("asking for the flow's local address", code: EBADF)
+        case .none: throw SystemError("asking for the socket's local address", code: EBADF)
         }
     }
 
     /// The error that the kernel holds for the socket, if any; asking for it clears it.
     private func pendingFailure() -> FlowFailure? {
-        socketNumber?.pendingError.map { FlowFailure(SystemError("the flow to \(remote)", code: $0)) }
+        socketNumber?.pendingError.map { FlowFailure(SystemError("the socket to \(remote)", code: $0)) }
     }
 }

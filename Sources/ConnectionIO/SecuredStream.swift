@@ -186,7 +186,7 @@ extension FlowFailure {
         switch failure {
         case .tls(let failure): self = .tls(failure)
         case .socket(EOWNERDEAD): self = .securingEnded
-        case .socket(let code): self.init(SystemError("the flow to \(remote)", code: code))
+        case .socket(let code): self.init(SystemError("the socket to \(remote)", code: code))
         }
     }
 }

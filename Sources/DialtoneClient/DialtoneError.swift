@@ -175,7 +175,7 @@ extension VarlinkFailure {
         case .notReady:
             decoded(as: ConnectionsAPI.NotReady.self).map {
                 """
-                The connection "\($0.name)" has no flow for that: it is \($0.state.rawValue). "dialtone watch \
+                The connection "\($0.name)" has no socket for that: it is \($0.state.rawValue). "dialtone watch \
                 \($0.name)" shows when that changes.
                 """
             }
@@ -186,7 +186,7 @@ extension VarlinkFailure {
         case .heldByClient:
             decoded(as: ConnectionsAPI.HeldByClient.self).map { error in
                 error.process > 0
-                    ? "Process \(error.process) has the flow of \"\(error.name)\", until it parks the flow or ends."
+                    ? "Process \(error.process) has the socket of \"\(error.name)\", until it parks it or ends."
                     : """
                     A process that cannot be seen from here has the flow of "\(error.name)", until it parks the flow. \
                     If it is gone: "dialtone redial \(error.name)".
@@ -194,7 +194,7 @@ extension VarlinkFailure {
             }
         case .notTaken:
             decoded(as: ConnectionsAPI.NotTaken.self).map {
-                "Nobody has taken the flow of the connection \"\($0.name)\", so it cannot be parked."
+                "Nobody has taken the socket of the connection \"\($0.name)\", so it cannot be parked."
             }
         case .invalidDescriptor:
             decoded(as: ConnectionsAPI.InvalidDescriptor.self).map {

@@ -14,10 +14,35 @@ enum ConnectionText {
         }
     }
 
+    /// What a connection is doing now, and whether it is of use.
+    static func standing(_ connection: ConnectionsAPI.Connection) -> String {
+        isUnused(connection) ? "connected, not logged in" : state(connection.state)
+    }
+
+    /// Whether it is connected, and its server serves nobody on it.
+    private static func isUnused(_ connection: ConnectionsAPI.Connection) -> Bool {
+        connection.state == .ready && connection.lacksLogin == true
+    }
+
+    /// For how long it has been up or down.
+    static func duration(_ connection: ConnectionsAPI.Connection, now: Timestamp) -> String {
+        if let since = connection.upSince { return "up \((now - since).short)" }
+        if let since = connection.downSince { return "down \((now - since).short)" }
+        return (now - connection.since).short
+    }
+
+    /// Who reads and writes its socket.
+    static func holder(_ connection: ConnectionsAPI.Connection) -> String {
+        switch connection.holder {
+        case .daemon: "agent"
+        case .client: "client"
+        }
+    }
+
     /// The tone of a connection's state.
     static func tone(_ connection: ConnectionsAPI.Connection) -> Style.Tone {
         switch connection.state {
-        case .ready: .good
+        case .ready: isUnused(connection) ? .warning : .good
         case .waiting, .resolving, .connecting, .securing, .verifying, .backingOff: .warning
         case .failed, .closed: .bad
         }
@@ -30,6 +55,8 @@ enum ConnectionText {
     static func remark(_ connection: ConnectionsAPI.Connection, now: Timestamp) -> String {
         var parts: [String] = []
         if connection.state == .ready {
+            if isUnused(connection) { parts.append("needs an opening, or a client that takes it and logs in") }
+            if connection.holder == .client { parts.append("a client has the socket") }
             if let count = connection.unreadBytes, count > 0 { parts.append("\(count) bytes unread") }
             if connection.wake != nil {
                 parts.append(connection.wakeFailed == true ? "its client could not be woken" : "waking its client")

@@ -17,7 +17,7 @@ package struct ExplanationScreen: Sendable {
     package func lines(_ style: Style) -> [String] {
         let path = explanation.path
         let answer = PathText.check(path, target: target, without: explanation.without?.first)
-        return [style.paint(answer, PathText.tone(path)), ""] + without(style)
+        return style.sentence(answer, PathText.tone(path)) + [""] + without(style)
             + explanation.steps.map { line($0.subject.rawValue, $0.text, isDecisive: $0.decisive, style) }
             + (explanation.others ?? []).map { line("also", PathText.other($0), style) }
     }

@@ -6,26 +6,14 @@ package import Varlink
 /// `dialtone history`: what happened, a line for each, by days, and in the end how long each connection was without a
 /// flow.
 package struct HistoryStory: Sendable {
-    /// What the clock and the calendar show at an instant.
-    package struct LocalTime: Sendable {
-        /// The day, as in `Sunday 2026-11-22`.
-        package var day: @Sendable (Timestamp) -> String
-        /// The time of day, as in `14:02:11.042`.
-        package var clock: @Sendable (Timestamp) -> String
-
-        /// A clock and a calendar.
-        package init(day: @escaping @Sendable (Timestamp) -> String, clock: @escaping @Sendable (Timestamp) -> String) {
-            self.day = day
-            self.clock = clock
-        }
-    }
-
     private let localTime: LocalTime
     private let reader: Reader
+    /// Up to when it is told and summed.
+    private let until: Timestamp?
     /// From when on it is told and summed; what was before says how things stood then.
     private let since: Timestamp?
     private var hasBegun = false
-    private var day: String?
+    private var hasTold = false
     /// How many runs of the agent were told of so far.
     private var run = 0
     /// By the name that the reader knows the connection by.
@@ -37,32 +25,42 @@ package struct HistoryStory: Sendable {
 
     /// A story that has not begun.
     ///
-    /// - Parameter since: from when on it is told; it is to hear of all that was before nevertheless.
-    package init(_ localTime: LocalTime, for reader: Reader = Reader(), since: Timestamp? = nil) {
+    /// - Parameters:
+    ///   - since: from when on it is told; it is to hear of all that was before nevertheless.
+    ///   - until: up to when; it passes over what comes later.
+    package init(
+        _ localTime: LocalTime, for reader: Reader = Reader(), since: Timestamp? = nil, until: Timestamp? = nil
+    ) {
         self.localTime = localTime
         self.since = since
+        self.until = until
         self.reader = reader
     }
 
-    /// The lines of what happened next: a new day where one begins, and the happening.
-    package mutating func lines(_ entry: ConnectionsAPI.History.Reply, _ style: Style) -> [String] {
+    /// The lines of one thing that happened.
+    package struct Entry: Sendable {
+        /// The day, where it has one.
+        let day: String?
+        let lines: [String]
+    }
+
+    /// What happened next; `nil` where there is nothing to be told.
+    package mutating func entry(_ entry: ConnectionsAPI.History.Reply, _ style: Style) -> Entry? {
         if let dropped = entry.dropped {
-            guard since.map({ $0 < dropped.until }) ?? true else { return [] }
+            guard since.map({ $0 < dropped.until }) ?? true else { return nil }
             if dropped.part == .connections { beginning = max(beginning ?? dropped.until, dropped.until) }
-            return [style.paint(text(dropped), .faint)]
+            return Entry(day: nil, lines: [style.paint(text(dropped), .faint)])
         }
-        guard let time = entry.time else { return [] }
+        guard let time = entry.time, until.map({ time <= $0 }) ?? true else { return nil }
         let isTold = since.map { time >= $0 } ?? true
         if isTold { begin(by: instant(time, entry.uptime)) }
-        guard let line = line(entry), isTold else { return [] }
-        let today = localTime.day(line.time)
-        defer { day = today }
-        var text = [line.line(style, clock: localTime.clock)]
+        guard let line = line(entry), isTold else { return nil }
+        hasTold = true
+        var text = line.lines(style, clock: localTime.clock)
         if let omitted = entry.omitted {
             text.insert(style.paint("\(omitted) events of this owner are left out: there were too many", .faint), at: 0)
         }
-        if today == day { return text }
-        return (day == nil ? [] : [""]) + [style.paint(today, .strong)] + text
+        return Entry(day: localTime.day(line.time), lines: text)
     }
 
     /// What comes from `first` on is told. Its uptime says what the machine's was when the telling begins: the clock on
@@ -111,6 +109,12 @@ package struct HistoryStory: Sendable {
         return WatchLine(change)
     }
 
+    /// Up to when it is summed. The uptime of an instant in the past follows from the present one's.
+    private func end(_ now: OutageTally.Instant) -> OutageTally.Instant {
+        guard let until, until < now.wall else { return now }
+        return .init(wall: until, uptime: now.uptime.map { $0 - (now.wall - until) }, run: run)
+    }
+
     /// The uptimes that are believed: up to a century. A damaged line of the history may say anything.
     private static let uptimes = Duration.zero...(.seconds(100 * 366 * 86_400))
 
@@ -122,11 +126,11 @@ package struct HistoryStory: Sendable {
     ///
     /// - Parameter uptime: how long the machine has been up, its sleep included.
     package mutating func summary(now: Timestamp, uptime: Duration?, _ style: Style) -> [String] {
-        let now = instant(now, uptime)
+        let now = end(instant(now, uptime))
         begin(by: now)
         guard !outages.isEmpty else {
             let nothing = since == nil ? "Nothing is kept." : "Nothing happened since then."
-            return day == nil ? [style.paint(nothing, .faint)] : []
+            return hasTold ? [] : [style.paint(nothing, .faint)]
         }
         var table = Table(["", ""])
         for (name, tally) in outages.sorted(by: { $0.key < $1.key }) {

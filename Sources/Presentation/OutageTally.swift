@@ -85,13 +85,13 @@ struct OutageTally: Sendable {
 
     /// Takes note of an event.
     ///
-    /// - Returns: what there is to add to its line: how long the flow, or the time without, had lasted.
+    /// - Returns: what there is to add to its line: how long it had been up, or down.
     mutating func heard(_ event: ConnectionsAPI.Event, at time: Instant) -> String? {
         if case .interrupted(let interruption) = state { state = interruption.ended(by: event, at: time) }
         switch (event.connection.state, state) {
         case (.closed, .flowing(let since)):
             state = .closed(at: time, outage: nil)
-            return "after \(duration(since, time))"
+            return "after \(duration(since, time)) up"
         case (.closed, .without(let since, let carried)):
             state = .closed(at: time, outage: Outage(since: since, carried: carried))
         case (.closed, _):
@@ -102,13 +102,13 @@ struct OutageTally: Sendable {
             let lasting = Outage(since: since, carried: carried).lasting(until: time)
             sum.add(lasting)
             state = .flowing(since: time)
-            return "\(lasting.short) without a flow"
+            return "after \(lasting.short) down"
         case (.ready, _), (.verifying, _):
             forget()
             state = .flowing(since: time)
         case (_, .flowing(let since)):
             state = .without(since: time, carried: .zero)
-            return "after \(duration(since, time))"
+            return "after \(duration(since, time)) up"
         case (_, .unknown), (_, .closed), (_, .interrupted):
             forget()
             state = event.kind == .opened ? .beginning(since: time) : .without(since: time, carried: .zero)
@@ -158,9 +158,9 @@ struct OutageTally: Sendable {
         guard sum.count > 0 else { return ("no outage", .good) }
         var text = "1 outage"
         if sum.count > 1 { text = "\(sum.count) outages" }
-        text += ", \(sum.total.short) without a flow"
+        text += ", down \(sum.total.short)"
         if sum.count > 1 { text += ", longest \(sum.longest.short)" }
-        if case .without = state { text += ", and still without" }
+        if case .without = state { text += ", still down" }
         return (text, .warning)
     }
 

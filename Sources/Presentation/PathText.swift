@@ -6,7 +6,7 @@ package import DialtoneAPI
 package enum PathText {
     /// `satisfied over wlan0 (wifi) via 192.168.1.1, IPv4 IPv6 DNS`, or `unsatisfied: no carrier`.
     package static func network(_ path: NetworkAPI.Path) -> String {
-        var text = path.status == .requiresConnection ? "requires a connection" : path.status.rawValue
+        var text = status(path.status)
         if path.status == .satisfied {
             text += way(path)
             let supported = [
@@ -20,6 +20,16 @@ package enum PathText {
         }
         if !path.coherent, path.status != .unknown { text += " (being read anew)" }
         return text
+    }
+
+    /// A status as people write it.
+    static func status(_ status: NetworkAPI.Status) -> String {
+        switch status {
+        case .satisfied: "available"
+        case .unsatisfied: "unavailable"
+        case .requiresConnection: "requires a connection"
+        case .unknown: "unknown"
+        }
     }
 
     /// The answer to "can it be reached?", as one sentence.
@@ -67,7 +77,7 @@ package enum PathText {
         case .prohibited: "a rule or route prohibits packets\(destination)"
         case .blackhole: "a rule or route swallows packets\(destination)"
         case .unreachable: "a route declares \(path.destination ?? "it") unreachable"
-        case .nameUnresolved: "the name has no address, or nobody could be asked for it"
+        case .nameUnresolved: "the name is not found, or no name server answers"
         }
     }
 

@@ -71,16 +71,16 @@ package struct ProbeScreen: Sendable, VarlinkWritable {
         let first = answers.filter { $0.failure == nil }.min { $0.milliseconds ?? 0 < $1.milliseconds ?? 0 }
         let summary =
             if let first {
-                style.paint("Reachable: \(target) \(text(first)).", .good)
+                style.sentence("Reachable: \(target) \(text(first)).", .good)
             } else {
-                style.paint("Not reachable: \(target): \(obstacle ?? "").", .bad)
+                style.sentence("Not reachable: \(target): \(obstacle ?? "").", .bad)
             }
-        guard answers.count > 1 else { return [summary] }
+        guard answers.count > 1 else { return summary }
         var table = Table()
         for answer in answers {
             table.add([.init(answer.address), .init(text(answer), answer.failure == nil ? .faint : .bad)])
         }
-        return [summary] + table.lines(style).map { "  \($0)" }
+        return summary + table.lines(style).map { "  \($0)" }
     }
 
     private func text(_ answer: Answer) -> String {

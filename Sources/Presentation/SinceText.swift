@@ -2,8 +2,8 @@
 
 package import Varlink
 
-/// Instants as people write them: `02:30`, `yesterday`, `2026-11-21`, `2026-11-21 23:00`, `3h` (ago), or as the
-/// interfaces do.
+/// Instants as people write them: `now`, `02:30`, `yesterday`, `2026-11-21`, `2026-11-21 23:00`, `3h` or `1h30m` or
+/// `1 hour ago`, or as the interfaces do. As journalctl takes them (systemd.time(7)), but for what is yet to come.
 package enum SinceText {
     /// A day and a time of it, as a calendar and a clock on the wall show them.
     package struct Local: Hashable, Sendable {
@@ -30,6 +30,7 @@ package enum SinceText {
         if let ago = ago(text) { return Timestamp(milliseconds: now.milliseconds - ago) }
         var local = Local(year: today.year, month: today.month, day: today.day)
         switch text {
+        case "now": return now
         case "today": return instant(local)
         case "yesterday":
             local.day -= 1
@@ -58,12 +59,29 @@ package enum SinceText {
         return instant(local)
     }
 
-    /// `90s`, `45m`, `3h`, `2d` in milliseconds.
+    /// The units of times ago, in milliseconds.
+    private static let units: [(names: [String], milliseconds: Int64)] = [
+        (["s", "sec", "second", "seconds"], 1000), (["m", "min", "minute", "minutes"], 60_000),
+        (["h", "hr", "hour", "hours"], 3_600_000), (["d", "day", "days"], 86_400_000),
+        (["w", "week", "weeks"], 7 * 86_400_000),
+    ]
+
+    /// `90s`, `1h30m`, `-45m`, `2 days ago`, `1 hour 30 min ago` in milliseconds.
     private static func ago(_ text: String) -> Int64? {
-        let units: [Character: Int64] = ["s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000]
-        guard let last = text.last, let unit = units[last], let count = number(text.dropLast()), count < 1_000_000
-        else { return nil }
-        return Int64(count) * unit
+        var rest = text[...]
+        if rest.hasSuffix("ago") { rest = rest.dropLast(3) } else if rest.hasPrefix("-") { rest = rest.dropFirst() }
+        var total: Int64 = 0
+        repeat {
+            rest = rest.drop { $0 == " " }
+            let digits = rest.prefix { $0.isASCII && $0.isNumber }
+            guard let count = number(digits), count < 1_000_000 else { return nil }
+            rest = rest.dropFirst(digits.count).drop { $0 == " " }
+            let name = rest.prefix { $0.isLetter }
+            guard let unit = units.first(where: { $0.names.contains(String(name)) }) else { return nil }
+            total += Int64(count) * unit.milliseconds
+            rest = rest.dropFirst(name.count)
+        } while !rest.allSatisfy { $0 == " " }
+        return total
     }
 
     private static func numbers(_ text: Substring, _ separator: Character) -> [Int] {
@@ -72,6 +90,6 @@ package enum SinceText {
     }
 
     private static func number(_ text: Substring) -> Int? {
-        text.allSatisfy { $0.isASCII && $0.isNumber } ? Int(text) : nil
+        !text.isEmpty && text.allSatisfy { $0.isASCII && $0.isNumber } ? Int(text) : nil
     }
 }

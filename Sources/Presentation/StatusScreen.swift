@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import DialtoneAPI
-internal import NetworkPath
 package import Varlink
 
 /// `dialtone status`: the network and each connection, on one screen.
@@ -10,59 +9,43 @@ package struct StatusScreen: Sendable {
     private let connections: [ConnectionsAPI.Connection]
     private let now: Timestamp
     private let reader: Reader
+    private let count: Int
+    private let isWide: Bool
 
     /// What is known at `now`.
+    ///
+    /// - Parameters:
+    ///   - connections: those that are shown.
+    ///   - count: how many there are; as many as are shown, unless given.
+    ///   - isWide: whether the columns are in the table that few need.
     package init(
-        path: NetworkAPI.Path, connections: [ConnectionsAPI.Connection], now: Timestamp, for reader: Reader = Reader()
+        path: NetworkAPI.Path, connections: [ConnectionsAPI.Connection], of count: Int? = nil, now: Timestamp,
+        for reader: Reader = Reader(), isWide: Bool = false
     ) {
         self.path = path
         self.connections = connections
         self.now = now
         self.reader = reader
+        self.count = count ?? connections.count
+        self.isWide = isWide
     }
 
     /// The lines.
     package func lines(_ style: Style) -> [String] {
-        let network = "Network  " + style.paint(PathText.network(path), PathText.tone(path))
+        let heading = "Network  "
+        let room = style.width.map { $0 - heading.count } ?? .max
+        let network = PathText.network(path).wrapped(to: room, indent: 0).enumerated().map { index, part in
+            (index == 0 ? heading : String(repeating: " ", count: heading.count))
+                + style.paint(part, PathText.tone(path))
+        }
         guard !connections.isEmpty else {
-            return [
-                network, "", style.paint("No connections. `dialtone open tcp://HOST:PORT` supervises one.", .faint),
-            ]
+            let none =
+                count > 0
+                ? "None of the \(count) connections matches."
+                : "No connections. \"dialtone open tcp://HOST:PORT\" supervises one."
+            return network + [""] + style.sentence(none, .faint)
         }
-        return [network, ""] + ConnectionTable(connections, now: now, for: reader).lines(style)
+        return network + [""]
+            + ConnectionTable(connections, now: now, for: reader, isWide: isWide).lines(style)
     }
-}
-
-/// The table of `dialtone status` and `dialtone list`. It has a column of owners where there is more than one.
-package struct ConnectionTable: Sendable {
-    private let connections: [ConnectionsAPI.Connection]
-    private let now: Timestamp
-    private let reader: Reader
-
-    /// What is known at `now`.
-    package init(_ connections: [ConnectionsAPI.Connection], now: Timestamp, for reader: Reader = Reader()) {
-        self.connections = connections
-        self.now = now
-        self.reader = reader
-    }
-
-    /// The lines.
-    package func lines(_ style: Style) -> [String] {
-        let hasSeveralOwners = Set(connections.map(\.owner)).count > 1
-        var table = Table(
-            ["NAME"] + (hasSeveralOwners ? ["OWNER"] : []) + ["STATE", "REMOTE", "VIA", "FOR", "PROOF", "HOLDER", ""])
-        for connection in connections {
-            let owner: [Table.Cell] = hasSeveralOwners ? [.init(reader.owner(connection))] : []
-            let rest: [Table.Cell] = [
-                .init(ConnectionText.state(connection.state), ConnectionText.tone(connection)),
-                .init(connection.remote), .init(connection.interface ?? "–"), .init(since(connection.since)),
-                .init(connection.lastProof.map { "\(since($0)) ago" } ?? "–"), .init(connection.holder.rawValue),
-                .init(ConnectionText.remark(connection, now: now), .faint),
-            ]
-            table.add([.init(connection.name)] + owner + rest)
-        }
-        return table.lines(style)
-    }
-
-    private func since(_ time: Timestamp) -> String { (now - time).short }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Whether and how text is coloured.
+/// How text is written: whether in colour, and how wide.
 package struct Style: Hashable, Sendable {
     /// What a piece of text means; good news is green everywhere.
     package enum Tone: Hashable, Sendable {
@@ -18,15 +18,20 @@ package struct Style: Hashable, Sendable {
 
     /// Whether escape sequences are written.
     package let hasColour: Bool
+    /// How many columns there are; `nil` for as many as it takes, as in a file.
+    package let width: Int?
 
     /// A style with or without colour.
-    package init(hasColour: Bool) {
+    package init(hasColour: Bool, width: Int? = nil) {
         self.hasColour = hasColour
+        self.width = width
     }
 
     /// Colour on a terminal, unless `NO_COLOR` is set to anything (https://no-color.org) or the terminal is dumb.
-    package init(isTerminal: Bool, environment: [String: String]) {
-        hasColour = isTerminal && (environment["NO_COLOR"] ?? "").isEmpty && environment["TERM"] != "dumb"
+    package init(isTerminal: Bool, environment: [String: String], width: Int? = nil) {
+        self.init(
+            hasColour: isTerminal && (environment["NO_COLOR"] ?? "").isEmpty && environment["TERM"] != "dumb",
+            width: width)
     }
 
     /// `text` in the colour of `tone` (ECMA-48, select graphic rendition).

@@ -62,7 +62,7 @@ package struct WatchLine: Hashable, Sendable {
         tone = PathText.tone(path)
         var text = PathText.network(path)
         if let previous = change.previousStatus, previous != change.status, let lasting = change.previousDuration {
-            text += "   \(previous.rawValue) for \(lasting.short)"
+            text += ", after \(PathText.status(previous)) for \(lasting.short)"
         }
         self.text = text
     }
@@ -103,7 +103,7 @@ package struct WatchLine: Hashable, Sendable {
             text = "\(ConnectionText.state(previous)) -> \(text)"
         }
         let remark = [Self.remark(event), addition ?? ""].filter { !$0.isEmpty }.joined(separator: ", ")
-        self.text = remark.isEmpty ? text : "\(text)   \(remark)"
+        self.text = remark.isEmpty ? text : "\(text): \(remark)"
     }
 
     /// A gap: changes were missed, and the lines after this one show where things stand.
@@ -142,13 +142,37 @@ package struct WatchLine: Hashable, Sendable {
         return parts.joined(separator: ", ")
     }
 
-    /// The line, with the wall clock's time of day.
+    /// The line, with the wall clock's time of day; further ones below where the terminal is too narrow.
     ///
     /// - Parameter clock: writes an instant as the local time of day, as in `14:02:11.042`.
-    package func line(_ style: Style, clock: (Timestamp) -> String) -> String {
-        let line = "\(style.paint(clock(time), .faint))  \(subject.padded(to: 8))  "
-        if detail.isEmpty { return line + style.paint(text, tone) }
-        return line + "\(style.paint(text.padded(to: 64), tone))  \(style.paint(detail, .faint))"
+    package func lines(_ style: Style, clock: (Timestamp) -> String) -> [String] {
+        lines(behind: subject.padded(to: 8) + "  ", style, clock)
+    }
+
+    /// The same for who knows of whom it is.
+    func linesWithoutSubject(_ style: Style, clock: (Timestamp) -> String) -> [String] {
+        lines(behind: "", style, clock)
+    }
+
+    private func lines(behind subject: String, _ style: Style, _ clock: (Timestamp) -> String) -> [String] {
+        let clock = clock(time)
+        let indent = clock.count + 2 + subject.count
+        let first = "\(style.paint(clock, .faint))  \(subject)"
+        let end = detail.isEmpty ? "" : "  " + style.paint(detail, .faint)
+        // As wide as most texts are, so that what stands behind them stands in a column.
+        let column = min(64, style.width.map { max($0 - indent - 2 - detail.count, 0) } ?? 64)
+        guard let width = style.width, text.count > column else {
+            return [first + style.paint(detail.isEmpty ? text : text.padded(to: column), tone) + end]
+        }
+        let margin = String(repeating: " ", count: min(indent, width / 2))
+        var parts = text.wrapped(to: max(width - margin.count, 1), indent: 0)
+        if detail.isEmpty || margin.count + (parts.last?.count ?? 0) + 2 + detail.count > width {
+            if !detail.isEmpty { parts.append(detail) }
+            return parts.enumerated().map { ($0 == 0 ? first : margin) + style.paint($1, tone) }
+        }
+        return parts.enumerated().map { index, part in
+            (index == 0 ? first : margin) + style.paint(part, tone) + (index == parts.count - 1 ? end : "")
+        }
     }
 }
 

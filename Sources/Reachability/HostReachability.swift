@@ -133,7 +133,7 @@ public enum ReachabilityError: Error, Hashable, Sendable, CustomStringConvertibl
         switch self {
         case .unknown(let text): text
         case .noSuchInterface(let name, let known):
-            "there is no interface “\(name)” here; there are \(known.joined(separator: ", "))"
+            "there is no interface \"\(name)\" here; there are \(known.joined(separator: ", "))"
         }
     }
 }

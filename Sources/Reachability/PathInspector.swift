@@ -22,7 +22,7 @@ package final class PathInspector {
         package var description: String {
             switch self {
             case .noSuchInterface(let name, let known):
-                "there is no interface “\(name)” here; there are \(known.joined(separator: ", "))"
+                "there is no interface \"\(name)\" here; there are \(known.joined(separator: ", "))"
             case .kernel(let error): error.description
             }
         }

@@ -107,7 +107,7 @@ extension TOMLParser {
         }
         guard digits.utf8.count == count, let number = UInt32(digits, radix: 16), let scalar = Unicode.Scalar(number)
         else {
-            throw error("“\\\(letter)\(digits)” is no character; it takes \(count) hexadecimal digits", at: start)
+            throw error("\"\\\(letter)\(digits)\" is no character; it takes \(count) hexadecimal digits", at: start)
         }
         bytes += Array(String(Character(scalar)).utf8)
     }

@@ -23,7 +23,7 @@ extension TOMLParser {
             members.append(TOMLNode(value: try value(depth: depth + 1), position: position))
             try skipLines()
             if scanner.skip(UInt8(ascii: ",")) { continue }
-            guard scanner.skip(UInt8(ascii: "]")) else { throw expected("“,” or “]” in an array") }
+            guard scanner.skip(UInt8(ascii: "]")) else { throw expected("\",\" or \"]\" in an array") }
             return members
         }
     }
@@ -40,7 +40,7 @@ extension TOMLParser {
             scanner.skipBlanks()
             if scanner.skip(UInt8(ascii: "}")) { return table.entries }
             guard scanner.skip(UInt8(ascii: ",")) else {
-                throw expected("“,” or “}” on the line of an inline table")
+                throw expected("\",\" or \"}\" on the line of an inline table")
             }
         }
     }
@@ -58,7 +58,7 @@ extension TOMLParser {
             text += " \(takeWord())"
         }
         if let value = scalar(text) { return value }
-        throw error("“\(text.prefix(80))” is not a value; strings need quotes", at: start.position)
+        throw error("\"\(text.prefix(80))\" is not a value; strings need quotes", at: start.position)
     }
 
     private mutating func takeWord() -> String {

@@ -77,7 +77,7 @@ struct TOMLParser {
         scanner.skip(isArray ? 2 : 1)
         let keys = try dottedKey()
         guard isArray ? scanner.isAt("]]") : scanner.next == UInt8(ascii: "]") else {
-            throw expected(isArray ? "“]]”" : "“]”")
+            throw expected(isArray ? "\"]]\"" : "\"]\"")
         }
         scanner.skip(isArray ? 2 : 1)
         var table = root
@@ -132,7 +132,7 @@ struct TOMLParser {
     }
 
     private func redefinition(of key: Key, _ first: TOMLPosition) -> TOMLError {
-        error("“\(key.text)” is already defined, at line \(first.line)", at: key.position)
+        error("\"\(key.text)\" is already defined, at line \(first.line)", at: key.position)
     }
 
     // MARK: - Keys
@@ -140,7 +140,7 @@ struct TOMLParser {
     /// `a.b = value`, in a table under a header or inline.
     mutating func keyAndValue(in table: TOMLTable) throws(TOMLError) {
         let keys = try dottedKey()
-        guard scanner.skip(UInt8(ascii: "=")) else { throw expected("“=” after a key") }
+        guard scanner.skip(UInt8(ascii: "=")) else { throw expected("\"=\" after a key") }
         scanner.skipBlanks()
         var table = table
         for key in keys.dropLast() {

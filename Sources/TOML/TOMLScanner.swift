@@ -81,7 +81,7 @@ struct TOMLScanner {
         if next.isControl { return controlName(next) }
         var count = 1
         while let more = peek(count), more & 0xC0 == 0x80 { count += 1 }
-        return "“\(String(decoding: bytes[index..<index + count], as: UTF8.self))”"
+        return "\"\(String(decoding: bytes[index..<index + count], as: UTF8.self))\""
     }
 
     /// A control character by its number.

@@ -3,6 +3,7 @@
 internal import ArgumentParser
 internal import DialtoneAPI
 internal import DialtoneClient
+internal import Glibc
 internal import Platform
 
 struct Adopt: AsyncParsableCommand {
@@ -29,7 +30,11 @@ struct Adopt: AsyncParsableCommand {
     var policy: PolicyOptions
 
     func validate() throws {
-        if fd < 0 { throw ValidationError("--fd \(fd) is no descriptor: give a number from 0") }
+        guard fd >= 0, fcntl(fd, F_GETFD) >= 0 else {
+            throw ValidationError(
+                "--fd \(fd): no such descriptor is open; give it one, as in 3<>/dev/tcp/192.0.2.1/5222"
+            )
+        }
     }
 
     func run() async throws {

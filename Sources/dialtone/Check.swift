@@ -33,7 +33,8 @@ struct Check: AsyncParsableCommand {
     @Flag(help: "Say what the answer rests on, and which of that decided.")
     var explain = false
 
-    @Option(help: ArgumentHelp("Answer as if this interface were gone.", valueName: "interface"))
+    @Option(
+        help: ArgumentHelp("Answer as if this interface were gone.", valueName: "interface"), completion: .interfaces)
     var without: String?
 
     @OptionGroup
@@ -48,6 +49,9 @@ struct Check: AsyncParsableCommand {
             of each address.
             """)
     var json = false
+
+    @OptionGroup
+    var color: ColorOption
 
     func validate() throws {
         try probing.refuse(target)
@@ -66,7 +70,7 @@ struct Check: AsyncParsableCommand {
         if probing.probe { return try await probe(host, target) }
         guard explain || without != nil else {
             let path = NetworkAPI.Path(await host.path())
-            return try answer(path, json: path, [PathText.check(path, target: self.target.text)])
+            return try answer(path, json: path, Output.style.sentence(PathText.check(path, target: self.target.text)))
         }
         let explanation = NetworkAPI.Explain.Reply(try await explanation(of: host))
         let path = explanation.path
@@ -75,7 +79,9 @@ struct Check: AsyncParsableCommand {
             let screen = ExplanationScreen(explanation, target: self.target.text)
             try answer(path, json: explanation, screen.lines(Output.style))
         } else {
-            try answer(path, json: path, [PathText.check(path, target: self.target.text, without: without)])
+            try answer(
+                path, json: path,
+                Output.style.sentence(PathText.check(path, target: self.target.text, without: without)))
         }
     }
 
@@ -83,7 +89,7 @@ struct Check: AsyncParsableCommand {
         let explanation = NetworkAPI.Explain.Reply(try await explanation(of: host))
         guard explanation.path.status != .unknown else {
             let text = PathText.check(explanation.path, target: self.target.text)
-            return try answer(explanation.path, json: explanation.path, [text])
+            return try answer(explanation.path, json: explanation.path, Output.style.sentence(text))
         }
         let screen = await ProbeOption.ask(self.target, target, explanation)
         if json {

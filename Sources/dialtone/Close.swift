@@ -8,7 +8,7 @@ struct Close: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Close a connection and supervise it no longer.")
 
-    @Argument(help: "The connection's name.")
+    @Argument(help: "The connection's name.", completion: .connections)
     var name: String
 
     @OptionGroup

@@ -15,7 +15,10 @@ struct DialtoneCommand: AsyncParsableCommand {
             that $DIALTONE_SOCKET names; else on /run/dialtone/dialtone.sock as root; else on the user's own \
             ($XDG_RUNTIME_DIR/dialtone/dialtone.sock), then the machine's.
 
-            Exit status: 0 yes or done, 1 no or refused, 64 bad usage, 69 nobody to ask, 77 not allowed.
+            DURATION is 5s, 1m30s, 1h or plain seconds, everywhere.
+
+            Exit status: 0 yes or done, 1 no or refused, 64 bad usage, 65 a file that makes no sense, 69 the agent is \
+            not running or the kernel cannot be asked, 77 not allowed.
             """,
         version: Product.version,
         subcommands: [
@@ -38,8 +41,22 @@ struct DialtoneCommand: AsyncParsableCommand {
             Output.fail(error.description + (await KnownNames.hint(for: error)))
             Glibc.exit(error.exitStatus)
         } catch {
+            exit(saying: error)
+        }
+    }
+
+    /// Ends the program as the parser would, but with the words and the prefix that all errors have here.
+    private static func exit(saying error: any Error) -> Never {
+        let text = fullMessage(for: error)
+        guard exitCode(for: error) == .validationFailure, text.hasPrefix(UsageText.prefix) else {
             exit(withError: error)
         }
+        Output.fail(UsageText.reworded(text, arguments: CommandLine.arguments, commands: commandNames))
+        Glibc.exit(EX_USAGE)
+    }
+
+    private static var commandNames: [String] {
+        configuration.subcommands.map { $0.configuration.commandName ?? "\($0)".lowercased() } + ["help"]
     }
 }
 

@@ -12,18 +12,30 @@ struct History: AsyncParsableCommand {
         abstract: "Tell what happened to the network and to the connections, with reasons and durations.",
         discussion: """
             A line for each thing that happened, the oldest first, and in the end how often and how long each \
-            connection was without a flow. The agent keeps it over its restarts, in a few megabytes; each user sees \
-            their own connections, root all. Steps on the way to a flow are left out; `dialtone watch` shows them.
+            connection was down. The agent keeps it over its restarts, in a few megabytes; each user sees their own \
+            connections, root all. Steps on the way to a connected socket are left out; `dialtone watch` shows them.
 
-            TIME is a time of day (02:30), today, yesterday, a date (2026-11-21), both (2026-11-21 23:00), or how long \
-            ago: 90s, 45m, 3h, 2d.
+            TIME is a time of day (02:30), now, today, yesterday, a date (2026-11-21), both (2026-11-21 23:00), or how \
+            long ago: 90s, 1h30m, "2 days ago".
             """)
 
-    @Argument(help: "Connections to tell of; by default all, and the network.")
+    @Argument(help: "Connections to tell of; by default all, and the network.", completion: .connections)
     var names: [String] = []
 
     @Option(help: ArgumentHelp("Only what happened then or later.", valueName: "time"))
     var since: Since?
+
+    @Option(help: ArgumentHelp("Only what happened then or earlier.", valueName: "time"))
+    var until: Since?
+
+    @Option(name: [.customShort("n"), .long], help: "Only so many lines, the last ones, and no sums.")
+    var lines: Int?
+
+    @Flag(name: .shortAndLong, help: "The newest first.")
+    var reverse = false
+
+    @Flag(name: .shortAndLong, help: "Go on with what happens from now on, as `dialtone watch` tells it.")
+    var follow = false
 
     @OptionGroup
     var owner: OwnerOption
@@ -31,31 +43,58 @@ struct History: AsyncParsableCommand {
     @Flag(help: "Write one JSON object a line: the replies of History as the socket carries them.")
     var json = false
 
+    @OptionGroup
+    var color: ColorOption
+
+    func validate() throws {
+        if let lines, lines < 0 { throw ValidationError("--lines \(lines) is out of range: give a number from 0") }
+        if let since, let until, until.time < since.time {
+            throw ValidationError("--until is before --since: nothing happened between them")
+        }
+        if follow, reverse || until != nil {
+            throw ValidationError("--follow goes on from now: it takes neither --reverse nor --until")
+        }
+        if json, reverse || lines != nil {
+            throw ValidationError("--json writes all in order: it takes neither --reverse nor --lines")
+        }
+    }
+
     func run() async throws {
+        if follow { try await Output.endWithReader() }
         // How things stood at that time shows by what was before.
         let parameters = ConnectionsAPI.History.Parameters(
             names: names.isEmpty ? nil : names, owner: owner.number, since: json ? since?.time : nil)
-        var story = HistoryStory(
-            .init(day: Output.localDay, clock: Output.localTime), for: Output.reader, since: since?.time)
+        var story = HistoryStory(Output.localTime, for: Output.reader, since: since?.time, until: until?.time)
+        var pages = DayPages()
         var kept: Set<String> = []
-        // Of names, whether anybody has them is known in the end only.
-        var withheld: [String] = []
-        for try await entry in DialtoneClient().stream(ConnectionsAPI.History.self, parameters) {
+        // What may not be written yet: of names, whether anybody has them is known in the end only.
+        var withheld: [HistoryStory.Entry] = []
+        let isWithheld = !names.isEmpty || reverse || lines != nil
+        for try await reply in DialtoneClient().stream(ConnectionsAPI.History.self, parameters) {
             // The last reply is there to end the others.
-            guard entry.time != nil else { continue }
-            if let event = entry.event { kept.insert(event.connection.name) }
+            guard let time = reply.time else { continue }
+            if let event = reply.event { kept.insert(event.connection.name) }
             if json {
-                Output.write(json: entry)
-            } else {
-                let lines = story.lines(entry, Output.style)
-                if names.isEmpty { Output.write(lines) } else { withheld += lines }
+                if until.map({ time <= $0.time }) ?? true { Output.write(json: reply) }
+            } else if let entry = story.entry(reply, Output.style) {
+                if isWithheld { withheld.append(entry) } else { Output.write(pages.lines(entry, Output.style)) }
+                if let lines, withheld.count > 2 * max(lines, 1) { withheld.removeFirst(withheld.count - lines) }
             }
         }
         // Of what was before `since`, a script is told nothing.
         if !json || since == nil { try await KnownNames.require(names, beside: kept) }
-        if json { return }
-        Output.write(withheld)
-        Output.write(story.summary(now: .now(), uptime: BootClock.now(), Output.style))
+        if !json {
+            let told = withheld.suffix(lines ?? withheld.count)
+            for entry in reverse ? told.reversed() : Array(told) { Output.write(pages.lines(entry, Output.style)) }
+            if lines == nil, !follow {
+                Output.write(story.summary(now: .now(), uptime: BootClock.now(), Output.style))
+            }
+        }
+        if follow {
+            let stream = WatchStream(
+                names: names, owner: owner.number, json: json, isSilentAtFirst: true, pages: pages)
+            try await stream.run()
+        }
     }
 }
 

@@ -5,22 +5,23 @@ internal import DialtoneAPI
 
 /// How a connection is kept alive.
 struct KeepaliveOptions: ParsableArguments {
-    @Option(help: "The longest time between two keepalives, in seconds; 0 for none at all.")
-    var keepalive: Int?
+    @Option(
+        help: ArgumentHelp(
+            "The longest time between two keepalives, as in 90s; 0 for none at all.", valueName: "duration"))
+    var keepalive: DurationArgument?
 
     @Option(
         help: ArgumentHelp(
             "What is sent: tcp (the kernel's own probes), crlf, whitespace, xmpp-ping, mqtt, websocket, custom, client "
                 + "(the client is woken to send it) or none. By default what the remote's scheme has.",
-            valueName: "protocol"))
+            valueName: "protocol"), completion: .keepaliveProtocols)
     var keepaliveProtocol: String?
 
     @Option(
-        help: """
-            How many seconds earlier a keepalive may be sent, to share a wake-up with others. It must be less than the \
-            interval.
-            """)
-    var keepaliveTolerance: Int?
+        help: ArgumentHelp(
+            "How much earlier a keepalive may be sent, to share a wake-up with others: less than the interval.",
+            valueName: "duration"))
+    var keepaliveTolerance: DurationArgument?
 
     @Flag(
         inversion: .prefixedNo,
@@ -40,24 +41,21 @@ struct KeepaliveOptions: ParsableArguments {
     var wakeMachine = false
 
     func validate() throws {
-        for (option, value) in [("keepalive", keepalive), ("keepalive-tolerance", keepaliveTolerance)] {
-            if let value, !(0...PolicyOptions.longest).contains(value) {
-                throw ValidationError(
-                    "--\(option) \(value) is out of range: give seconds from 0 to \(PolicyOptions.longest)")
-            }
-        }
-        if keepalive == 0, let keepaliveProtocol, keepaliveProtocol != "none" {
+        try keepalive?.check("--keepalive", atMost: PolicyOptions.longest)
+        try keepaliveTolerance?.check("--keepalive-tolerance", atMost: PolicyOptions.longest)
+        if isOff, let keepaliveProtocol, keepaliveProtocol != "none" {
             throw ValidationError("--keepalive 0 is for none at all, and not for \(keepaliveProtocol)")
         }
     }
 
+    private var isOff: Bool { keepalive?.duration == .zero }
+
     /// For the daemon; `nil` when nothing was given.
     var wire: ConnectionsAPI.Keepalive? {
-        let isOff = keepalive == 0
         let wire = ConnectionsAPI.Keepalive(
             protocol: isOff ? "none" : keepaliveProtocol,
-            interval: isOff ? nil : keepalive.map { .seconds($0) },
-            tolerance: keepaliveTolerance.map { .seconds($0) }, adaptive: keepaliveAdaptive,
+            interval: isOff ? nil : keepalive?.duration,
+            tolerance: keepaliveTolerance?.duration, adaptive: keepaliveAdaptive,
             send: keepaliveSend, expect: keepaliveExpect, wakeMachine: wakeMachine ? true : nil)
         return wire == ConnectionsAPI.Keepalive() ? nil : wire
     }

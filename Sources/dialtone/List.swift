@@ -9,16 +9,26 @@ internal import Varlink
 struct List: AsyncParsableCommand {
     static let configuration = CommandConfiguration(abstract: "List the connections.")
 
+    @OptionGroup
+    var selection: SelectionOptions
+
     @Flag(help: "Write one JSON object a line, a connection each.")
     var json = false
 
+    @OptionGroup
+    var color: ColorOption
+
     func run() async throws {
-        let agent = DialtoneClient()
-        let connections = try await agent.call(ConnectionsAPI.List.self, VarlinkEmpty()).connections
-        if json {
-            for connection in connections { Output.write(json: connection) }
+        let all = try await DialtoneClient().call(ConnectionsAPI.List.self, VarlinkEmpty()).connections
+        let shown = selection.selection.of(all)
+        if json || selection.output == .json {
+            for connection in shown { Output.write(json: connection) }
+        } else if let format = selection.format {
+            Output.write(shown.map { format.text(of: $0) })
         } else {
-            Output.write(ConnectionTable(connections, now: .now(), for: Output.reader).lines(Output.style))
+            let table = ConnectionTable(
+                shown, now: .now(), for: Output.reader, isWide: selection.output == .wide)
+            Output.write(table.lines(Output.style))
         }
     }
 }

@@ -12,7 +12,7 @@ struct Open: AsyncParsableCommand {
             restarted under a service manager that keeps its sockets, and ends with any other.
             """)
 
-    @Argument(help: "Where it leads, as in tcp://sip.example.com:5060.")
+    @Argument(help: "Where it leads, as in tcp://sip.example.com:5060.", completion: .remotes)
     var remote: String
 
     @Option(help: "Its name; by default one made of the remote's host.")

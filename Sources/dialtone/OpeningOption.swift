@@ -5,12 +5,12 @@ internal import DialtoneAPI
 internal import Platform
 internal import Varlink
 
-/// What the agent says on each new flow to log in for a client.
+/// What the agent says on each new socket to log in for a client.
 struct OpeningOption: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "What the agent says on each new flow to log in: a file in JSON, with an array of steps as OpeningStep of "
-                + "org.dialtone.Connections has them.", valueName: "file"))
+            "What the agent says on each new socket to log in: a file in JSON, with an array of steps as OpeningStep "
+                + "of org.dialtone.Connections has them.", valueName: "file"))
     var opening: String?
 
     /// For the daemon; `nil` when no file was given. Read here and not by the daemon, which has other rights.

@@ -4,15 +4,31 @@ internal import DialtoneAPI
 internal import Glibc
 internal import Platform
 internal import Presentation
+internal import Synchronization
 internal import Varlink
 
 /// Standard output: text for people, one JSON object a line for scripts.
 enum Output {
-    /// Coloured on a terminal.
-    static let style = Style(isTerminal: isatty(STDOUT_FILENO) == 1, environment: environment)
+    /// In colour where that is wanted, and as wide as the terminal.
+    static var style: Style {
+        let isTerminal = isatty(STDOUT_FILENO) == 1
+        let width = isTerminal ? terminalWidth : nil
+        return switch ColorOption.chosen.withLock({ $0 }) {
+        case .auto: Style(isTerminal: isTerminal, environment: environment, width: width)
+        case .always: Style(hasColour: true, width: width)
+        case .never: Style(hasColour: false, width: width)
+        }
+    }
 
     /// The process's environment.
     static let environment = processEnvironment()
+
+    /// The columns of the terminal that standard output is; `nil` where it has none. People change it.
+    private static var terminalWidth: Int? {
+        var size = winsize()
+        guard ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return nil }
+        return Int(size.ws_col)
+    }
 
     /// Writes lines, at once: what reads a pipe must not wait for a buffer to fill.
     static func write(_ lines: [String]) {
@@ -70,12 +86,18 @@ enum Output {
         return .init(year: Int(parts.tm_year) + 1900, month: Int(parts.tm_mon) + 1, day: Int(parts.tm_mday))
     }
 
-    /// The local day, as in `Sunday 2026-11-22`.
-    static func localDay(_ time: Timestamp) -> String {
-        let parts = local(time)
-        let days = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"]
-        return "\(days[Int(parts.tm_wday)]) \(parts.tm_year + 1900)-\(two(parts.tm_mon + 1))-\(two(parts.tm_mday))"
-    }
+    /// The local day, as in `Sunday 2026-11-22`, and the local time of day, as in `14:02:11.042`.
+    static let localTime = LocalTime(
+        day: { time in
+            let parts = local(time)
+            let days = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"]
+            return "\(days[Int(parts.tm_wday)]) \(parts.tm_year + 1900)-\(two(parts.tm_mon + 1))-\(two(parts.tm_mday))"
+        },
+        clock: { time in
+            let parts = local(time)
+            let milliseconds = String(1000 + time.milliseconds % 1000).dropFirst()
+            return "\(two(parts.tm_hour)):\(two(parts.tm_min)):\(two(parts.tm_sec)).\(milliseconds)"
+        })
 
     /// When the clock on the wall shows this.
     static func instant(_ local: SinceText.Local) -> Timestamp? {
@@ -87,12 +109,5 @@ enum Output {
         parts.tm_isdst = -1
         let seconds = mktime(&parts)
         return seconds == -1 ? nil : Timestamp(milliseconds: Int64(seconds) * 1000)
-    }
-
-    /// The local time of day, as in `14:02:11.042`.
-    static func localTime(_ time: Timestamp) -> String {
-        let parts = local(time)
-        let milliseconds = String(1000 + time.milliseconds % 1000).dropFirst()
-        return "\(two(parts.tm_hour)):\(two(parts.tm_min)):\(two(parts.tm_sec)).\(milliseconds)"
     }
 }

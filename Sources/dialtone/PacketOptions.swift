@@ -14,7 +14,7 @@ struct PacketOptions: ParsableArguments {
         help: "Their protocol, tcp or udp; tcp where there is a port.",
         transform: { text in
             guard let transport = Target.TransportProtocol(rawValue: text) else {
-                throw ValidationError("“\(text)” is not a protocol that can be asked about: tcp and udp are")
+                throw ValidationError("invalid protocol \"\(text)\" (tcp or udp)")
             }
             return transport
         })
@@ -23,13 +23,15 @@ struct PacketOptions: ParsableArguments {
     @Option(help: "The number of their user; by default yours.")
     var uid: UInt32?
 
-    @Option(help: "The interface that they must leave by.")
+    @Option(help: "The interface that they must leave by.", completion: .interfaces)
     var interface: String?
 
     @Option(
         help: ArgumentHelp("The source address that they must carry.", valueName: "address"),
         transform: { text in
-            guard let address = IPAddress(text) else { throw ValidationError("“\(text)” is not an IP address") }
+            guard let address = IPAddress(text) else {
+                throw ValidationError("invalid address \"\(text)\" (an IP address)")
+            }
             return address
         })
     var source: IPAddress?

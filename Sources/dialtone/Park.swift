@@ -11,10 +11,10 @@ struct Park: AsyncParsableCommand {
             close the socket afterwards.
             """)
 
-    @Argument(help: "The connection's name.")
+    @Argument(help: "The connection's name.", completion: .connections)
     var name: String
 
-    @Option(help: "The number of the flow that is given back; by default $DIALTONE_EPOCH.")
+    @Option(help: "The number of the socket that is given back; by default $DIALTONE_EPOCH.")
     var epoch: Int?
 
     @OptionGroup
@@ -28,7 +28,7 @@ struct Park: AsyncParsableCommand {
 
     func run() async throws {
         guard let epoch = epoch ?? Output.environment["DIALTONE_EPOCH"].flatMap({ Int($0) }) else {
-            throw ValidationError("which flow is given back? Give --epoch, or set DIALTONE_EPOCH")
+            throw ValidationError("which socket is given back? Give --epoch, or set DIALTONE_EPOCH")
         }
         try await DialtoneClient().park(
             name, owner: owner.number ?? Self.ownerOfTaken, epoch: epoch, opening: opening.wire())

@@ -6,15 +6,18 @@ internal import Varlink
 
 /// How a connection is supervised.
 struct PolicyOptions: ParsableArguments {
-    @Option(help: "Seconds that sent bytes may stay without acknowledgement until the connection counts as lost.")
-    var userTimeout: Double?
+    @Option(
+        help: ArgumentHelp(
+            "How long sent bytes may stay without acknowledgement until the socket counts as lost, as in 30s.",
+            valueName: "duration"))
+    var userTimeout: DurationArgument?
 
     @Option(
-        help: """
-            Seconds that a flow is kept whose local address or whose way is gone, for them to come back, 0 to 60; 5 \
-            unless given.
-            """)
-    var grace: Double?
+        help: ArgumentHelp(
+            "How long a socket is kept whose local address or route is gone, for them to come back: 0s to 1m; 5s "
+                + "unless given.",
+            valueName: "duration"))
+    var grace: DurationArgument?
 
     @Option(
         help: "The firewall mark of its packets, 1 to 4294967295, as in 7 or 0x7.",
@@ -39,7 +42,9 @@ struct PolicyOptions: ParsableArguments {
         help: "Whether to try another uplink where nothing gets through over the usual one.")
     var otherUplinks: Bool?
 
-    @Option(help: "How its packets are marked for the network: cs5 unless given, ef, af41, …, none, or a number.")
+    @Option(
+        help: "How its packets are marked for the network: cs5 unless given, ef, af41, …, none, or a number.",
+        completion: .trafficClasses)
     var trafficClass: String?
 
     @Option(help: "In which order its packets leave this machine (SO_PRIORITY), 0 to 6; 6 unless given.")
@@ -61,26 +66,21 @@ struct PolicyOptions: ParsableArguments {
     @OptionGroup(title: "TLS")
     var tls: TLSOptions
 
-    /// The longest of these times, in seconds: a day. Checked here, since what is longer may not even be a number of
-    /// milliseconds; what the daemon finds too short or too long for the kernel or a protocol, it says itself.
-    static let longest = 86_400
+    /// The longest of these times: a day.
+    static let longest = Duration.seconds(86_400)
     /// The daemon's, too.
-    static let longestGrace = 60
+    private static let longestGrace = Duration.seconds(60)
 
     func validate() throws {
-        for (option, seconds, longest) in [
-            ("--user-timeout", userTimeout, Self.longest), ("--grace", grace, Self.longestGrace),
-        ] {
-            guard let seconds, !(0...Double(longest)).contains(seconds) else { continue }
-            throw ValidationError("\(option) \(seconds) is out of range: give seconds from 0 to \(longest)")
-        }
+        try userTimeout?.check("--user-timeout", atMost: Self.longest)
+        try grace?.check("--grace", atMost: Self.longestGrace)
     }
 
     /// For the daemon.
     func settings() throws -> ConnectionsAPI.Settings {
         .init(
             keepalive: keepalive.wire, opening: try opening.wire(), tls: tls.wire,
-            userTimeout: userTimeout.map(Duration.toTheMillisecond), grace: grace.map(Duration.toTheMillisecond),
+            userTimeout: userTimeout?.duration, grace: grace?.duration,
             keepAbandoned: keepsAbandonedFlow ? true : nil, makeBeforeBreak: makeBeforeBreak,
             otherUplinks: otherUplinks,
             trafficClass: trafficClass, priority: priority, mark: mark,
@@ -97,13 +97,13 @@ struct SocketOption {
         let parts = text.split(separator: "=", maxSplits: 1)
         guard parts.count == 2, let value = Int(parts[1]), !parts[0].contains(where: { "\"\\".contains($0) })
         else {
-            throw ValidationError("invalid option of sockets “\(text)” (name=number)")
+            throw ValidationError("invalid option of sockets \"\(text)\" (name=number)")
         }
         let words = parts[0].split { $0 == "_" || $0 == "-" }
         name = words.dropFirst().reduce("\(words.first ?? "")") { $0 + $1.prefix(1).uppercased() + $1.dropFirst() }
         self.value = value
         guard let object = Self.object([self]), object != .init() else {
-            throw ValidationError("no option of sockets is called “\(parts[0])”")
+            throw ValidationError("no option of sockets is called \"\(parts[0])\"")
         }
     }
 
@@ -119,7 +119,7 @@ enum Number {
     static func parse(_ text: String, atLeast least: Int) throws -> Int {
         let number = text.hasPrefix("0x") ? Int(text.dropFirst(2), radix: 16) : Int(text)
         guard let number, (least...Int(UInt32.max)).contains(number) else {
-            throw ValidationError("invalid mark “\(text)” (\(least)–4294967295, or 0x and hexadecimal)")
+            throw ValidationError("invalid mark \"\(text)\" (\(least)–4294967295, or 0x and hexadecimal)")
         }
         return number
     }

@@ -26,6 +26,9 @@ struct Replay: ParsableCommand {
     @Flag(help: "Write one JSON object a line: the time, the target, and the rest as `watch` has it.")
     var json = false
 
+    @OptionGroup
+    var color: ColorOption
+
     func run() throws {
         let replay: Reachability.Replay
         do throws(Reachability.Replay.Failure) {
@@ -41,7 +44,7 @@ struct Replay: ParsableCommand {
             try write(change, at: time(change.time))
         }
         for deviation in replay.deviations {
-            Output.fail("\(Output.localTime(time(deviation.time)))  \(deviation.question): \(deviation)")
+            Output.fail("\(Output.localTime.clock(time(deviation.time)))  \(deviation.question): \(deviation)")
         }
         if let cutAt = replay.cutAt {
             Output.fail("\(file) ends in the middle of a record, at byte \(cutAt); this is what came before")
@@ -56,7 +59,7 @@ struct Replay: ParsableCommand {
                 json: Line(time: time, target: change.question.description, path: path, changes: changes))
         } else {
             let line = WatchLine(path: path, of: change.question.description, changes: changes, at: time)
-            Output.write([line.line(Output.style, clock: Output.localTime)])
+            Output.write(line.lines(Output.style, clock: Output.localTime.clock))
         }
     }
 

@@ -17,7 +17,7 @@ struct Take: AsyncParsableCommand {
             command, 126 when it cannot be run; else as of the other commands.
             """)
 
-    @Argument(help: "The connection's name.")
+    @Argument(help: "The connection's name.", completion: .connections)
     var name: String
 
     @Flag(

@@ -27,6 +27,11 @@ struct TargetArgument {
             }
         }
         guard let target = Target(text: text) else {
+            if let port = text.lastIndex(of: ":").map({ text[text.index(after: $0)...] }), !port.isEmpty,
+                port.allSatisfy({ $0.isASCII && $0.isNumber }), UInt16(port).map({ $0 == 0 }) ?? true
+            {
+                throw ValidationError("invalid port \"\(port)\" (1–65535)")
+            }
             throw ValidationError(
                 """
                 a host is a name or an address, a port a number from 1 to 65535, \

@@ -2,7 +2,7 @@
 
 internal import ArgumentParser
 internal import DialtoneAPI
-internal import DialtoneClient
+internal import NetworkPath
 internal import Presentation
 internal import Varlink
 
@@ -14,8 +14,14 @@ struct Watch: AsyncParsableCommand {
             says so, waits for its return, and goes on where it was; with --json it says so on the standard error.
             """)
 
-    @Argument(help: "Connections to watch; by default all, and the network.")
+    @Argument(help: "Connections to watch; by default all, and the network.", completion: .connections)
     var names: [String] = []
+
+    @Option(
+        help: ArgumentHelp(
+            "Watch the route to this host instead, as in sip.example.com:5061 or sips://sip.example.com.",
+            valueName: "host"), transform: TargetArgument.parse)
+    var host: TargetArgument?
 
     @OptionGroup
     var owner: OwnerOption
@@ -23,77 +29,26 @@ struct Watch: AsyncParsableCommand {
     @Flag(help: "Write one JSON object a line: the replies of MonitorPath and Monitor as the socket carries them.")
     var json = false
 
+    @OptionGroup
+    var color: ColorOption
+
+    func validate() throws {
+        if host != nil, !names.isEmpty || owner.number != nil {
+            throw ValidationError("--host watches the route to a host: it takes no names and no --owner")
+        }
+    }
+
     func run() async throws {
+        let stream = WatchStream(
+            names: names, owner: owner.number, json: json,
+            pages: DayPages(knowing: Output.localTime.day(.now())))
         try await Output.endWithReader()
+        if let host {
+            let target = NetworkAPI.Target(host: "\(host.target.host)", port: host.target.port.map { Int($0) })
+            return try await stream.watchPath(to: target, called: host.text)
+        }
         // A script may begin before the connection is there.
         if !json { try await KnownNames.require(names) }
-        // A connection of the socket for each stream: one holds its connection until it ends.
-        let (names, owner, json) = (names, owner.number, json)
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            if names.isEmpty, owner == nil {
-                group.addTask { try await Self.watchNetwork(json: json) }
-            }
-            group.addTask { try await Self.watchConnections(names, of: owner, json: json) }
-            // Neither ends by itself; what fails one, the agent's return does not mend.
-            try await group.next()
-            group.cancelAll()
-        }
-    }
-
-    private static func watchNetwork(json: Bool) async throws {
-        var (isKnown, pause) = (false, RetryPause())
-        while true {
-            do throws(DialtoneError) {
-                for try await reply in DialtoneClient().stream(NetworkAPI.MonitorPath.self, .init()) {
-                    (isKnown, pause) = (true, RetryPause())
-                    if json {
-                        Output.write(json: reply)
-                    } else {
-                        write(WatchLine(network: reply.path, changes: reply.changes, at: .now()))
-                    }
-                }
-            } catch {
-                // Where the agent went, the other stream says so.
-                guard isKnown, error.isPassing else { throw error }
-            }
-            try await pause.wait()
-        }
-    }
-
-    private static func watchConnections(_ names: [String], of owner: Int?, json: Bool) async throws {
-        var isThere: Bool?
-        for try await event in DialtoneClient().connectionEvents(names: names.isEmpty ? nil : names, owner: owner) {
-            switch event {
-            case .agentLost(let error):
-                // One that was not there in the first place is an error, as for every other command.
-                guard isThere != nil else { throw error }
-                isThere = false
-                write(agentIsThere: false, json: json)
-            case .reply(let reply):
-                if isThere == false { write(agentIsThere: true, json: json) }
-                isThere = true
-                try write(reply, json: json)
-            }
-        }
-    }
-
-    private static func write(agentIsThere isThere: Bool, json: Bool) {
-        let line = WatchLine(agentIsThere: isThere, at: .now())
-        if json { Output.fail("the agent is \(line.text)") } else { write(line) }
-    }
-
-    private static func write(_ reply: ConnectionsAPI.Monitor.Reply, json: Bool) throws {
-        if json {
-            Output.write(json: reply)
-        } else if let event = reply.event {
-            write(WatchLine(event, for: Output.reader))
-        } else {
-            if reply.kind == .gap { write(WatchLine(gapAt: .now())) }
-            for connection in reply.connections { write(WatchLine(connection, at: .now(), for: Output.reader)) }
-        }
-    }
-
-    private static func write(_ line: WatchLine) {
-        Output.write([line.line(Output.style, clock: Output.localTime)])
+        try await stream.run()
     }
 }

@@ -36,8 +36,8 @@ struct NetworkServiceTests {
         (.init(host: "127.0.0.1", mark: -1), "mark -1 is out of range"),
         (.init(host: "127.0.0.1", mark: 4_294_967_296), "mark 4294967296 is out of range"),
         (.init(host: "127.0.0.1", source: "localhost"), "source localhost is not an IP address"),
-        (.init(host: "two words"), "“two words” is neither a name nor an address"),
-        (.init(host: "h:80"), "“h:80” is neither a name nor an address"),
+        (.init(host: "two words"), "\"two words\" is neither a name nor an address"),
+        (.init(host: "h:80"), "\"h:80\" is neither a name nor an address"),
         (.init(host: String(repeating: "a", count: 254)), "is neither a name nor an address"),
         (.init(host: "127.0.0.1", interface: ""), "the interface's name is empty"),
     ])
@@ -72,7 +72,7 @@ struct NetworkServiceTests {
         let fixture = ServiceFixture()
         let error: NetworkAPI.InvalidTarget = try await fixture.client().refusal(
             of: NetworkAPI.GetPath.self, .init(target: .init(host: "127.0.0.1"), without: "nosuch0"))
-        #expect(error.reason.hasPrefix("there is no interface “nosuch0” here; there are "), "\(error.reason)")
+        #expect(error.reason.hasPrefix("there is no interface \"nosuch0\" here; there are "), "\(error.reason)")
         let network: NetworkAPI.InvalidTarget = try await fixture.client().refusal(
             of: NetworkAPI.GetPath.self, .init(without: "nosuch0"))
         #expect(network == error)

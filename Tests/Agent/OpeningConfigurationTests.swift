@@ -85,13 +85,13 @@ import Testing
             (0o600, String(repeating: "x", count: 32_769), "is larger than 32768 bytes"),
         ] {
             try fixture.write(text, to: "secret", mode: mode)
-            #expect(try errors(line) == ["26: connection.opening.send_file: “secret” \(problem)"])
+            #expect(try errors(line) == ["26: connection.opening.send_file: \"secret\" \(problem)"])
         }
     }
 
     @Test(arguments: [
-        ("'/nowhere/at/all'", "“/nowhere/at/all” cannot be read: No such file or directory"),
-        ("'secret'", "“secret” is not an absolute path"), ("'/dev/null'", "“/dev/null” is not a regular file"),
+        ("'/nowhere/at/all'", "\"/nowhere/at/all\" cannot be read: No such file or directory"),
+        ("'secret'", "\"secret\" is not an absolute path"), ("'/dev/null'", "\"/dev/null\" is not a regular file"),
     ])
     func `a file that is none is told`(file: String, problem: String) throws {
         #expect(
@@ -127,7 +127,7 @@ import Testing
         ),
         (
             "opening = [{ send = 'x', expect = { message = 'sip' } }]",
-            "47: connection.opening.expect.message: unknown value “sip”; one of mqtt, websocket"
+            "47: connection.opening.expect.message: unknown value \"sip\"; one of mqtt, websocket"
         ),
         (
             "opening = [{ send = 'x', expect = { length = 20_000 } }]",

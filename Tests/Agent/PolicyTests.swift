@@ -124,7 +124,7 @@ struct PolicyTests {
         ),
         (
             "tcp://h:1", #"{ protocol = 'custom', send = 'a\qb' }"#,
-            #"43: connection.keepalive.send: “\q” is no escape; there are \r, \n, \t, \0, \\ and \xNN with two "#
+            #"43: connection.keepalive.send: "\q" is no escape; there are \r, \n, \t, \0, \\ and \xNN with two "#
                 + "hexadecimal digits"
         ),
         (

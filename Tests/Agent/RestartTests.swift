@@ -66,7 +66,7 @@ struct RestartTests {
         try fixture.kill()
         let after = try #require(fixture.connection("office"))
         #expect(after.state == .ready)
-        #expect(after.reason == "the agent was started anew and goes on with the flow")
+        #expect(after.reason == "the agent restarted and goes on with the socket")
         #expect((after.epoch, after.localAddress, after.session) == (1, before.localAddress, .open))
         #expect(abs(after.since.milliseconds - before.since.milliseconds) <= 1)
         #expect(after.lastProof.map { abs($0.milliseconds - before.since.milliseconds) < 60_000 } ?? false)

@@ -28,7 +28,7 @@ import Testing
                 .scheduleTimer(.retry, deadline: harness.now + .seconds(5)),
                 harness.event(from: .ready, after: .seconds(600)),
             ])
-        #expect(harness.status.reason.description == "reset by the remote")
+        #expect(harness.status.reason.description == "reset by the server")
     }
 
     @Test func theEndOfWhatHasTheKeysIsNoFailureOfTheServers() {

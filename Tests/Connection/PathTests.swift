@@ -28,7 +28,8 @@ import Testing
                 harness.event(from: .waiting, after: .seconds(2)),
             ])
         var expected = ConnectionStatus(
-            state: .connecting, reason: .pathAvailable, epoch: 1, since: harness.now, remoteAddress: .office, path: .wifi)
+            state: .connecting, reason: .pathAvailable, epoch: 1, since: harness.now, remoteAddress: .office,
+            path: .wifi)
         expected.turnedAt = harness.now - .seconds(2)
         #expect(harness.status == expected)
     }

@@ -114,14 +114,14 @@ import Testing
         #expect(
             try error("tcp://host:1") { $0.verifiesCertificate = false }
                 == "tls: tcp has no TLS; tls, sips, xmpps, mqtts, wss have")
-        #expect(try error(secured) { $0.authorities = "ca.pem" } == "tls: “ca.pem” is not an absolute path")
+        #expect(try error(secured) { $0.authorities = "ca.pem" } == "tls: \"ca.pem\" is not an absolute path")
         #expect(
             try error(secured) { $0.identity = .init(certificate: "/a.pem", passwordFile: "b") }
-                == "tls: “b” is not an absolute path")
+                == "tls: \"b\" is not an absolute path")
         #expect(try error(secured) { $0.serverName = "192.0.2.7" } == nil)
         #expect(
             try error(secured) { $0.serverName = "a b" }
-                == "tls.serverName: “a b” is not a host: “ ” cannot stand in a name")
+                == "tls.serverName: \"a b\" is not a host: \" \" cannot stand in a name")
         for protocols in [[""], [String(repeating: "a", count: 256)], [String](repeating: "a", count: 17)] {
             #expect(
                 try error(secured) { $0.applicationProtocols = protocols }

@@ -39,7 +39,7 @@ struct RepeatedEndingTests {
         #expect(seen[4].reason == .endedAgain(last))
         #expect(
             "\(seen[4].reason)"
-                == "closed by the remote 5 times in a row, each time after about 1 m 30 s, not logged in")
+                == "closed by the server 5 times in a row, each time after about 1 m 30 s, not logged in")
         #expect(seen[4].reason.cause == .closedByRemote)
         #expect(seen[4].reason.advice?.contains("opening") == true)
     }
@@ -48,7 +48,7 @@ struct RepeatedEndingTests {
         let seen = play([90, 90], by: .reset)
         #expect(seen[1].attempt == 2)
         #expect(seen[1].reason.cause == .reset)
-        #expect("\(seen[1].reason)".hasPrefix("reset by the remote 2 times"))
+        #expect("\(seen[1].reason)".hasPrefix("reset by the server 2 times"))
     }
 
     @Test(arguments: [

@@ -15,7 +15,7 @@ import Testing
         #expect(actions.first == .scheduleTimer(.retry, deadline: harness.dialsFrom))
         #expect(actions.count == 2, "and the event: \(actions)")
         #expect(harness.status.state == .backingOff)
-        #expect(harness.status.reason.description == "waits its turn: too many dials of this user at the moment")
+        #expect(harness.status.reason.description == "waits its turn: this user dials too often at the moment")
         #expect(harness.status.nextAttempt == harness.dialsFrom)
         #expect(harness.machine.awaitedTurn == harness.dialsFrom)
         #expect(harness.status.attempt == 1, "that is no failure")

@@ -122,6 +122,6 @@ struct BadInputTests {
         #expect(waiting.nextAttemptAt == nil)
         let check = try await home.dialtone("check", "dialtone.example:5060", on: machine)
         #expect(check.exit == .status(1), "\(check)")
-        #expect(check.output == "Not reachable: the name has no address, or nobody could be asked for it.")
+        #expect(check.output == "Not reachable: the name is not found, or no name server answers.")
     }
 }

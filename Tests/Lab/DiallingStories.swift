@@ -121,7 +121,7 @@ struct DiallingStories {
         try await DiallingFixture.run(answering: Self.exchange { works.withLock { $0 } ? nil : failure }) { fixture in
             try await fixture.open("sip://exchange.lab.example:5060")
             // After seven seconds of silence nobody dials any more: the way to an answer is what is waited for.
-            let failed = try await fixture.events.event("“\(word)”") { $0.reason == word }
+            let failed = try await fixture.events.event("\"\(word)\"") { $0.reason == word }
             #expect(failed.connection.epoch == 0)
             works.withLock { $0 = true }
             try await fixture.isReady()

@@ -246,7 +246,7 @@ struct ExplainStories {
             let words = /is: .* \(asked/
             #expect(
                 unanswered.replacing(words, with: "is: Timeout (asked") == """
-                    Not reachable: the name has no address, or nobody could be asked for it.
+                    Not reachable: the name is not found, or no name server answers.
 
                       name       nobody said what sip.example.com is: Timeout (asked 203.0.113.10)  <- decided
                     """)
@@ -254,7 +254,7 @@ struct ExplainStories {
             let refused = try await lab.explain("sip.example.com", by: files.command).output
             #expect(
                 refused.replacing(words, with: "is: Timeout (asked") == """
-                    Not reachable: the name has no address, or nobody could be asked for it.
+                    Not reachable: the name is not found, or no name server answers.
 
                       name       nobody said what sip.example.com is: Timeout (asked 203.0.113.10)
                       rule       32766: from all lookup main
@@ -309,7 +309,8 @@ struct ExplainStories {
             let typo = try await lab.check(Self.server, "--without", "wlan0")
             #expect(typo.exit == .status(EX_USAGE))
             #expect(
-                typo.error == "dialtone: --without: there is no interface “wlan0” here; there are lo, mac0, wan0, wan1")
+                typo.error
+                    == "dialtone: --without: there is no interface \"wlan0\" here; there are lo, mac0, wan0, wan1")
         }
     }
 

@@ -27,7 +27,7 @@ struct NightStories {
         try await eventually("the outage is in the history") {
             let told = try await home.dialtone("history", "office", on: machine)
             #expect(told.exit == .status(0), "\(told)")
-            return told.lines.last?.contains("without a flow") == true
+            return told.lines.last?.contains("outage") == true
         }
         first.signal(SIGKILL)
         expect(try await first.exit(), is: .signal(SIGKILL))
@@ -52,7 +52,7 @@ struct NightStories {
 
         let people = try await home.dialtone("history", "office", "--since", "1h", on: machine)
         #expect(people.lines.filter { $0.hasSuffix("started") }.count == 2, "\(people)")
-        #expect(people.lines.last?.contains("without a flow") == true, "\(people)")
+        #expect(people.lines.last?.contains("outage") == true, "\(people)")
         #expect(people.lines.allSatisfy { !$0.contains("network ") }, "\(people)")
         expect(try await second.terminate(), is: .status(0))
         #expect(try String(contentsOfFile: file, encoding: .utf8).contains("\"kind\":\"ended\""))

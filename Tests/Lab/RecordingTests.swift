@@ -98,7 +98,7 @@ struct RecordingTests {
 
         let shown = try await home.dialtone("replay", file, on: machine)
         #expect(shown.exit == .status(0), "\(shown)")
-        #expect(shown.lines.last?.contains("satisfied over bridge0") == true, "\(shown)")
+        #expect(shown.lines.last?.contains("available over bridge0") == true, "\(shown)")
         let next = try await home.launch(on: machine, arguments: arguments)
         _ = try await next.line(containing: "listening")
         let kept = try await home.dialtone("replay", "\(file).old", on: machine)
@@ -112,7 +112,7 @@ struct RecordingTests {
         _ = try await reader.line(containing: "verdict id=1")
         _ = try await next.killNow()
         let rest = try await home.dialtone("replay", file, on: machine)
-        #expect(rest.output.contains("satisfied over bridge0"), "\(rest)")
+        #expect(rest.output.contains("available over bridge0"), "\(rest)")
         let damaged = try await home.dialtone("replay", home.file, on: machine)
         #expect(damaged.exit == .status(EX_DATAERR))
         #expect(damaged.error.contains("not a recording"), "\(damaged)")

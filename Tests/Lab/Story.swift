@@ -75,7 +75,7 @@ struct Story {
     /// Waits for another flow to take the place of the one that stands, and holds that there was one at every moment.
     func movesWithoutAGap(to uplink: Uplink, after count: Int) async throws {
         let event = try await events.event("office to move to \(uplink)", after: count) {
-            $0.reason == "moved to the better path" && $0.connection.interface == uplink.name
+            $0.reason == "moved to a better path" && $0.connection.interface == uplink.name
         }
         let since = events.events.dropFirst(count).prefix { $0.sequence <= event.sequence }
         #expect(since.allSatisfy { $0.connection.state.hasFlow }, "\(since.map(\.connection.state))")

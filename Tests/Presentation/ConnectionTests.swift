@@ -21,10 +21,12 @@ struct ConnectionTests {
         let connections = [
             Sample.connection("office", .ready, since: 11_520) {
                 ($0.interface, $0.lastProof) = ("wlan0", Sample.noon.advanced(by: -41_000))
+                $0.upSince = Sample.noon.advanced(by: -7_200_000)
                 $0.unreadBytes = 17
             },
             Sample.connection("doorbell", .backingOff, since: 130) {
                 ($0.reason, $0.attempt) = ("refused by 10.7.0.9:5060", 4)
+                $0.downSince = Sample.noon.advanced(by: -3_600_000)
                 $0.nextAttemptAt = Sample.noon.advanced(by: 12_000)
             },
             Sample.connection("van", .waiting, since: 18) { $0.reason = "no route to 198.51.100.0" },
@@ -32,23 +34,70 @@ struct ConnectionTests {
         let screen = StatusScreen(path: Sample.path(), connections: connections, now: Sample.noon)
         #expect(
             screen.lines(Sample.plain) == [
-                "Network  satisfied over wlan0 (wifi) via 192.168.1.1, IPv4 DNS",
+                "Network  available over wlan0 (wifi) via 192.168.1.1, IPv4 DNS",
                 "",
-                "NAME      STATE        REMOTE                      VIA    FOR       PROOF     HOLDER",
-                "office    ready        tcp://sip.example.com:5060  wlan0  3 h 12 m  41 s ago  daemon  17 bytes unread",
-                "doorbell  backing off  tcp://sip.example.com:5060  –      2 m 10 s  –         daemon  "
+                "NAME      STATE        REMOTE                      FOR       VIA    HEARD",
+                "office    ready        tcp://sip.example.com:5060  up 2 h    wlan0  41 s ago  17 bytes unread",
+                "doorbell  backing off  tcp://sip.example.com:5060  down 1 h  –      –         "
                     + "refused by 10.7.0.9:5060, 4th try in 12 s",
-                "van       waiting      tcp://sip.example.com:5060  –      18 s      –         daemon  "
+                "van       waiting      tcp://sip.example.com:5060  18 s      –      –         "
                     + "no route to 198.51.100.0",
             ])
         #expect(screen.lines(Sample.colour).map(withoutEscapes) == screen.lines(Sample.plain))
-        #expect(screen.lines(Sample.colour)[0].contains("\u{1B}[32msatisfied"))
+        #expect(screen.lines(Sample.colour)[0].contains("\u{1B}[32mavailable"))
+    }
+
+    @Test(arguments: [79, 80, 60, 40, 20, 7])
+    func `a table fits the terminal: columns fall away, and what is to be said stands below`(width: Int) {
+        let connections = [
+            Sample.connection("office") { $0.upSince = $0.since },
+            Sample.connection("doorbell", .backingOff) {
+                ($0.reason, $0.downSince) = ("refused by 10.7.0.9:5060", $0.since)
+            },
+        ]
+        let lines = ConnectionTable(connections, now: Sample.noon).lines(Style(hasColour: false, width: width))
+        #expect(lines.contains("    refused by 10.7.0.9:5060") == (width >= 40), "\(lines)")
+        #expect(lines.filter { $0.hasPrefix("office") || $0.hasPrefix("doorbell") }.count == 2)
+        #expect(lines.first?.contains("REMOTE") == (width >= 60), "\(lines)")
+        #expect(lines.first?.contains("HEARD") == (width >= 79), "\(lines)")
+        if width >= 40 { #expect(lines.allSatisfy { $0.count <= width }, "\(lines)") }
+        let wide = ConnectionTable(connections, now: Sample.noon, isWide: true)
+        #expect(wide.lines(Style(hasColour: false, width: width)) == wide.lines(Sample.plain))
+        #expect(wide.lines(Sample.plain).first?.contains("HELD BY") == true)
+    }
+
+    @Test func `connected without a login is not healthy, and says what is missing`() {
+        let connection = Sample.connection("van") { ($0.lacksLogin, $0.upSince) = (true, $0.since) }
+        let lines = ConnectionTable([connection], now: Sample.noon).lines(Sample.colour)
+        #expect(lines[1].contains("\u{1B}[33mconnected, not logged in"), "\(lines)")
+        #expect(lines[1].contains("needs an opening, or a client that takes it and logs in"), "\(lines)")
+    }
+
+    @Test func `some of the connections can be asked for, in an order`() {
+        let connections = [
+            Sample.connection("b") { ($0.upSince, $0.remote) = (Sample.noon.advanced(by: -9), "tcp://z:1") },
+            Sample.connection("a", .failed) { ($0.downSince, $0.remote) = (Sample.noon.advanced(by: -5), "tcp://y:1") },
+            Sample.connection("c", .waiting) {
+                ($0.downSince, $0.remote) = (Sample.noon.advanced(by: -7), "tcp://x:1")
+            },
+        ]
+        func names(_ selection: ConnectionSelection) -> [String] { selection.of(connections).map(\.name) }
+        #expect(names(.init()) == ["b", "a", "c"])
+        #expect(names(.init(onlyDown: true)) == ["a", "c"])
+        #expect(names(.init(states: [.waiting, .ready])) == ["b", "c"])
+        #expect(names(.init(order: .name)) == ["a", "b", "c"])
+        #expect(names(.init(order: .remote)) == ["c", "a", "b"])
+        #expect(names(.init(order: .since)) == ["a", "c", "b"])
+        #expect(names(.init(order: .state)) == ["a", "c", "b"])
+        #expect(names(.init(onlyDown: true, states: [.failed])) == ["a"])
     }
 
     @Test func `without connections the status says how to have one`() {
         let lines = StatusScreen(path: Sample.path(), connections: [], now: Sample.noon).lines(Sample.plain)
         #expect(lines.count == 3)
-        #expect(lines.last == "No connections. `dialtone open tcp://HOST:PORT` supervises one.")
+        #expect(lines.last == "No connections. \"dialtone open tcp://HOST:PORT\" supervises one.")
+        let none = StatusScreen(path: Sample.path(), connections: [], of: 3, now: Sample.noon).lines(Sample.plain)
+        #expect(none.last == "None of the 3 connections matches.")
     }
 
     @Test(arguments: ConnectionsAPI.State.allCases)

@@ -43,10 +43,21 @@ struct HistoryStoryTests {
             ])
         #expect(
             summary == [
-                "", "office  2 outages, 2 m 10 s without a flow, longest 2 m",
+                "", "office  2 outages, down 2 m 10 s, longest 2 m",
                 "Counted since day 0 3 s: nothing older is kept.",
             ])
         #expect(tell(Array(entries.dropFirst())).summary.count == 2, "outages are whole where wakes are not")
+    }
+
+    @Test func `what comes after the end of the time asked for is not told, and an outage counts up to there`() {
+        let entries = [
+            entry(.ready, at: 0, .opened), entry(.waiting, at: 100, from: .ready),
+            entry(.ready, at: 500, from: .waiting),
+        ]
+        let (lines, summary) = tell(entries, upTo: 300)
+        #expect(lines.count == 3, "\(lines)")
+        #expect(summary.last?.contains("3 m 20 s") == true, "\(summary)")
+        #expect(tell(entries, upTo: 50).summary.last?.contains("no outage") == true)
     }
 
     private func agent(_ kind: ConnectionsAPI.AgentChange.Kind, at seconds: Int64) -> ConnectionsAPI.History.Reply {
@@ -60,15 +71,18 @@ struct HistoryStoryTests {
 
     /// The lines of it all, and the last ones.
     private func tell(
-        _ entries: [ConnectionsAPI.History.Reply], until seconds: Int64 = 10_000, since: Int64? = nil
+        _ entries: [ConnectionsAPI.History.Reply], until seconds: Int64 = 10_000, since: Int64? = nil,
+        upTo end: Int64? = nil
     ) -> (lines: [String], summary: [String]) {
         // A day of a thousand seconds shows that a new one is told.
         var story = HistoryStory(
             .init(
                 day: { "day \(($0.milliseconds - Sample.noon.milliseconds) / 1_000_000)" },
                 clock: { "\(($0.milliseconds - Sample.noon.milliseconds) / 1000) s" }),
-            since: since.map { Sample.noon.advanced(by: $0 * 1000) })
-        let lines = entries.flatMap { story.lines($0, Sample.plain) }
+            since: since.map { Sample.noon.advanced(by: $0 * 1000) },
+            until: end.map { Sample.noon.advanced(by: $0 * 1000) })
+        var pages = DayPages()
+        let lines = entries.compactMap { story.entry($0, Sample.plain) }.flatMap { pages.lines($0, Sample.plain) }
         let now = Sample.noon.advanced(by: seconds * 1000)
         return (lines, story.summary(now: now, uptime: .seconds(seconds) + Self.boot, Sample.plain))
     }
@@ -88,7 +102,7 @@ struct HistoryStoryTests {
             entry(.backingOff, at: 602, from: .connecting, because: "no route"),
             entry(.ready, at: 721, from: .connecting), entry(.verifying, at: 800, from: .ready),
             entry(.ready, at: 801, from: .verifying),
-            entry(.backingOff, at: 1321, from: .ready, because: "closed by the remote"),
+            entry(.backingOff, at: 1321, from: .ready, because: "closed by the server"),
             entry(.ready, at: 1331, from: .connecting),
         ]
     }
@@ -97,19 +111,19 @@ struct HistoryStoryTests {
         let lines = tell(night).lines
         #expect(lines.first == "day 0")
         #expect(lines.filter { $0.hasPrefix("day") } == ["day 0", "day 1"])
-        #expect(lines.contains { $0.contains("ready -> connecting   source 192.0.2.1 is gone, after 10 m") })
-        #expect(lines.contains { $0.contains("connecting -> ready") && $0.contains("2 m without a flow") })
-        #expect(lines.contains { $0.contains("closed by the remote, after 10 m") })
+        #expect(lines.contains { $0.contains("ready -> connecting: source 192.0.2.1 is gone, after 10 m up") })
+        #expect(lines.contains { $0.contains("connecting -> ready") && $0.contains("after 2 m down") })
+        #expect(lines.contains { $0.contains("closed by the server, after 10 m") })
     }
 
     @Test func `outages are summed`() {
-        #expect(tell(night).summary == ["", "office  2 outages, 2 m 10 s without a flow, longest 2 m"])
+        #expect(tell(night).summary == ["", "office  2 outages, down 2 m 10 s, longest 2 m"])
     }
 
     @Test(arguments: [
         // In the middle of the first outage, of two minutes.
-        (671, "2 outages, 1 m without a flow, longest 50 s"), (721, "1 outage, 10 s without a flow"),
-        (1325, "1 outage, 6.0 s without a flow"), (1331, "no outage"),
+        (671, "2 outages, down 1 m, longest 50 s"), (721, "1 outage, down 10 s"),
+        (1325, "1 outage, down 6.0 s"), (1331, "no outage"),
     ]) func `of an outage that was there already the rest counts`(since: Int64, text: String) {
         let told = tell(night, until: 2000, since: since)
         #expect(told.summary == ["", "office  \(text)"])
@@ -125,10 +139,10 @@ struct HistoryStoryTests {
         ]
         let (lines, summary) = tell(down, until: 4000, since: 2000)
         #expect(lines.count == 2, "\(lines)")
-        #expect(summary == ["", "office  1 outage, 33 m 20 s without a flow, and still without"])
+        #expect(summary == ["", "office  1 outage, down 33 m 20 s, still down"])
         #expect(
             tell(down, until: 4000, since: 3500).summary == [
-                "", "office  1 outage, 8 m 20 s without a flow, and still without",
+                "", "office  1 outage, down 8 m 20 s, still down",
             ])
         let gone = down + [entry(.closed, at: 3100, from: .backingOff)]
         #expect(tell(gone, until: 9000, since: 8000).summary == ["Nothing happened since then."], "closed before")
@@ -140,19 +154,19 @@ struct HistoryStoryTests {
             entry(.waiting, at: 3000, .opened), entry(.backingOff, at: 3001, from: .connecting),
             entry(.ready, at: 3600, from: .connecting),
         ]
-        #expect(tell(reopened, until: 4000, since: 2000).summary == ["", "office  1 outage, 10 m without a flow"])
+        #expect(tell(reopened, until: 4000, since: 2000).summary == ["", "office  1 outage, down 10 m"])
         let restarted = [
             agent(.started, at: 0), entry(.waiting, at: 0, .opened), agent(.started, at: 2500),
             entry(.waiting, at: 2500, .continued), entry(.ready, at: 3000, from: .connecting),
         ]
-        #expect(tell(restarted, until: 4000, since: 2000).summary == ["", "office  1 outage, 8 m 20 s without a flow"])
+        #expect(tell(restarted, until: 4000, since: 2000).summary == ["", "office  1 outage, down 8 m 20 s"])
     }
 
     @Test func `a clock that is set within an outage makes it no shorter`() {
         var down = [entry(.waiting, at: 0, .opened), entry(.backingOff, at: 1, from: .connecting)]
         for index in down.indices { down[index].event?.time = Timestamp(milliseconds: Int64(index) * 1000) }
         let entries = down + [entry(.ready, at: 181, from: .connecting)]
-        #expect(tell(entries, until: 400, since: -3600).summary == ["", "office  1 outage, 3 m 1 s without a flow"])
+        #expect(tell(entries, until: 400, since: -3600).summary == ["", "office  1 outage, down 3 m 1 s"])
     }
 
     @Test func `a beginning is no outage, unless it failed`() {
@@ -162,12 +176,12 @@ struct HistoryStoryTests {
             entry(.waiting, at: 0, .opened), entry(.backingOff, at: 1, from: .connecting),
             entry(.ready, at: 30, from: .connecting),
         ]
-        #expect(tell(bad).summary == ["", "office  1 outage, 30 s without a flow"])
+        #expect(tell(bad).summary == ["", "office  1 outage, down 30 s"])
     }
 
     @Test func `an outage that lasts is counted up to now`() {
         let lost = [entry(.ready, at: 0, from: .connecting), entry(.waiting, at: 60, from: .ready)]
-        #expect(tell(lost, until: 120).summary == ["", "office  1 outage, 1 m without a flow, and still without"])
+        #expect(tell(lost, until: 120).summary == ["", "office  1 outage, down 1 m, still down"])
     }
 
     @Test func `an agent that was killed leaves nobody with a flow, and one that ended neither`() {
@@ -175,14 +189,14 @@ struct HistoryStoryTests {
             entry(.ready, at: 0, from: .connecting), agent(.started, at: 100),
             entry(.waiting, at: 101, .opened), entry(.ready, at: 105, from: .connecting),
         ]
-        #expect(tell(killed).summary == ["", "office  1 outage, 5.0 s without a flow"])
+        #expect(tell(killed).summary == ["", "office  1 outage, down 5.0 s"])
         let ended = [
             entry(.ready, at: 0, from: .connecting), entry(.closed, at: 90, from: .ready, .closed),
             agent(.ended, at: 90), agent(.started, at: 100), entry(.waiting, at: 101, .opened),
             entry(.ready, at: 105, from: .connecting),
         ]
         #expect(
-            tell(ended).summary == ["", "office  1 outage, 5.0 s without a flow"],
+            tell(ended).summary == ["", "office  1 outage, down 5.0 s"],
             "nobody supervised it while there was no agent")
     }
 
@@ -206,7 +220,7 @@ struct HistoryStoryTests {
                 time: Sample.noon.advanced(by: 50_000), changes: [], to: Sample.path(), previousStatus: nil,
                 previousDuration: nil), uptime: .seconds(50) + Self.boot)
         #expect(
-            tell(start + [lost[0], heard, lost[1]]).summary == ["", "office  1 outage, 20 s without a flow"])
+            tell(start + [lost[0], heard, lost[1]]).summary == ["", "office  1 outage, down 20 s"])
     }
 
     @Test func `an outage over a restart of the agent is one`() {
@@ -215,7 +229,7 @@ struct HistoryStoryTests {
             entry(.closed, at: 60, from: .waiting, .closed), agent(.ended, at: 60), agent(.started, at: 61),
             entry(.waiting, at: 61, .opened), entry(.ready, at: 90, from: .connecting),
         ]
-        #expect(tell(lost).summary == ["", "office  1 outage, 59 s without a flow"])
+        #expect(tell(lost).summary == ["", "office  1 outage, down 59 s"])
     }
 
     @Test func `a connection that is opened again later was not without a flow while it was not there`() {
@@ -228,7 +242,7 @@ struct HistoryStoryTests {
         #expect(tell(before + [agent(.started, at: 70)] + again).summary == ["", "office  no outage"], "killed")
         let lost = [entry(.backingOff, at: 30, from: .ready), agent(.started, at: 2800)]
         #expect(
-            tell(before + lost + again).summary == ["", "office  1 outage, 0 ms without a flow"],
+            tell(before + lost + again).summary == ["", "office  1 outage, down 0 ms"],
             "lost, and the agent killed some time after")
     }
 
@@ -242,12 +256,12 @@ struct HistoryStoryTests {
             entry(.backingOff, at: 31, from: .ready), agent(.started, at: 70),
             entry(.backingOff, at: 70, from: .backingOff, .continued), entry(.ready, at: 91, from: .connecting),
         ]
-        #expect(tell(before + lost).summary == ["", "office  1 outage, 1 m without a flow"])
+        #expect(tell(before + lost).summary == ["", "office  1 outage, down 1 m"])
         let cut = [
             agent(.started, at: 70), entry(.waiting, at: 70, from: .ready, .continued),
             entry(.ready, at: 75, from: .connecting),
         ]
-        #expect(tell(before + cut).summary == ["", "office  1 outage, 5.0 s without a flow"])
+        #expect(tell(before + cut).summary == ["", "office  1 outage, down 5.0 s"])
     }
 
     @Test func `a wall clock that is set changes no duration, and a machine that was off is no outage`() {
@@ -257,14 +271,14 @@ struct HistoryStoryTests {
         // Fifty years later by the wall clock, and five seconds by the other.
         var back = entry(.ready, at: 15, from: .connecting)
         back.event?.time = Sample.noon.advanced(by: 1_600_000_000_000)
-        #expect(tell(night + [back]).summary == ["", "office  1 outage, 5.0 s without a flow"])
+        #expect(tell(night + [back]).summary == ["", "office  1 outage, down 5.0 s"])
         // The other way round: it was off for an hour.
         night += [
             entry(.closed, at: 10, from: .waiting, .closed), agent(.ended, at: 10), agent(.started, at: 3000),
             entry(.waiting, at: 3000, .opened), entry(.ready, at: 3010, from: .connecting),
         ]
         for index in night.indices.suffix(3) { night[index].uptime = .seconds(51 + index) }
-        #expect(tell(night).summary == ["", "office  1 outage, 2.0 s without a flow"])
+        #expect(tell(night).summary == ["", "office  1 outage, down 2.0 s"])
     }
 
     @Test func `nothing kept is said`() {
@@ -279,7 +293,8 @@ struct HistoryStoryTests {
             .init(network: change),
             .init(agent: .init(time: Sample.noon, kind: .resumed, slept: .seconds(3600))),
         ]).lines
-        #expect(lines[1].contains("satisfied over wlan0 (wifi) via 192.168.1.1, IPv4 DNS   unsatisfied for 2 m 10 s"))
+        #expect(
+            lines[1].contains("available over wlan0 (wifi) via 192.168.1.1, IPv4 DNS, after unavailable for 2 m 10 s"))
         #expect(lines[2].hasSuffix("the machine woke after 1 h"))
     }
 }
@@ -301,6 +316,12 @@ struct SinceTextTests {
         #expect(Sample.noon.description == "2027-01-15T08:00:00.000Z")
         #expect(instant("3h") == "2027-01-15T05:00:00.000Z")
         #expect(instant("2d") == "2027-01-13T08:00:00.000Z")
+        #expect(instant("-3h") == "2027-01-15T05:00:00.000Z", "as journalctl has it")
+        #expect(instant("1h30m") == "2027-01-15T06:30:00.000Z")
+        #expect(instant("1 hour ago") == "2027-01-15T07:00:00.000Z")
+        #expect(instant("1 day 2 hours ago") == "2027-01-14T06:00:00.000Z")
+        #expect(instant("1 week ago") == "2027-01-08T08:00:00.000Z")
+        #expect(instant("now") == "2027-01-15T08:00:00.000Z")
         #expect(instant("today") == "2027-01-15T00:00:00.000Z")
         #expect(instant("yesterday") == "2027-01-14T00:00:00.000Z")
         #expect(instant("02:30") == "2027-01-15T02:30:00.000Z")
@@ -311,7 +332,8 @@ struct SinceTextTests {
     }
 
     @Test(arguments: [
-        "", "soon", "3x", "h", "-3h", "25:00", "12:60", "12", "2027-13-01", "2027-01", "1 2 3", "2027-01-02 x",
+        "", "soon", "3x", "h", "-", "--3h", "3h-", "ago", "1 fortnight ago", "9999999h", "25:00", "12:60", "12",
+        "2027-13-01", "2027-01", "1 2 3", "2027-01-02 x",
     ])
     func `nonsense is none`(text: String) {
         #expect(instant(text) == nil)

@@ -8,22 +8,22 @@ import Testing
 @Suite("Paths in words")
 struct PathTextTests {
     @Test func `a satisfied network says over what, via whom, and what it carries`() {
-        #expect(PathText.network(Sample.path()) == "satisfied over wlan0 (wifi) via 192.168.1.1, IPv4 DNS")
+        #expect(PathText.network(Sample.path()) == "available over wlan0 (wifi) via 192.168.1.1, IPv4 DNS")
         let everything = Sample.path(interface: Sample.interface("wwan0", .cellular), gateway: nil) {
             ($0.supportsIPv6, $0.expensive, $0.constrained) = (true, true, true)
         }
         #expect(
-            PathText.network(everything) == "satisfied over wwan0 (cellular, expensive, constrained), IPv4 IPv6 DNS")
+            PathText.network(everything) == "available over wwan0 (cellular, expensive, constrained), IPv4 IPv6 DNS")
         let little = Sample.path(interface: Sample.interface("x0", .other)) {
             ($0.supportsIPv4, $0.supportsDNS) = (false, false)
         }
-        #expect(PathText.network(little) == "satisfied over x0 via 192.168.1.1")
-        #expect(PathText.network(Sample.path(interface: nil, gateway: nil)) == "satisfied, IPv4 DNS")
+        #expect(PathText.network(little) == "available over x0 via 192.168.1.1")
+        #expect(PathText.network(Sample.path(interface: nil, gateway: nil)) == "available, IPv4 DNS")
     }
 
     @Test func `what is not satisfied says why, in every status`() {
-        #expect(PathText.network(Sample.path(.unsatisfied, .noRoute, interface: nil)) == "unsatisfied: no route")
-        #expect(PathText.network(Sample.path(.unsatisfied, interface: nil)) == "unsatisfied")
+        #expect(PathText.network(Sample.path(.unsatisfied, .noRoute, interface: nil)) == "unavailable: no route")
+        #expect(PathText.network(Sample.path(.unsatisfied, interface: nil)) == "unavailable")
         #expect(PathText.network(Sample.path(.requiresConnection)) == "requires a connection")
         #expect(PathText.network(Sample.path(.unknown, interface: nil)) == "unknown: the kernel cannot be asked")
     }
@@ -32,8 +32,8 @@ struct PathTextTests {
         func incoherent(_ status: NetworkAPI.Status, _ reason: NetworkAPI.Reason? = nil) -> String {
             PathText.network(Sample.path(status, reason, interface: nil, gateway: nil) { $0.coherent = false })
         }
-        #expect(incoherent(.satisfied) == "satisfied, IPv4 DNS (being read anew)")
-        #expect(incoherent(.unsatisfied, .noCarrier) == "unsatisfied: no interface has a carrier (being read anew)")
+        #expect(incoherent(.satisfied) == "available, IPv4 DNS (being read anew)")
+        #expect(incoherent(.unsatisfied, .noCarrier) == "unavailable: no interface has a carrier (being read anew)")
         #expect(incoherent(.unknown) == "unknown: the kernel cannot be asked")
     }
 
@@ -47,8 +47,8 @@ struct PathTextTests {
         (.blackhole, "a rule or route swallows packets to 192.0.2.7", "a rule or route swallows packets"),
         (.unreachable, "a route declares 192.0.2.7 unreachable", "a route declares it unreachable"),
         (
-            .nameUnresolved, "the name has no address, or nobody could be asked for it",
-            "the name has no address, or nobody could be asked for it"
+            .nameUnresolved, "the name is not found, or no name server answers",
+            "the name is not found, or no name server answers"
         ),
     ])
     func `each reason is a sentence with what is known`(
@@ -64,7 +64,7 @@ struct PathTextTests {
     @Test func `no reason was forgotten`() {
         for reason in NetworkAPI.Reason.allCases {
             let text = PathText.reason(reason, Sample.path(.unsatisfied, reason, interface: nil, gateway: nil))
-            #expect(!text.isEmpty && !text.contains("  ") && !text.hasSuffix(" "), "\(reason): “\(text)”")
+            #expect(!text.isEmpty && !text.contains("  ") && !text.hasSuffix(" "), "\(reason): \"\(text)\"")
         }
     }
 

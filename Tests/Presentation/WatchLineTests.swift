@@ -8,7 +8,7 @@ import Testing
 @Suite("Lines of watch")
 struct WatchLineTests {
     private func text(_ line: WatchLine, _ style: Style = Sample.plain) -> String {
-        line.line(style) { _ in "14:02:11.042" }
+        line.lines(style) { _ in "14:02:11.042" }.joined(separator: "\n")
     }
 
     @Test func `another's connection is told with its owner, one's own without`() {
@@ -23,17 +23,17 @@ struct WatchLineTests {
         let line = WatchLine(
             network: Sample.path(.unsatisfied, .noCarrier), changes: ["status", "interface"], at: Sample.noon)
         #expect(line.subject == "network")
-        #expect(line.text == "unsatisfied: wlan0 has no carrier")
+        #expect(line.text == "unavailable: wlan0 has no carrier")
         #expect(line.detail == "status, interface")
         #expect(line.time == Sample.noon)
         #expect(
             text(line) == "14:02:11.042  network   "
-                + "unsatisfied: wlan0 has no carrier                                 status, interface")
+                + "unavailable: wlan0 has no carrier                                 status, interface")
     }
 
     @Test func `a line without a detail does not end in blanks`() {
         let line = WatchLine(network: Sample.path(.unsatisfied, .noRoute, interface: nil), changes: [], at: Sample.noon)
-        #expect(text(line) == "14:02:11.042  network   unsatisfied: no route")
+        #expect(text(line) == "14:02:11.042  network   unavailable: no route")
         #expect(withoutEscapes(text(line, Sample.colour)) == text(line))
     }
 
@@ -49,7 +49,7 @@ struct WatchLineTests {
         let line = WatchLine(
             Sample.event(.state, ready, reason: "connected", from: .connecting, lasting: .milliseconds(75)))
         #expect(line.subject == "office")
-        #expect(line.text == "connecting -> ready   over wwan0 in 75 ms")
+        #expect(line.text == "connecting -> ready: over wwan0 in 75 ms")
         #expect(line.detail == "epoch 8")
     }
 
@@ -57,8 +57,8 @@ struct WatchLineTests {
         let backingOff = Sample.connection("office", .backingOff) {
             ($0.attempt, $0.nextAttemptAt) = (2, Sample.noon.advanced(by: 1600))
         }
-        let line = WatchLine(Sample.event(.state, backingOff, reason: "closed by the remote", from: .ready))
-        #expect(line.text == "ready -> backing off   closed by the remote, 2nd try in 1.6 s")
+        let line = WatchLine(Sample.event(.state, backingOff, reason: "closed by the server", from: .ready))
+        #expect(line.text == "ready -> backing off: closed by the server, 2nd try in 1.6 s")
     }
 
     @Test(arguments: [
@@ -92,23 +92,23 @@ struct WatchLineTests {
 
     @Test func `a flow that takes the place of another says why, and over what`() {
         let ready = Sample.connection("office", .ready) { $0.interface = "wlan0" }
-        let line = WatchLine(Sample.event(.state, ready, reason: "moved to the better path", from: .verifying))
-        #expect(line.text == "verifying -> ready   moved to the better path, over wlan0")
+        let line = WatchLine(Sample.event(.state, ready, reason: "moved to a better path", from: .verifying))
+        #expect(line.text == "verifying -> ready: moved to a better path, over wlan0")
     }
 
     @Test func `what leaves the state as it is shows no arrow`() {
         let ready = Sample.connection("office", .ready) { $0.interface = "wlan0" }
-        let moved = WatchLine(Sample.event(.pathChanged, ready, reason: "the path leads another way", from: .ready))
-        #expect(moved.text == "ready   the path leads another way")
+        let moved = WatchLine(Sample.event(.pathChanged, ready, reason: "route changed", from: .ready))
+        #expect(moved.text == "ready: route changed")
         let opened = WatchLine(Sample.event(.opened, Sample.connection("office", .waiting), reason: "opened"))
-        #expect(opened.text == "waiting   opened")
+        #expect(opened.text == "waiting: opened")
         let bare = WatchLine(Sample.event(.closed, Sample.connection("office", .closed)))
         #expect(bare.text == "closed")
     }
 
     @Test func `a kind of event that this version does not know is shown like any other`() {
         let event = Sample.event(.init(rawValue: "parked"), Sample.connection("office", .ready), reason: "by a client")
-        #expect(WatchLine(event).text == "ready   by a client")
+        #expect(WatchLine(event).text == "ready: by a client")
     }
 
     @Test func `a connection of a snapshot shows where it stands`() {

@@ -14,7 +14,7 @@ extension Target {
     init(_ wire: NetworkAPI.Target, user: UInt32) throws(TargetError) {
         guard !wire.host.isEmpty else { throw TargetError("the host is empty: give a name or an address") }
         let host = Host(wire.host)
-        guard host.isWellFormed else { throw TargetError("“\(wire.host)” is neither a name nor an address") }
+        guard host.isWellFormed else { throw TargetError("\"\(wire.host)\" is neither a name nor an address") }
         if wire.interface == "" { throw TargetError("the interface's name is empty: leave it out, or name one") }
         var port: UInt16?
         if let number = wire.port {

@@ -49,7 +49,7 @@ extension FlowFailure: CustomStringConvertible {
     package var description: String {
         switch self {
         case .refused: "refused"
-        case .reset: "reset by the remote"
+        case .reset: "reset by the server"
         case .timedOut: "no answer in time"
         case .hostUnreachable: "host unreachable"
         case .networkUnreachable: "network unreachable"

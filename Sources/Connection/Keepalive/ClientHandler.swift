@@ -63,6 +63,6 @@ package struct ClientHandler: Hashable, Sendable {
         guard timeout > range.upperBound else { return }
         throw PolicyError(
             field: "keepalive.interval",
-            reason: "nothing remembers an idle flow for \(timeout): \(range.upperBound) is the most")
+            reason: "nothing remembers an idle connection for \(timeout): \(range.upperBound) is the most")
     }
 }

@@ -111,42 +111,42 @@ extension StatusReason: CustomStringConvertible {
         switch self {
         case .opened: "opened"
         case .noPath(let reason, let destination): Self.text(reason, destination)
-        case .pathAvailable: "a path is there"
-        case .pathMoved: "the path leads another way"
+        case .pathAvailable: "network available"
+        case .pathMoved: "route changed"
         case .retryDue: "retrying"
         case .dialledTooOften: "dialled too often in a short time"
         case .resolutionFailed(let failure): failure.description
         case .dialFailed(.refused, let endpoint): "refused by \(endpoint)"
         case .dialFailed(let failure, let endpoint): "\(endpoint): \(failure)"
-        case .awaitsTurn: "waits its turn: too many dials of this user at the moment"
+        case .awaitsTurn: "waits its turn: this user dials too often at the moment"
         case .serverAsked: "the server asked to be left alone"
         case .connected: "connected"
-        case .replaced: "moved to the better path"
-        case .detoured(let interface): "nothing gets through over \(interface): gone by another uplink"
+        case .replaced: "moved to a better path"
+        case .detoured(let interface): "nothing gets through over \(interface): uses another uplink"
         case .resumed: "this machine slept"
         case .unanswered: "the server did not answer a keepalive"
-        case .unverified: "the server could not be reached on it any more"
+        case .unverified: "the server does not answer any more"
         case .verified: "the server is still there"
-        case .remoteClosed: "closed by the remote"
+        case .remoteClosed: "closed by the server"
         case .endedAgain(let ending): ending.description
         case .flowFailed(let failure): failure.description
         case .localAddressRemoved(let address): "source \(address) is gone"
-        case .adopted: "a client brought the flow"
-        case .restarted(.kept): "the agent was started anew and goes on with the flow"
-        case .restarted(.openingCut): "the agent was started anew in the middle of the opening exchange"
-        case .restarted(.flowLost): "the agent was started anew, and the flow was not kept"
-        case .restarted(.withoutFlow): "the agent was started anew"
+        case .adopted: "a client brought the socket"
+        case .restarted(.kept): "the agent restarted and goes on with the socket"
+        case .restarted(.openingCut): "the agent restarted in the middle of the login"
+        case .restarted(.flowLost): "the agent restarted, and the socket was lost"
+        case .restarted(.withoutFlow): "the agent restarted"
         case .taken: "taken by a client"
         case .parked: "parked by its client"
-        case .arrived: "something came for the client"
+        case .arrived: "data arrived for the client"
         case .certificateEnds(let end): end.description
-        case .clientGone: "its client is gone without having parked it"
+        case .clientGone: "its client is gone and did not park it"
         case .sessionOpened: "logged in for its client"
         case .openingFailed(let failure): failure.description
         case .redialRequested: "redial requested"
         case .policyChanged: "policy changed"
         case .closeRequested: "close requested"
-        case .nameConfigured: "the configuration took its name over"
+        case .nameConfigured: "the configuration has a connection of this name"
         }
     }
 
@@ -198,7 +198,7 @@ extension StatusReason: CustomStringConvertible {
 
 extension RepeatedEnding.Report: CustomStringConvertible {
     package var description: String {
-        "\(isReset ? "reset" : "closed") by the remote \(times) times in a row, each time after about \(age.short)"
+        "\(isReset ? "reset" : "closed") by the server \(times) times in a row, each time after about \(age.short)"
             + (lacksLogin ? ", not logged in" : "")
     }
 }

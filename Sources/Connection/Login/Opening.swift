@@ -148,7 +148,7 @@ extension OpeningFailure: CustomStringConvertible {
                 ?? "the server answered step \(step) of the opening otherwise than expected"
         case .tooLong: "the server's answer to step \(step) of the opening had no end"
         case .timedOut: "the server did not answer step \(step) of the opening in time"
-        case .ended: "the flow ended in step \(step) of the opening"
+        case .ended: "the socket ended in step \(step) of the opening"
         }
     }
 }

@@ -72,10 +72,10 @@ extension TLSPolicy {
     package var problems: [PolicyError] {
         var problems: [PolicyError] = []
         for file in files where !file.hasPrefix("/") {
-            problems.append(PolicyError(field: "tls", reason: "“\(file)” is not an absolute path"))
+            problems.append(PolicyError(field: "tls", reason: "\"\(file)\" is not an absolute path"))
         }
         if let name = serverName, let problem = Remote.hostProblem(name) {
-            problems.append(PolicyError(field: "tls.serverName", reason: "“\(name)” is not a host: \(problem)"))
+            problems.append(PolicyError(field: "tls.serverName", reason: "\"\(name)\" is not a host: \(problem)"))
         }
         let protocols = applicationProtocols ?? []
         // RFC 7301, section 3.1: one to 255 bytes each. Nobody offers more than a few.

@@ -48,7 +48,7 @@ package struct ConnectionPolicy: Hashable, Sendable {
     /// Whether a flow is kept whose client is gone without having parked it, instead of being made anew. Nobody knows
     /// where in the stream such a client was; a server that does not care, with messages of one line, loses nothing.
     package var keepsAbandonedFlow = false
-    /// What the agent says on each new flow to log in; `nil` to leave that to the client. A client may leave another
+    /// What the agent says on each new socket to log in; `nil` to leave that to the client. A client may leave another
     /// one (``ConnectionInput/openingLeft(_:)``).
     package var opening: Opening?
     /// How it is secured, where the remote's scheme needs TLS.

@@ -33,21 +33,21 @@ package enum RemoteError: Error, Hashable, Sendable, CustomStringConvertible {
         case .missingScheme:
             "the scheme is missing: write tcp://host:port or another scheme (\(Self.knownSchemes))"
         case .unknownScheme(let scheme):
-            "unknown scheme “\(scheme)”: known are \(Self.knownSchemes)"
+            "unknown scheme \"\(scheme)\": known are \(Self.knownSchemes)"
         case .emptyHost:
             "the host is missing"
         case .invalidHost(let host, let reason):
-            "“\(host)” is not a host: \(reason)"
+            "\"\(host)\" is not a host: \(reason)"
         case .missingPort(let scheme):
             "the port is missing: \(scheme.rawValue) has no port of its own, write \(scheme.rawValue)://host:port"
         case .invalidPort(let port):
-            "“\(port)” is not a port: a number from 1 to 65535 is"
+            "\"\(port)\" is not a port: a number from 1 to 65535 is"
         case .userInformation:
             "a user or password has no place in a remote: the client logs in, not the agent"
         case .unexpectedResource(let scheme, let resource):
-            "“\(resource)” follows the host: \(scheme.rawValue) takes a host and a port only"
+            "\"\(resource)\" follows the host: \(scheme.rawValue) takes a host and a port only"
         case .invalidResource(let resource):
-            "“\(resource)” is not a WebSocket resource: printable ASCII without a fragment is (RFC 6455, section 3)"
+            "\"\(resource)\" is not a WebSocket resource: printable ASCII without a fragment is (RFC 6455, section 3)"
         }
     }
 
@@ -162,7 +162,7 @@ extension Remote {
             if let byte = label.first(where: { !isNameByte($0) }) {
                 throw wrong(
                     byte < 0x80
-                        ? "“\(Character(UnicodeScalar(byte)))” cannot stand in a name"
+                        ? "\"\(Character(UnicodeScalar(byte)))\" cannot stand in a name"
                         : "write an international name in its ASCII form (xn--…)")
             }
             if label.first == UInt8(ascii: "-") || label.last == UInt8(ascii: "-") {
