@@ -140,10 +140,7 @@ lint: deps
 	$(BUILD) --build-tests
 	swift test --skip-build --disable-xctest --filter TidyTests
 
-# The manual is made by debug builds: its plugin links Swift's libraries dynamically, and would leave such a program
-# where the release is to be.
 install: deps
-	swift package generate-manual --multi-page --configuration debug
 	$(BUILD) $(RELEASE) --product dialtoned
 	$(BUILD) $(RELEASE) --product dialtone
 	$(BUILD) $(RELEASE) --product dialtone-launcher
