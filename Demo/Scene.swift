@@ -44,7 +44,7 @@ struct Scene: Sendable {
         } ending: {
             isReady(on: "wan1")($0)
         },
-        Scene(title: "Both cables are pulled: no network, no packet, no timer") {
+        Scene(title: "Both cables are pulled: after 5 s no socket, no packet, no timer") {
             try await $0.lab.cut(.wan0)
             try await $0.lab.cut(.wan1)
         } ending: {
