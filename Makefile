@@ -41,7 +41,7 @@ SWIFT_SOURCES = $(wildcard Sources Plugins Tests Demo Examples Benchmarks/Source
 # What `make sanitize` has the compiler watch for: address or thread.
 SANITIZER = address
 
-.PHONY: help build run check suite test steady sanitize soak sim fuzz demo install bench bench-build lint deps deps-test
+.PHONY: help build run check suite test steady sanitize soak sim fuzz demo demo-svg docs install bench bench-build lint deps deps-test
 
 help:
 	@echo 'make run [OPEN=tcp://host:port]  build the agent and run it here, in the foreground'
@@ -53,6 +53,8 @@ help:
 	@echo 'make sim [SEQUENCES=] [FIRST=]   run a million faulty networks in virtual time, and hold every rule at every step'
 	@echo 'make fuzz [TARGET=] [SECONDS=60] throw mutated bytes at every reader of foreign bytes, sanitizers on'
 	@echo 'make demo                        watch the agent in a network of namespaces: cables pulled, a broker restarted'
+	@echo 'make demo-svg                    record a run of it as the picture of README.md'
+	@echo 'make docs                        build the documentation as a site of static files, and check its links'
 	@echo 'make bench [ROWS=] [COMPARE=rev] measure it, beside its peers, and beside an earlier revision'
 	@echo 'make lint                        check format and layering'
 	@echo 'make build                       build everything for debugging'
@@ -119,6 +121,17 @@ demo: deps-test
 	$(BUILD) --configuration $(CONFIGURATION)
 	@scripts/in-lab $(BUILT)/dialtone-demo
 
+demo-svg: deps-test
+	$(BUILD) --configuration $(CONFIGURATION)
+	@scripts/demo-svg docs/demo.svg scripts/in-lab $(BUILT)/dialtone-demo
+
+docs: deps
+	@scripts/install-dependencies docs
+	$(BUILD) --configuration $(CONFIGURATION) --product dialtone
+	$(BUILD) --configuration $(CONFIGURATION) --product varlink-swift
+	@scripts/docs $(BUILT) .build/docs
+	@echo 'It is in .build/docs. To look at it: python3 -m http.server --bind localhost --directory .build/docs'
+
 bench-build: deps-test
 	$(BUILD) $(RELEASE) --product dialtoned
 	$(BUILD) $(RELEASE) --product dialtone-tls
@@ -140,10 +153,7 @@ lint: deps
 	$(BUILD) --build-tests
 	swift test --skip-build --disable-xctest --filter TidyTests
 
-# The manual is made by debug builds: its plugin links Swift's libraries dynamically, and would leave such a program
-# where the release is to be.
 install: deps
-	swift package generate-manual --multi-page --configuration debug
 	$(BUILD) $(RELEASE) --product dialtoned
 	$(BUILD) $(RELEASE) --product dialtone
 	$(BUILD) $(RELEASE) --product dialtone-launcher

@@ -24,17 +24,17 @@ struct Scene: Sendable {
         } ending: {
             isReady(on: "wan1")($0)
         },
-        Scene(title: "The cable is plugged in again: a new flow over the better path, then the old one's end") {
+        Scene(title: "The cable is plugged in again: a new socket over the better path, then the old one closes") {
             try await $0.lab.plug(.wan0)
         } ending: {
             isReady(on: "wan0")($0)
         },
-        Scene(title: "The address of wan0 changes under the flow") {
+        Scene(title: "The address of wan0 changes under the socket") {
             try await $0.lab.replaceAddress(.v4, on: .wan0, with: "192.0.2.77/24")
         } ending: {
             isReady(on: "wan0")($0)
         },
-        Scene(title: "The default route moves to wan1: so does the flow, without a gap") {
+        Scene(title: "The default route moves to wan1: the connection follows, without a gap") {
             try await $0.lab.preferDefaultRoute(via: .wan1, families: [.v4])
         } ending: {
             isReady(on: "wan1")($0)
@@ -44,7 +44,7 @@ struct Scene: Sendable {
         } ending: {
             isReady(on: "wan1")($0)
         },
-        Scene(title: "Both cables are pulled: no path, no packet, no timer") {
+        Scene(title: "Both cables are pulled: after 5 s no socket, no packet, no timer") {
             try await $0.lab.cut(.wan0)
             try await $0.lab.cut(.wan1)
         } ending: {

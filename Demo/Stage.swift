@@ -91,7 +91,7 @@ final class Stage: Sendable {
 
     /// Writes the table.
     func summarize() {
-        var table = Table(["SCENE", "FIRST WORD", "SETTLED"])
+        var table = Table(["SCENE", "FIRST EVENT", "SETTLED"])
         for performance in state.withLock(\.performances) {
             table.add([
                 .init(performance.title), .init(Self.milliseconds(performance.firstWord)),
@@ -102,9 +102,9 @@ final class Stage: Sendable {
         Demo.write(
             """
 
-            Both times run from the start of the command that made it happen (ip, kill, a call), which itself takes some
-            milliseconds, to the moment when a subscriber on the agent's socket had read of it. "make bench" measures \
-            the agent by itself.
+            Both times begin with the command that makes it happen (ip, kill, a call), which itself takes some
+            milliseconds, and end when a subscriber has read the event from the agent's socket. "make bench" measures \
+            the agent alone.
             """)
     }
 

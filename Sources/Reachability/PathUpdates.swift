@@ -7,7 +7,7 @@ internal import Platform
 /// Paths as an asynchronous sequence: the present one first, then each that differs, with the names of what does.
 ///
 /// It holds at most the latest: a consumer that is slower than the network misses those between, and
-/// ``NetworkPath/Path/generation`` tells that there were some. The changes are always those from the path that the
+/// ``Path/generation`` tells that there were some. The changes are always those from the path that the
 /// consumer saw before. The observation ends with the task that iterates.
 public struct PathUpdates: AsyncSequence, Sendable {
     /// A path, and the names of what differs from the one before it; no names for the first.

@@ -12,7 +12,8 @@ package struct ManualWriter {
         writer.head(date)
         for definition in definitions { writer.add(definition) }
         writer.lines += [
-            ".Sh SEE ALSO", ".Xr dialtone 1 ,", ".Xr dialtoned 8", ".Pp", ".Lk https://varlink.org",
+            ".Sh SEE ALSO", ".Xr dialtone 1 ,", ".Xr dialtone.toml 5 ,", ".Xr dialtoned 8", ".Pp",
+            ".Lk https://varlink.org",
         ]
         return writer.lines.joined(separator: "\n") + "\n"
     }
@@ -20,18 +21,18 @@ package struct ManualWriter {
     private mutating func head(_ date: String) {
         lines = [
             ".Dd \(date)", ".Dt DIALTONE-VARLINK 7", ".Os", ".Sh NAME", ".Nm dialtone-varlink",
-            ".Nd the interfaces of the Dialtone agent", ".Sh DESCRIPTION",
+            ".Nd interfaces of the Dialtone agent", ".Sh DESCRIPTION",
         ]
         text([
             "Programs talk to the agent over a Unix socket, in the protocol Varlink: JSON messages, each ended by a",
-            "NUL. The machine's agent listens at /run/dialtone/dialtone.sock, that of a user at",
+            "NUL. The machine's agent listens at /run/dialtone/dialtone.sock, a user's own agent at",
             "$XDG_RUNTIME_DIR/dialtone/dialtone.sock.",
         ])
         lines.append(".Pp")
         text([
-            "A type with a question mark may be left out, or be null. A later version may add methods, errors and",
-            "fields, to a call only such as may be left out. It may add values to an enumeration where this page says",
-            "so, or where only calls have that enumeration. It takes nothing away.",
+            "A field whose type has a question mark may be left out, or be null. Later versions take nothing away.",
+            "They may add methods, errors and fields; a field of a call can then be left out. They may add values to",
+            "an enumeration if this page says so, or if only calls have that enumeration.",
         ])
     }
 

@@ -28,8 +28,8 @@ enum KeepaliveFigures {
     /// What learning each of some networks costs and brings, within five hours and within thirty days.
     private static func learning() -> String {
         var lines = [
-            "| the network forgets after | interval after 5 h | of what is possible | flows lost until then "
-                + "| the last after | flows lost in 30 days | keepalives an hour | with 120 s |",
+            "| the network forgets after | interval after 5 h | of what is possible | sockets lost until then "
+                + "| the last after | sockets lost in 30 days | keepalives an hour | with 120 s |",
             "| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
         ]
         let figures = KeepaliveProtocol.crlf.figures
@@ -43,7 +43,7 @@ enum KeepaliveFigures {
             learner = AdaptiveInterval()
             let month = NATLife(holds: holds).run(&learner, on: network, figures, for: .seconds(30 * 86_400), seed: 1)
             let possible = min(holds ?? figures.intervals.upperBound, figures.intervals.upperBound)
-            let fixed = holds.map { $0 < figures.cadence.interval } ?? false ? "every flow lost" : "30"
+            let fixed = holds.map { $0 < figures.cadence.interval } ?? false ? "every socket lost" : "30"
             lines.append(
                 "| \(seconds.map { "\($0) s" } ?? "never") | \(Int(first.interval / .seconds(1))) s "
                     + "| \(Int(first.interval / possible * 100)) % | \(first.lost) "
@@ -55,7 +55,7 @@ enum KeepaliveFigures {
 
     private static func wakes() -> String {
         var lines = [
-            "| load of 1,000 keepalives | each for itself | each wake at the last moment | planned | lower bound |",
+            "| load of 1,000 keepalives | each for itself | rule 1 alone | planned | lower bound |",
             "| --- | ---: | ---: | ---: | ---: |",
         ]
         let horizon = Duration.seconds(3600 * hours)

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Testing
+
+/// The Swift in the documentation stands in a file that is compiled.
+@Suite("Documented code")
+struct DocumentedCodeTests {
+    @Test func `each sample of Swift is compiled somewhere in the tests or examples`() throws {
+        let compiled = try (Repository.tests.get() + Repository.extras.get()).filter {
+            $0.path.hasSuffix("DocumentedCode.swift") || $0.path.hasPrefix("Examples/")
+        }.map { Self.unindented($0.lines) }
+        var count = 0
+        for page in try Self.pages() {
+            for (place, sample) in Self.samples(of: page) {
+                count += 1
+                let code = Self.unindented(sample).filter { !$0.isEmpty && !$0.hasPrefix("import ") }
+                #expect(
+                    compiled.contains { Self.has(code, in: $0) },
+                    "\(place): no file compiles this; put it into a DocumentedCode.swift")
+            }
+        }
+        #expect(count > 2)
+    }
+
+    private static func pages() throws -> [SourceFile] {
+        try [Repository.read("README.md")] + Repository.files(below: "docs") { $0.hasSuffix(".md") }
+            + Repository.files(below: "Sources") { $0.hasSuffix(".md") }
+    }
+
+    private static func samples(of page: SourceFile) -> [(place: String, lines: [String])] {
+        var (samples, place, sample) = ([(String, [String])](), "", [String]?.none)
+        for (index, line) in page.lines.enumerated() {
+            if line == "```swift" {
+                (place, sample) = (page.place(index), [])
+            } else if line == "```", let lines = sample {
+                samples.append((place, lines))
+                sample = nil
+            } else {
+                sample?.append(line)
+            }
+        }
+        return samples
+    }
+
+    private static func unindented(_ lines: [String]) -> [String] {
+        lines.map { line in String(line.drop { $0 == " " }) }
+    }
+
+    /// Whether the lines stand one after the other in the file, blank lines aside.
+    private static func has(_ code: [String], in lines: [String]) -> Bool {
+        let lines = lines.filter { !$0.isEmpty }
+        guard let first = code.first else { return true }
+        return lines.indices.contains { lines[$0] == first && lines[$0...].starts(with: code) }
+    }
+}
