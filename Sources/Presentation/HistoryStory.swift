@@ -109,6 +109,16 @@ package struct HistoryStory: Sendable {
         return WatchLine(change)
     }
 
+    /// By the name that the reader knows a connection by: how often it was down, for how long, and why the longest time
+    /// began.
+    mutating func figures(
+        now: Timestamp, uptime: Duration?
+    ) -> [String: (count: Int, total: Duration, longest: Duration, cause: String?)] {
+        let now = end(instant(now, uptime))
+        begin(by: now)
+        return outages.mapValues { $0.figures(now: now) }
+    }
+
     /// Up to when it is summed. The uptime of an instant in the past follows from the present one's.
     private func end(_ now: OutageTally.Instant) -> OutageTally.Instant {
         guard let until, until < now.wall else { return now }
@@ -116,7 +126,7 @@ package struct HistoryStory: Sendable {
     }
 
     /// The uptimes that are believed: up to a century. A damaged line of the history may say anything.
-    private static let uptimes = Duration.zero...(.seconds(100 * 366 * 86_400))
+    static let uptimes = Duration.zero...(.seconds(100 * 366 * 86_400))
 
     private func instant(_ time: Timestamp, _ uptime: Duration?) -> OutageTally.Instant {
         .init(wall: time, uptime: uptime.flatMap { Self.uptimes.contains($0) ? $0 : nil }, run: run)

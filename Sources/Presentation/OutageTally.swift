@@ -60,17 +60,20 @@ struct OutageTally: Sendable {
         var count = 0
         var total = Duration.zero
         var longest = Duration.zero
+        /// Why the longest began.
+        var cause: String?
 
         /// What there was of the outage under way before it was counted from.
         var uncounted = Duration.zero
 
-        mutating func add(_ whole: Duration) {
+        mutating func add(_ whole: Duration, because cause: String?) {
             let lasting = whole - uncounted
             defer { uncounted = .zero }
             guard lasting > .zero || uncounted == .zero else { return }
             count += 1
             total += lasting
-            longest = max(longest, lasting)
+            guard count == 1 || lasting > longest else { return }
+            (longest, self.cause) = (lasting, cause)
         }
     }
 
@@ -82,12 +85,15 @@ struct OutageTally: Sendable {
 
     private var state = State.unknown
     private var sum = Sum()
+    /// Why the outage under way began.
+    private var cause: String?
 
     /// Takes note of an event.
     ///
     /// - Returns: what there is to add to its line: how long it had been up, or down.
     mutating func heard(_ event: ConnectionsAPI.Event, at time: Instant) -> String? {
         if case .interrupted(let interruption) = state { state = interruption.ended(by: event, at: time) }
+        defer { if event.connection.state.hasFlow { cause = nil } else { cause = cause ?? event.reason } }
         switch (event.connection.state, state) {
         case (.closed, .flowing(let since)):
             state = .closed(at: time, outage: nil)
@@ -100,7 +106,7 @@ struct OutageTally: Sendable {
             break
         case (.ready, .without(let since, let carried)):
             let lasting = Outage(since: since, carried: carried).lasting(until: time)
-            sum.add(lasting)
+            sum.add(lasting, because: cause)
             state = .flowing(since: time)
             return "after \(lasting.short) down"
         case (.ready, _), (.verifying, _):
@@ -153,8 +159,7 @@ struct OutageTally: Sendable {
 
     /// `3 outages, 4 m 12 s without a flow, longest 2 m`.
     func text(now: Instant) -> (String, Style.Tone) {
-        var sum = sum
-        if let lasting = unfinished(now) { sum.add(lasting) }
+        let sum = sum(now: now)
         guard sum.count > 0 else { return ("no outage", .good) }
         var text = "1 outage"
         if sum.count > 1 { text = "\(sum.count) outages" }
@@ -162,6 +167,18 @@ struct OutageTally: Sendable {
         if sum.count > 1 { text += ", longest \(sum.longest.short)" }
         if case .without = state { text += ", still down" }
         return (text, .warning)
+    }
+
+    /// How often it was down, for how long, and why the longest time began.
+    func figures(now: Instant) -> (count: Int, total: Duration, longest: Duration, cause: String?) {
+        let sum = sum(now: now)
+        return (sum.count, sum.total, sum.longest, sum.cause)
+    }
+
+    private func sum(now: Instant) -> Sum {
+        var sum = sum
+        if let lasting = unfinished(now) { sum.add(lasting, because: cause) }
+        return sum
     }
 
     /// Counts from `time` on: what was before is not in the sum.
@@ -179,7 +196,7 @@ struct OutageTally: Sendable {
 
     /// Nothing is known from here on; an outage up to here counts.
     private mutating func forget() {
-        if let lasting = unfinished(nil) { sum.add(lasting) }
+        if let lasting = unfinished(nil) { sum.add(lasting, because: cause) }
         sum.uncounted = .zero
         state = .unknown
     }

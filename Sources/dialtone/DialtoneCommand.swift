@@ -18,12 +18,12 @@ struct DialtoneCommand: AsyncParsableCommand {
             DURATION is 5s, 1m30s, 1h or plain seconds, everywhere.
 
             Exit status: 0 yes or done, 1 no or refused, 64 bad usage, 65 a file that makes no sense, 69 the agent is \
-            not running or the kernel cannot be asked, 77 not allowed.
+            not running or the kernel cannot be asked, 73 a file cannot be written, 77 not allowed.
             """,
         version: Product.version,
         subcommands: [
             Status.self, Watch.self, Check.self, Wait.self, List.self, Open.self, Close.self, Redial.self,
-            Take.self, Park.self, Adopt.self, History.self, Replay.self,
+            Take.self, Park.self, Adopt.self, History.self, TimelineCommand.self, Replay.self,
         ])
 
     /// Runs the command. The daemon's refusals end it with their own words and exit status.

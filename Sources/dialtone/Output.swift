@@ -70,6 +70,22 @@ enum Output {
         }
     }
 
+    /// Writes a file anew.
+    static func write(_ text: String, to file: String) throws(SystemError) {
+        let number = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o666)
+        guard number >= 0 else { throw .last("opening it") }
+        let descriptor = OwnedDescriptor(number)
+        var rest = Array(text.utf8)[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { Glibc.write(descriptor.number, $0.baseAddress, $0.count) }
+            if count < 0 {
+                if errno == EINTR { continue }
+                throw .last("writing it")
+            }
+            rest = rest.dropFirst(count)
+        }
+    }
+
     /// The local date and time.
     private static func local(_ time: Timestamp) -> tm {
         var seconds = time_t(time.milliseconds / 1000)

@@ -26,7 +26,7 @@ struct MemoryBudgetTests {
     @Test func `what a client says of a connection counts`() {
         let budget = MemoryBudget()
         let bytes = [0, 8192].map { budget.bytes(of: .connection(given: $0)) }
-        #expect(bytes == [12 << 10, 52 << 10])
+        #expect(bytes == [16 << 10, 56 << 10])
         #expect(budget.bytes(of: .text(bytes: .max)) < .max / 8, "no length overflows the sum")
         #expect(budget.bytes(of: .answer(bytes: .max)) < .max / 8)
     }
@@ -34,7 +34,7 @@ struct MemoryBudgetTests {
     @Test func `connections count for what they come to, until the process has grown by that`() {
         var budget = MemoryBudget()
         // Twelve megabytes; beside ten in use there are fourteen for others than root.
-        for _ in 0..<1024 { budget.connectionCame(given: 0) }
+        for _ in 0..<768 { budget.connectionCame(given: 0) }
         func admits(_ work: MemoryBudget.Work, _ used: UInt64, grown: UInt64) -> Bool {
             var (copy, use) = (budget, use(used, of: 32))
             use.growth = grown * mebibyte
@@ -42,12 +42,12 @@ struct MemoryBudgetTests {
         }
         let connection = MemoryBudget.Work.connection(given: 0)
         #expect(admits(connection, 10, grown: 0))
-        for _ in 0..<200 { budget.connectionCame(given: 0) }
+        for _ in 0..<150 { budget.connectionCame(given: 0) }
         #expect(!admits(connection, 10, grown: 0), "nothing of them is in use yet")
         #expect(!admits(connection, 20, grown: 10))
         #expect(admits(connection, 20, grown: 11))
         #expect(admits(.client, 20, grown: 10), "which may take some of the reserve")
-        for _ in 0..<200 { budget.connectionWent(given: 0) }
+        for _ in 0..<150 { budget.connectionWent(given: 0) }
         #expect(admits(connection, 10, grown: 0))
         budget.textChanged(from: 0, to: 500 << 10)
         #expect(!admits(connection, 10, grown: 0), "two megabytes with what clients left")

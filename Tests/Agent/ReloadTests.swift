@@ -106,7 +106,7 @@ struct ReloadTests {
         let wanted = [fixture.configured("office", try fixture.policy("tcp://192.0.2.9:1"), owner: 1000)]
         #expect(fixture.registry.reconcile(with: wanted).map { "\($0)" }.description.contains("office"))
         let told = fixture.events.map { "\($0.event.wireKind.rawValue): \($0.event.reason)" }
-        #expect(told == ["closed: the configuration took its name over", "opened: opened"])
+        #expect(told == ["closed: the configuration has a connection of this name", "opened: opened"])
         #expect(fixture.registry.visible(to: 1000).map { $0.wire?.remote } == ["tcp://192.0.2.9:1"])
         #expect(fixture.registry.reconcile(with: wanted).isEmpty, "once")
         #expect(throws: RegistryError.nameTaken) { try fixture.open("office", owner: 1000) }

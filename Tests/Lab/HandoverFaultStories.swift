@@ -95,7 +95,7 @@ struct HandoverFaultStories {
         _ = try await office.events.event("one to have it") { $0.kind == .taken }
         // Of those that came too late each has ended before the one that has it is let go.
         let holder = try await HoldersAndOthers.tellApart(commands)
-        #expect(holder.refused.allSatisfy { $0.contains("has the flow of \"office\"") }, "\(holder.refused)")
+        #expect(holder.refused.allSatisfy { $0.contains("has the socket of \"office\"") }, "\(holder.refused)")
         try office.server.send("hello\n")
         #expect(try office.server.receive() == "hello\n")
         expect(try await holder.winner.exit(), is: .status(0))

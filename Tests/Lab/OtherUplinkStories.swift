@@ -21,7 +21,7 @@ struct OtherUplinkStories {
             try await story.isReady(from: .wan1, after: before)
             let listed = try #require(try await story.agent.client.connections().first)
             #expect(listed.avoidedInterface == "wan0")
-            let reason = "nothing gets through over wan0: gone by another uplink"
+            let reason = "nothing gets through over wan0: uses another uplink"
             #expect(story.events.events.contains { $0.reason == reason }, "\(story.reasons(after: before))")
             // The kernel's verdict is what it was.
             expect(try await story.lab.uplinkToServer(.v4), is: .wan0)

@@ -37,6 +37,8 @@ struct ScreenStories {
         ["history", "office", "door"],
         ["history", "door", "-n", "1"],
         ["history", "--since", "soon"],
+        ["timeline", "--since", "1000h", "--until", "999h"],
+        ["timeline", "--since", "yesterday", "--until", "monday"],
         ["open", "tcp://\(server):9", "--name", "gate"],
         ["open", "tcp://\(server):10", "--name", "gate"],
         ["open", "gopher://\(server)"],

@@ -16,7 +16,8 @@ package final class LabAgent: Sendable {
     /// Its socket's path.
     package let socket: String
 
-    private let directory: String
+    /// Goes with the agent.
+    package let directory: String
 
     private init(process: LabProcess, socket: String, directory: String) {
         self.process = process

@@ -76,7 +76,7 @@ struct MemoryBudget {
     /// What a connection may come to with its socket and its newest events, in this process and in the state, in
     /// bytes, where a client described it in so many and left nothing with it. Without a state it is two thirds of
     /// that.
-    static func whole(given: Int) -> UInt64 { (12 << 10) + kept(given) }
+    static func whole(given: Int) -> UInt64 { (16 << 10) + kept(given) }
 
     /// The agent keeps what a client said as it came and as it was read. The state may hold it twice, and a third time
     /// while it is rewritten.

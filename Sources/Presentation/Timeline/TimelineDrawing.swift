@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import DialtoneAPI
+internal import NetworkPath
+internal import Varlink
+
+/// Makes spans of what a history has, entry by entry.
+struct TimelineDrawing {
+    /// The spans of one row, of which the last may still go on.
+    private struct Line {
+        var spans: [Timeline.Span] = []
+        var isOpen = false
+
+        /// From now on something is the case; `nil` for nothing that is known.
+        mutating func turn(
+            _ kind: Timeline.Kind?, _ interface: String? = nil, because cause: String?, at time: Timestamp
+        ) {
+            if isOpen, let last = spans.last, last.kind == kind, last.interface == interface { return }
+            close(at: time)
+            guard let kind else { return }
+            let cause = kind == .up ? nil : cause
+            spans.append(.init(kind: kind, begin: time, end: time, interface: interface, cause: cause))
+            isOpen = true
+        }
+
+        mutating func close(at time: Timestamp) {
+            if isOpen { spans[spans.count - 1].end = time }
+            isOpen = false
+        }
+    }
+
+    /// A connection that was closed so short a time before the agent ended was closed with it.
+    private static let longestEnding = Duration.seconds(5)
+
+    private let reader: Reader
+    private var networkLine = Line()
+    private var lines: [String: Line] = [:]
+    /// The connections that were closed last, and when.
+    private var closed: [String: Timestamp] = [:]
+    /// The last entry of the run: when it was, and how long the machine had been up.
+    private var last: (time: Timestamp, uptime: Duration?)?
+    private var hasEnded = false
+
+    init(for reader: Reader) { self.reader = reader }
+
+    /// The spans of the network.
+    var network: [Timeline.Span] { networkLine.spans }
+    /// The spans of each connection, by the name that the reader knows it by.
+    var connections: [String: [Timeline.Span]] { lines.mapValues(\.spans) }
+
+    mutating func add(_ entry: ConnectionsAPI.History.Reply, at time: Timestamp) {
+        if let change = entry.network {
+            let interface = change.status == .satisfied ? change.interface : nil
+            networkLine.turn(Self.kind(change), interface, because: Self.cause(change), at: time)
+        } else if let event = entry.event {
+            let name = reader.subject(event.connection)
+            if event.connection.state == .closed { closed[name] = time }
+            lines[name, default: Line()].turn(Self.kind(event.connection.state), because: event.reason, at: time)
+        } else if let change = entry.agent {
+            note(change, at: time, uptime: entry.uptime)
+        }
+        last = (time, entry.uptime)
+    }
+
+    /// Nothing is known of what comes later.
+    mutating func end(at time: Timestamp) {
+        networkLine.close(at: time)
+        for name in lines.keys { lines[name]?.close(at: time) }
+    }
+
+    private mutating func note(_ change: ConnectionsAPI.AgentChange, at time: Timestamp, uptime: Duration?) {
+        switch change.kind {
+        case .ended:
+            turnOff(at: time, because: "the agent was ended")
+            hasEnded = true
+        case .started:
+            // One that was killed had its connections go on, unless the machine went with it.
+            if !hasEnded, let last, let before = last.uptime, let uptime, uptime < before {
+                turnOff(at: last.time, because: "the machine went off")
+                hasEnded = true
+            }
+            if hasEnded {
+                networkLine.turn(nil, because: nil, at: time)
+                for name in lines.keys { lines[name]?.turn(nil, because: nil, at: time) }
+            }
+            hasEnded = false
+        case .resumed: break
+        }
+    }
+
+    private mutating func turnOff(at time: Timestamp, because cause: String) {
+        networkLine.turn(.agentOff, because: cause, at: time)
+        for (name, line) in lines {
+            let wasClosed = closed[name].map { time - $0 <= Self.longestEnding } ?? false
+            if line.isOpen || wasClosed { lines[name]?.turn(.agentOff, because: cause, at: time) }
+        }
+        closed = [:]
+    }
+
+    private static func kind(_ state: ConnectionsAPI.State) -> Timeline.Kind? {
+        switch state {
+        case .ready, .verifying: .up
+        case .waiting: .noNetwork
+        case .resolving, .connecting, .securing, .backingOff, .failed: .retrying
+        case .closed: nil
+        }
+    }
+
+    private static func kind(_ change: ConnectionsAPI.NetworkChange) -> Timeline.Kind? {
+        switch change.status {
+        case .satisfied: .up
+        case .unsatisfied, .requiresConnection: .noNetwork
+        case .unknown: nil
+        }
+    }
+
+    private static func cause(_ change: ConnectionsAPI.NetworkChange) -> String {
+        change.reason.map { reason in
+            switch reason {
+            case .noRoute: "no route"
+            case .noCarrier: "no carrier"
+            case .noAddress: "no source address"
+            case .gatewayUnreachable: "the gateway does not answer"
+            case .prohibited: "prohibited"
+            case .blackhole: "blackhole"
+            case .unreachable: "declared unreachable"
+            case .nameUnresolved: "no name server answers"
+            }
+        } ?? PathText.status(change.status)
+    }
+}
