@@ -93,7 +93,14 @@ struct OutageTally: Sendable {
     /// - Returns: what there is to add to its line: how long it had been up, or down.
     mutating func heard(_ event: ConnectionsAPI.Event, at time: Instant) -> String? {
         if case .interrupted(let interruption) = state { state = interruption.ended(by: event, at: time) }
-        defer { if event.connection.state.hasFlow { cause = nil } else { cause = cause ?? event.reason } }
+        defer {
+            switch state {
+            // That it was opened is no reason to be down; but it may be down since before.
+            case .without: cause = cause ?? (event.kind == .opened ? nil : event.reason)
+            case .closed, .interrupted: break
+            case .unknown, .beginning, .flowing: cause = nil
+            }
+        }
         switch (event.connection.state, state) {
         case (.closed, .flowing(let since)):
             state = .closed(at: time, outage: nil)

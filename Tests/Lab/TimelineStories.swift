@@ -75,9 +75,9 @@ struct TimelineStories {
                     "--user-data-dir=\(story.agent.directory)/chromium", "--dump-dom", "file://\(file)",
                 ])
                 #expect(shown.exit == .status(0), "\(shown)")
-                // One for each bar, one for the figures of the connection, and the page's own.
+                // One for each bar, one for the figures of each of the two rows, and the page's own.
                 let titles = shown.output.split(separator: "</title>").count - 1
-                #expect(titles == spans + 1 + (file == page ? 1 : 0), "\(spans) times, \(titles) titles: \(shown)")
+                #expect(titles == spans + 2 + (file == page ? 1 : 0), "\(spans) times, \(titles) titles: \(shown)")
                 #expect(!shown.output.contains("parsererror"), "\(shown)")
             }
         }

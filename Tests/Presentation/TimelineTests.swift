@@ -73,13 +73,13 @@ struct TimelineTests {
         #expect(
             spans(timeline.network) == [
                 "0-300 wlan0", "300-400 noNetwork: no carrier", "400-500 wwan0",
-                "500-510 agentOff: the agent was ended",
+                "500-510 agentOff: the agent was stopped",
                 "510-1000 wwan0",
             ])
         #expect(
             spans(timeline.connections.first) == [
                 "0-1 noNetwork", "1-300 up", "300-401 noNetwork: no carrier", "401-500 up",
-                "500-510 agentOff: the agent was ended", "511-800 up", "800-802 retrying: closed by the server",
+                "500-510 agentOff: the agent was stopped", "511-800 up", "800-802 retrying: closed by the server",
                 "802-1000 up",
             ])
         #expect(timeline.interfaces == ["wlan0", "wwan0"])
@@ -106,6 +106,21 @@ struct TimelineTests {
         #expect(row?.longest == .seconds(101))
         #expect(row?.longestCause == "no carrier")
         #expect(row.flatMap(TimelineChart.longest) == "longest 1 m 41 s: no carrier")
+    }
+
+    @Test func `one that never came up is down for what it failed of, over a restart too`() {
+        let start = [agent(.started, at: 0), event(.waiting, at: 0, .opened, because: "opened")]
+        let failing =
+            start + [event(.backingOff, at: 1, because: "refused"), event(.backingOff, at: 9, because: "later")]
+        #expect(timeline(failing).connections.first?.longestCause == "refused")
+        let stopped =
+            failing + [
+                event(.closed, at: 20, because: "close requested"), agent(.ended, at: 20), agent(.started, at: 30),
+                event(.waiting, at: 31, .opened, because: "opened"), event(.ready, at: 40),
+            ]
+        let row = timeline(stopped).connections.first
+        #expect(row?.longestCause == "refused", "\(String(describing: row))")
+        #expect(row?.outages == 1)
     }
 
     @Test func `a clock that was set bends nothing`() {

@@ -50,7 +50,7 @@ package struct Timeline: Hashable, Sendable {
         package let name: String
         /// One after the other, with nothing between them of which nothing is known.
         package internal(set) var spans: [Span]
-        /// How many outages there were, as `dialtone history` counts them.
+        /// How many outages there were; of a connection, as `dialtone history` counts them.
         package internal(set) var outages = 0
         /// How long it was down, all together.
         package internal(set) var down = Duration.zero
@@ -58,6 +58,20 @@ package struct Timeline: Hashable, Sendable {
         package internal(set) var longest = Duration.zero
         /// Why that one began.
         package internal(set) var longestCause: String?
+
+        fileprivate init(name: String, spans: [Span]) {
+            (self.name, self.spans) = (name, spans)
+        }
+
+        /// The network's, of which the history has no sums.
+        fileprivate init(network spans: [Span]) {
+            self.init(name: "network", spans: spans)
+            let outages = spans.filter(\.kind.isOutage)
+            self.outages = outages.count
+            down = outages.reduce(.zero) { $0 + $1.lasting }
+            let worst = outages.max { $0.lasting < $1.lasting }
+            (longest, longestCause) = (worst?.lasting ?? .zero, worst?.cause)
+        }
 
         /// The share of the time it was up, of that in which the agent supervised it; `nil` of no such time.
         package var uptime: Double? {
@@ -105,7 +119,7 @@ package struct Timeline: Hashable, Sendable {
         for (time, entry) in SteadyTimes(entries, now: now, uptime: uptime) { drawing.add(entry, at: time) }
         drawing.end(at: end)
         let networkSpans = hasNetwork ? Self.cut(drawing.network, since, end) : []
-        if !networkSpans.isEmpty { network = Row(name: "network", spans: networkSpans) }
+        if !networkSpans.isEmpty { network = Row(network: networkSpans) }
         var story = HistoryStory(
             LocalTime(day: { _ in "" }, clock: { _ in "" }), for: reader, since: since, until: until)
         for entry in entries { _ = story.entry(entry, Style(hasColour: false)) }

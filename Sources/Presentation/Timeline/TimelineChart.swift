@@ -175,10 +175,12 @@ package struct TimelineChart: Sendable {
 
 /// The times along a timeline.
 enum TimelineTicks {
-    /// A time as short as the length of what is shown allows: `14:02`, or with the day, `11-22 14h`.
+    /// A time as short as the length of what is shown allows: `14:02:11`, `14:02`, or with the day, `11-22 14h`.
     static func text(_ time: Timestamp, within timeline: Timeline, _ localTime: LocalTime) -> String {
         let clock = localTime.clock(time)
-        if timeline.until - timeline.since <= .seconds(36 * 3600) { return String(clock.prefix(5)) }
+        let whole = timeline.until - timeline.since
+        if whole <= .seconds(20 * 60) { return String(clock.prefix(8)) }
+        if whole <= .seconds(36 * 3600) { return String(clock.prefix(5)) }
         return "\(localTime.day(time).suffix(5)) \(clock.prefix(2))h"
     }
 }

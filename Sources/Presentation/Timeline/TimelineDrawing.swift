@@ -71,7 +71,7 @@ struct TimelineDrawing {
     private mutating func note(_ change: ConnectionsAPI.AgentChange, at time: Timestamp, uptime: Duration?) {
         switch change.kind {
         case .ended:
-            turnOff(at: time, because: "the agent was ended")
+            turnOff(at: time, because: "the agent was stopped")
             hasEnded = true
         case .started:
             // One that was killed had its connections go on, unless the machine went with it.
