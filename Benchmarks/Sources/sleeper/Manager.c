@@ -104,12 +104,16 @@ static void forget(struct manager *manager, const char *name) {
     manager->count = kept;
 }
 
-static void heed(struct manager *manager, const char *notice, int descriptor) {
+static void heed(struct manager *manager, const char *notice, const int *descriptors, size_t count) {
     char name[name_size];
-    if (strstr(notice, "FDSTOREREMOVE=1") != NULL) {
-        if (value(notice, "FDNAME=", name)) forget(manager, name);
-    } else if (descriptor >= 0 && manager->count < room && value(notice, "FDNAME=", name)) {
-        manager->stored[manager->count].descriptor = descriptor;
+    bool is_named = value(notice, "FDNAME=", name);
+    if (is_named && strstr(notice, "FDSTOREREMOVE=1") != NULL) forget(manager, name);
+    for (size_t index = 0; index < count; index++) {
+        if (!is_named || manager->count == room) {
+            close(descriptors[index]);
+            continue;
+        }
+        manager->stored[manager->count].descriptor = descriptors[index];
         strcpy(manager->stored[manager->count++].name, name);
     }
     if (strstr(notice, "READY=1") != NULL) {
@@ -121,17 +125,23 @@ static void heed(struct manager *manager, const char *notice, int descriptor) {
 // Reads all that it was told.
 static void read_notices(struct manager *manager) {
     for (;;) {
-        char notice[4096], control[CMSG_SPACE(sizeof(int))];
+        char notice[4096];
+        // A connection with TLS has several.
+        int descriptors[16];
+        char control[CMSG_SPACE(sizeof descriptors)];
         struct iovec part = {notice, sizeof notice - 1};
         struct msghdr header = {
             .msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
         ssize_t count = recvmsg(manager->notices, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
         if (count < 0) return;
         notice[count] = 0;
-        int descriptor = -1;
+        size_t held = 0;
         struct cmsghdr *rights = CMSG_FIRSTHDR(&header);
-        if (rights != NULL && rights->cmsg_type == SCM_RIGHTS) memcpy(&descriptor, CMSG_DATA(rights), sizeof(int));
-        heed(manager, notice, descriptor);
+        if (rights != NULL && rights->cmsg_type == SCM_RIGHTS) {
+            held = (rights->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+            memcpy(descriptors, CMSG_DATA(rights), held * sizeof(int));
+        }
+        heed(manager, notice, descriptors, held);
     }
 }
 
