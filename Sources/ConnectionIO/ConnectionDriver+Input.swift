@@ -45,7 +45,7 @@ extension ConnectionDriver {
 /// What the connection asks while it decides.
 @AgentQueue
 struct Facts: @AgentQueue ConnectionFacts {
-    let flows: [UInt64: Flow]
+    let flows: ByEpoch<Flow>
     let observer: (any ConnectionObserver)?
 
     func unreadBytes(on epoch: UInt64) -> Int { flows[epoch]?.unreadBytes ?? 0 }

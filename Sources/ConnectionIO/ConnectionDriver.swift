@@ -35,7 +35,7 @@ package final class ConnectionDriver {
     private weak var observer: (any ConnectionObserver)?
     /// The sockets that are open, by epoch: one that stands, those that race to take its place, and those that clients
     /// have or may take though others stand.
-    var flows: [UInt64: Flow] = [:]
+    var flows = ByEpoch<Flow>()
     /// The one timer of the connection, and for when it is set.
     private var timer: (timer: Timers.Timer, deadline: Duration)?
     private var postponed = 0
@@ -47,7 +47,7 @@ package final class ConnectionDriver {
     private(set) lazy var keepaliveSender = KeepaliveSender(
         context.wakes, context.intervals.learner(of: account.user), owner: self)
     /// The opening exchanges that are played, by epoch.
-    private var openings: [UInt64: OpeningPlayer] = [:]
+    private var openings = ByEpoch<OpeningPlayer>()
     /// What happened while the effects of an earlier input ran.
     private var backlog: [Input] = []
     private var isProcessing = false
@@ -328,8 +328,8 @@ package final class ConnectionDriver {
     /// Does no more on a flow.
     private func leave(_ epoch: UInt64) -> Flow? {
         keepaliveSender.forget(epoch)
-        openings.removeValue(forKey: epoch)?.stop()
-        return flows.removeValue(forKey: epoch)
+        openings.remove(epoch)?.stop()
+        return flows.remove(epoch)
     }
 
     private func launch(_ attempt: WakeAttempt, _ offer: Connection.Offer?) {

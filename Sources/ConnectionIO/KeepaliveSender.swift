@@ -62,7 +62,7 @@ final class KeepaliveSender {
     private let wakes: CoalescedTimers
     private let learner: IntervalLearner
     private unowned let owner: any KeepaliveSenderOwner
-    private var kept: [UInt64: Attended] = [:]
+    private var kept = ByEpoch<Attended>()
     private var loss = SilentLoss()
     private var patience = ServerPatience()
     /// What was last told of a flow whose network is not known yet.
@@ -153,7 +153,7 @@ final class KeepaliveSender {
     /// Tells what has come, and what the kernel has heard since it was asked to probe. To be done before a deadline is
     /// judged: a process that was stopped finds the answer and the deadline at the same time, in any order.
     func lookForProof() {
-        for epoch in kept.keys.sorted() {
+        for epoch in kept.epochs.sorted() {
             if kept[epoch]?.dialogue?.isAwaitingAnswer == true {
                 kept[epoch]?.flow.takeWhatCame()
                 sortInput(on: epoch)

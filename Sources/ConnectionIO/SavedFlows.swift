@@ -158,7 +158,7 @@ extension ConnectionDriver {
     package func stepDown() {
         hasSteppedDown = true
         setTimer()
-        for epoch in flows.keys { keepaliveSender.forget(epoch) }
+        for epoch in flows.epochs { keepaliveSender.forget(epoch) }
         for flow in flows.values where flow.storeNumber == nil { flow.close(aborting: false) }
     }
 }
