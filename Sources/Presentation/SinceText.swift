@@ -79,6 +79,8 @@ package enum SinceText {
             let name = rest.prefix { $0.isLetter }
             guard let unit = units.first(where: { $0.names.contains(String(name)) }) else { return nil }
             total += Int64(count) * unit.milliseconds
+            // Thirty thousand years: a word may come ten thousand times.
+            guard total < 1_000_000_000_000_000 else { return nil }
             rest = rest.dropFirst(name.count)
         } while !rest.allSatisfy { $0 == " " }
         return total

@@ -67,13 +67,17 @@ struct History: AsyncParsableCommand {
         var story = HistoryStory(Output.localTime, for: Output.reader, since: since?.time, until: until?.time)
         var pages = DayPages()
         var kept: Set<String> = []
+        var lastSequence: Int?
         // What may not be written yet: of names, whether anybody has them is known in the end only.
         var withheld: [HistoryStory.Entry] = []
         let isWithheld = !names.isEmpty || reverse || lines != nil
         for try await reply in DialtoneClient().stream(ConnectionsAPI.History.self, parameters) {
             // The last reply is there to end the others.
             guard let time = reply.time else { continue }
-            if let event = reply.event { kept.insert(event.connection.name) }
+            if let event = reply.event {
+                kept.insert(event.connection.name)
+                lastSequence = event.sequence
+            }
             if json {
                 if until.map({ time <= $0.time }) ?? true { Output.write(json: reply) }
             } else if let entry = story.entry(reply, Output.style) {
@@ -92,7 +96,8 @@ struct History: AsyncParsableCommand {
         }
         if follow {
             let stream = WatchStream(
-                names: names, owner: owner.number, json: json, isSilentAtFirst: true, pages: pages)
+                names: names, owner: owner.number, json: json, isSilentAtFirst: true, after: lastSequence,
+                pages: pages)
             try await stream.run()
         }
     }

@@ -13,16 +13,20 @@ final class WatchStream: Sendable {
     private let owner: Int?
     private let json: Bool
     private let isSilentAtFirst: Bool
+    private let after: Int?
     private let pages: Mutex<DayPages>
 
     /// - Parameters:
     ///   - names: the connections; none for all, and the network.
     ///   - isSilentAtFirst: whether the present state is known and not written.
+    ///   - after: the sequence of the last event that was written, if any was.
     ///   - pages: the days that were written so far.
     init(
-        names: [String], owner: Int?, json: Bool, isSilentAtFirst: Bool = false, pages: DayPages = DayPages()
+        names: [String], owner: Int?, json: Bool, isSilentAtFirst: Bool = false, after: Int? = nil,
+        pages: DayPages = DayPages()
     ) {
-        (self.names, self.owner, self.json, self.isSilentAtFirst) = (names, owner, json, isSilentAtFirst)
+        (self.names, self.owner, self.json) = (names, owner, json)
+        (self.isSilentAtFirst, self.after) = (isSilentAtFirst, after)
         self.pages = Mutex(pages)
     }
 
@@ -64,7 +68,8 @@ final class WatchStream: Sendable {
 
     private func watchConnections() async throws {
         var isThere: Bool?
-        for try await event in DialtoneClient().connectionEvents(names: names.isEmpty ? nil : names, owner: owner) {
+        let events = DialtoneClient().connectionEvents(names: names.isEmpty ? nil : names, owner: owner, after: after)
+        for try await event in events {
             switch event {
             case .agentLost(let error):
                 // One that was not there in the first place is an error, as for every other command.
@@ -73,7 +78,8 @@ final class WatchStream: Sendable {
                 write(agentIsThere: false)
             case .reply(let reply):
                 if isThere == false { write(agentIsThere: true) }
-                if !isSilentAtFirst || isThere != nil { write(reply) }
+                // What is no event is how things stand.
+                if !isSilentAtFirst || isThere != nil || reply.event != nil { write(reply) }
                 isThere = true
             }
         }
