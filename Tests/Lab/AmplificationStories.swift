@@ -113,7 +113,7 @@ struct AmplificationStories {
                 try client.send("{\"method\":\"org.dialtone.Connections.List\",\"parameters\":{}}\0")
                 return String(decoding: try client.receive(), as: UTF8.self)
             }
-            #expect(waiting.contains("too many dials of this user at the moment"), "\(waiting)")
+            #expect(waiting.contains("this user dials too often at the moment"), "\(waiting)")
             #expect(waiting.contains("nextAttemptAt"))
             stub.stop()
             expect(try await daemon.terminate(), is: .status(0))

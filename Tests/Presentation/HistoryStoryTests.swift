@@ -332,7 +332,8 @@ struct SinceTextTests {
     }
 
     @Test(arguments: [
-        "", "soon", "3x", "h", "-", "--3h", "3h-", "ago", "1 fortnight ago", "9999999h", String(repeating: "999999w", count: 18_000), "25:00", "12:60", "12",
+        "", "soon", "3x", "h", "-", "--3h", "3h-", "ago", "1 fortnight ago", "9999999h",
+        String(repeating: "999999w", count: 18_000), "25:00", "12:60", "12",
         "2027-13-01", "2027-01", "1 2 3", "2027-01-02 x",
     ])
     func `nonsense is none`(text: String) {
