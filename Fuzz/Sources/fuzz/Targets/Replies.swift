@@ -11,32 +11,43 @@ extension FuzzTarget {
         let kind = Int(bytes.first ?? 0) % (readers.count + 1)
         let messages = bytes.dropFirst()
         if kind < readers.count { return readers[kind](Array(messages)) }
-        var story = HistoryStory(.init(day: { "\($0)" }, clock: { "\($0)" }), for: someone)
+        let localTime = LocalTime(day: { "\($0)" }, clock: { "\($0)" })
+        var story = HistoryStory(localTime, for: someone)
+        var entries: [ConnectionsAPI.History.Reply] = []
         for message in messages.split(separator: 0) {
             guard case .success(let entry, _) = try? VarlinkReply<ConnectionsAPI.History.Reply>(Array(message)) else {
                 continue
             }
-            _ = story.lines(entry, style)
+            _ = story.entry(entry, style)
+            entries.append(entry)
         }
+        let timeline = Timeline(
+            entries, since: Timestamp(milliseconds: now.milliseconds - 86_400_000), until: now, now: now,
+            uptime: .milliseconds(messages.count), hasNetwork: true, for: someone)
+        _ = TimelineChart(timeline, localTime, isASCII: false).lines(style)
+        _ = TimelinePicture(timeline, localTime).html
         _ = story.summary(now: now, uptime: .milliseconds(messages.count), style)
     }
 
     private static let readers: [@Sendable ([UInt8]) -> Void] = [
         reader(of: ConnectionsAPI.List.self) { reply in
-            _ = ConnectionTable(reply.connections, now: now, for: someone).lines(style)
+            _ = ConnectionTable(reply.connections, now: now, for: someone).lines(narrow)
+            for connection in reply.connections {
+                _ = FieldTemplate("{name} {security.version}")?.text(of: connection)
+            }
         },
         reader(of: NetworkAPI.GetPath.self) { reply in
             _ = StatusScreen(path: reply.path, connections: [], now: now).lines(style)
             _ = PathText.check(reply.path, target: "a.example", without: "eth0")
         },
         reader(of: NetworkAPI.MonitorPath.self) { reply in
-            _ = WatchLine(network: reply.path, changes: reply.changes, at: now).line(style) { $0.description }
+            _ = WatchLine(network: reply.path, changes: reply.changes, at: now).lines(style) { $0.description }
         },
         reader(of: NetworkAPI.Explain.self) { _ = ExplanationScreen($0, target: "a.example").lines(style) },
         reader(of: NetworkAPI.ListInterfaces.self),
         reader(of: ConnectionsAPI.Monitor.self) { reply in
             for connection in reply.connections { _ = WatchLine(connection, at: now, for: someone) }
-            _ = reply.event.map { WatchLine($0, for: someone).line(style) { $0.description } }
+            _ = reply.event.map { WatchLine($0, for: someone).lines(style) { $0.description } }
         },
         reader(of: ConnectionsAPI.History.self),
         reader(of: ConnectionsAPI.Open.self), reader(of: ConnectionsAPI.Take.self),
@@ -47,6 +58,7 @@ extension FuzzTarget {
 
     private static let now = Timestamp(milliseconds: 1_800_000_000_000)
     private static let style = Style(hasColour: true)
+    private static let narrow = Style(hasColour: true, width: 30)
     private static let someone = Reader(user: 1000)
 
     private static func reader<M: VarlinkMethod>(
