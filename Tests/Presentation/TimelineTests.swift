@@ -78,7 +78,7 @@ struct TimelineTests {
             ])
         #expect(
             spans(timeline.connections.first) == [
-                "0-1 noNetwork", "1-300 up", "300-401 noNetwork: no carrier", "401-500 up",
+                "0-1 retrying", "1-300 up", "300-401 noNetwork: no carrier", "401-500 up",
                 "500-510 agentOff: the agent was stopped", "511-800 up", "800-802 retrying: closed by the server",
                 "802-1000 up",
             ])

@@ -3,7 +3,8 @@
 internal import DialtoneAPI
 internal import Varlink
 
-/// The entries of a history with the time at which each happened, by a clock that nobody has set in between.
+/// The entries of a history with the time at which each happened, by a clock that nobody has set in between. The
+/// entries say that time, too, so that sums over them are of the same time as the picture.
 ///
 /// The wall clock of a machine without a clock of its own jumps when the network is there. How long the machine had
 /// been up does not, from one start of the agent to its end: the times of each run count back from its last entry, and
@@ -29,13 +30,27 @@ struct SteadyTimes: Sequence {
                     milliseconds: known.wall.milliseconds - seconds * 1000 - rest / 1_000_000_000_000_000)
             }
             latest = Swift.min(time, latest)
-            times.append((latest, entry))
+            times.append((latest, entry.moved(to: latest)))
             if entry.agent?.kind == .started { (anchor, isLast) = (nil, false) }
         }
         self.entries = times.reversed()
     }
 
+    /// The entries alone.
+    var moved: [ConnectionsAPI.History.Reply] { entries.map(\.entry) }
+
     func makeIterator() -> some IteratorProtocol<(time: Timestamp, entry: ConnectionsAPI.History.Reply)> {
         entries.makeIterator()
+    }
+}
+
+extension ConnectionsAPI.History.Reply {
+    /// Itself, as if it had happened at `time`.
+    fileprivate func moved(to time: Timestamp) -> Self {
+        var entry = self
+        entry.event?.time = time
+        entry.network?.time = time
+        entry.agent?.time = time
+        return entry
     }
 }

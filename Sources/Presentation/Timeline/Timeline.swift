@@ -73,12 +73,10 @@ package struct Timeline: Hashable, Sendable {
             (longest, longestCause) = (worst?.lasting ?? .zero, worst?.cause)
         }
 
-        /// The share of the time it was up, of that in which the agent supervised it; `nil` of no such time.
+        /// The share of the time it was up, of that and of its outages; `nil` of neither. The first attempts of a new
+        /// connection are no outage, and take nothing from it.
         package var uptime: Double? {
-            let (up, down) = spans.reduce(into: (Duration.zero, Duration.zero)) { sums, span in
-                if span.kind == .up { sums.0 += span.lasting }
-                if span.kind.isOutage { sums.1 += span.lasting }
-            }
+            let up = spans.reduce(Duration.zero) { $1.kind == .up ? $0 + $1.lasting : $0 }
             return up + down > .zero ? up / (up + down) : nil
         }
     }
@@ -92,15 +90,13 @@ package struct Timeline: Hashable, Sendable {
     /// The connections, by name.
     package private(set) var connections: [Row] = []
 
+    /// The interfaces that packets left by, in the order in which they first did.
+    package private(set) var interfaces: [String] = []
+    /// Since when something is kept of all rows, where that is not all of the time that is shown.
+    package private(set) var keptSince: Timestamp?
+
     /// All rows, the network first.
     package var rows: [Row] { (network.map { [$0] } ?? []) + connections }
-
-    /// The interfaces that packets left by, in the order in which they first did.
-    package var interfaces: [String] {
-        var names: [String] = []
-        for name in network?.spans.compactMap(\.interface) ?? [] where !names.contains(name) { names.append(name) }
-        return names
-    }
 
     /// A picture of what the history has.
     ///
@@ -116,13 +112,19 @@ package struct Timeline: Hashable, Sendable {
         self.until = until
         let end = min(until, now)
         var drawing = TimelineDrawing(for: reader)
-        for (time, entry) in SteadyTimes(entries, now: now, uptime: uptime) { drawing.add(entry, at: time) }
+        let steady = SteadyTimes(entries, now: now, uptime: uptime)
+        for (time, entry) in steady { drawing.add(entry, at: time) }
         drawing.end(at: end)
         let networkSpans = hasNetwork ? Self.cut(drawing.network, since, end) : []
         if !networkSpans.isEmpty { network = Row(network: networkSpans) }
+        for case let name? in networkSpans.map(\.interface) where !interfaces.contains(name) { interfaces.append(name) }
+        let dropped = entries.compactMap(\.dropped).filter { entry in
+            entry.part == .connections || (hasNetwork && entry.part == .network)
+        }
+        keptSince = dropped.map(\.until).max().flatMap { $0 > since ? min($0, end) : nil }
         var story = HistoryStory(
             LocalTime(day: { _ in "" }, clock: { _ in "" }), for: reader, since: since, until: until)
-        for entry in entries { _ = story.entry(entry, Style(hasColour: false)) }
+        for entry in steady.moved { _ = story.entry(entry, Style(hasColour: false)) }
         let figures = story.figures(now: now, uptime: uptime)
         connections = drawing.connections.sorted { $0.key < $1.key }.compactMap { name, spans in
             var row = Row(name: name, spans: Self.cut(spans, since, end))
@@ -151,6 +153,7 @@ extension Timeline: VarlinkWritable {
     package func write(to fields: inout some VarlinkFieldWriter) {
         fields.put("since", since)
         fields.put("until", until)
+        if let keptSince { fields.put("keptSince", keptSince) }
         if let network { fields.put("network", network) }
         fields.put("connections", connections)
     }

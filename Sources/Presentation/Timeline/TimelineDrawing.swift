@@ -55,7 +55,7 @@ struct TimelineDrawing {
         } else if let event = entry.event {
             let name = reader.subject(event.connection)
             if event.connection.state == .closed { closed[name] = time }
-            lines[name, default: Line()].turn(Self.kind(event.connection.state), because: event.reason, at: time)
+            lines[name, default: Line()].turn(Self.kind(event), because: event.reason, at: time)
         } else if let change = entry.agent {
             note(change, at: time, uptime: entry.uptime)
         }
@@ -97,9 +97,12 @@ struct TimelineDrawing {
         closed = [:]
     }
 
-    private static func kind(_ state: ConnectionsAPI.State) -> Timeline.Kind? {
-        switch state {
+    private static func kind(_ event: ConnectionsAPI.Event) -> Timeline.Kind? {
+        switch event.connection.state {
         case .ready, .verifying: .up
+        // At first it waits for what is known of the network. If that is nothing good, an event says so.
+        case .waiting where event.kind == .opened: .retrying
+        case .waiting where event.connection.cause == .settingsChanged: .retrying
         case .waiting: .noNetwork
         case .resolving, .connecting, .securing, .backingOff, .failed: .retrying
         case .closed: nil
