@@ -32,45 +32,111 @@ package struct TimelineChart: Sendable {
     private static let usualWidth = 100
     /// Below this nothing can be seen.
     private static let leastBlocks = 8
+    /// No terminal is wider, and the arithmetic of blocks has an end.
+    private static let longestLine = 2000
     /// Between two times below the rows.
     private static let tickDistance = 12
 
     private let timeline: Timeline
     private let localTime: LocalTime
-    private let glyphs: Glyphs
+    private let isASCII: Bool
+    private var glyphs: Glyphs { isASCII ? .ascii : .blocks }
 
     /// - Parameter isASCII: whether only characters of ASCII are used.
     package init(_ timeline: Timeline, _ localTime: LocalTime, isASCII: Bool) {
         self.timeline = timeline
         self.localTime = localTime
-        glyphs = isASCII ? .ascii : .blocks
+        self.isASCII = isASCII
     }
 
     /// The lines.
     package func lines(_ style: Style) -> [String] {
         let rows = timeline.rows
-        guard !rows.isEmpty else { return [style.paint("Nothing is known of that time.", .faint)] }
-        let figures = rows.map(Self.figures)
-        let width = style.width ?? Self.usualWidth
-        let names = rows.map { $0.name.count }.max() ?? 0
-        let behind = figures.map(\.count).max() ?? 0
-        // The figures stand behind the blocks where there is room for both, and below them otherwise.
-        let isBeside = width - names - behind - 4 >= 3 * Self.leastBlocks
-        let count = max(width - names - 2 - (isBeside ? behind + 2 : 0), Self.leastBlocks)
-        var lines: [String] = []
-        for (row, figures) in zip(rows, figures) {
-            let blocks = paint(blocks(of: row, count), style)
-            let name = row.name + String(repeating: " ", count: names - row.name.count)
-            lines.append(name + "  " + blocks + (isBeside && !figures.isEmpty ? "  " + figures : ""))
-            if !isBeside, !figures.isEmpty { lines += figures.wrapped(to: width, indent: 2) }
-            if let longest = Self.longest(row) {
-                let indent = isBeside ? names + 2 : 2
-                lines += longest.wrapped(to: width, indent: indent).map { style.paint($0, .faint) }
+        let kept = timeline.keptSince.map { Self.kept(since: $0, localTime) }
+        guard !rows.isEmpty else {
+            return (["Nothing is known of that time."] + (kept.map { [$0] } ?? [])).flatMap {
+                style.sentence($0, .faint)
             }
         }
-        let margin = String(repeating: " ", count: names + 2)
-        lines += [style.paint(margin + axis(count), .faint), ""]
-        return lines + legend(style).wrapped(to: style.width ?? .max, indent: 0).map { style.paint($0, .faint) }
+        let width = min(max(style.width ?? Self.usualWidth, 1), Self.longestLine)
+        let layout = Layout(rows, width: width)
+        var lines = rows.flatMap { self.lines(of: $0, layout, style) }
+        let margin = String(repeating: " ", count: layout.margin)
+        let axis = axis(layout.blocks)
+        if !axis.isEmpty { lines.append(style.paint(margin + axis, .faint)) }
+        lines.append("")
+        lines += legend(width).map { style.paint($0, .faint) }
+        return lines + (kept.map { fitted($0, width, indent: 0).map { style.paint($0, .faint) } } ?? [])
+    }
+
+    /// Where everything stands on lines of a width.
+    private struct Layout {
+        let width: Int
+        /// How wide the column of the names is; `nil` where they stand above the blocks.
+        let names: Int?
+        /// Whether the figures stand behind the blocks, and not below them.
+        let isBeside: Bool
+        let blocks: Int
+
+        var margin: Int { names.map { $0 + 2 } ?? 0 }
+
+        init(_ rows: [Timeline.Row], width: Int) {
+            let longest = rows.map { $0.name.count }.max() ?? 0
+            let behind = rows.map { TimelineChart.figures($0).count }.max() ?? 0
+            let isBeside = width - longest - behind - 4 >= 3 * TimelineChart.leastBlocks
+            let hasNames = width - longest - 2 >= TimelineChart.leastBlocks
+            self.width = width
+            self.isBeside = isBeside
+            names = hasNames ? longest : nil
+            blocks = max(width - (hasNames ? longest + 2 : 0) - (isBeside ? behind + 2 : 0), 1)
+        }
+    }
+
+    private func lines(of row: Timeline.Row, _ layout: Layout, _ style: Style) -> [String] {
+        let figures = Self.figures(row)
+        let blocks = paint(blocks(of: row, layout.blocks), style)
+        let name = printable(row.name)
+        var lines: [String]
+        if let names = layout.names {
+            lines = [name + String(repeating: " ", count: max(names - name.count, 0) + 2) + blocks]
+        } else {
+            lines = [String(name.prefix(layout.width)), blocks]
+        }
+        if layout.isBeside, !figures.isEmpty { lines[lines.count - 1] += "  " + figures }
+        let indent = layout.isBeside ? layout.margin : min(2, layout.width - 1)
+        if !layout.isBeside { lines += fitted(figures, layout.width, indent: indent) }
+        if let longest = Self.longest(row) {
+            lines += fitted(longest, layout.width, indent: indent).map { style.paint($0, .faint) }
+        }
+        return lines
+    }
+
+    /// Text in lines of at most `width` characters. A word that is longer is broken.
+    private func fitted(_ text: String, _ width: Int, indent: Int) -> [String] {
+        let margin = String(repeating: " ", count: indent)
+        return printable(text).wrapped(to: width - indent, indent: 0).flatMap { line -> [String] in
+            var rest = line[...]
+            var parts: [String] = []
+            while !rest.isEmpty {
+                parts.append(margin + rest.prefix(max(width - indent, 1)))
+                rest = rest.dropFirst(max(width - indent, 1))
+            }
+            return parts
+        }
+    }
+
+    /// Text that does nothing to a terminal but show: what a server said may be in it.
+    private func printable(_ text: String) -> String {
+        text.reduce(into: "") { result, character in
+            let isPlain = character.unicodeScalars.allSatisfy { $0.value >= 0x20 && !(0x7F...0x9F).contains($0.value) }
+            result.append(isPlain && (!isASCII || character.isASCII) ? character : "?")
+        }
+    }
+
+    /// That the beginning is not known.
+    static func kept(since time: Timestamp, _ localTime: LocalTime) -> String {
+        "Complete since \(localTime.day(time).suffix(10)) \(localTime.clock(time).prefix(8)): "
+            + "some of what was before is not kept any more."
     }
 
     /// `99.9 %  2 outages, down 2 m 10 s`.
@@ -159,9 +225,10 @@ package struct TimelineChart: Sendable {
         return line
     }
 
-    private func legend(_ style: Style) -> String {
+    /// What each block means, in lines that break between two of them.
+    private func legend(_ width: Int) -> [String] {
         let kinds = Set(timeline.rows.flatMap(\.spans).map(\.kind))
-        var parts = timeline.interfaces.enumerated().map { "\(Self.letter($0)) \($1)" }
+        var parts = timeline.interfaces.enumerated().map { "\(Self.letter($0)) \(printable($1))" }
         if timeline.connections.contains(where: { $0.spans.contains { $0.kind == .up } }) {
             parts.append("\(glyphs.up) up")
         }
@@ -169,7 +236,15 @@ package struct TimelineChart: Sendable {
         for kind in Timeline.Kind.allCases where kind != .up && kinds.contains(kind) {
             parts.append("\(glyphs.of(kind)) \(kind.text)")
         }
-        return parts.joined(separator: "   ")
+        var lines: [String] = []
+        for part in parts {
+            if let last = lines.last, last.count + 3 + part.count <= width {
+                lines[lines.count - 1] = "\(last)   \(part)"
+            } else {
+                lines += fitted(part, width, indent: 0)
+            }
+        }
+        return lines
     }
 }
 
