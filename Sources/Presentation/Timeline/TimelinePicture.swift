@@ -7,27 +7,34 @@ internal import Varlink
 /// elsewhere.
 package struct TimelinePicture: Sendable {
     private static let width = 1000
-    private static let rowHeight = 34
+    private static let rowHeight = 38
     private static let barHeight = 18
     private static let top = 14
     /// What is shorter than this many pixels is drawn as wide, so that it is seen.
-    private static let leastWidth = 1.5
+    private static let leastWidth = 3.0
 
     private let timeline: Timeline
     private let localTime: LocalTime
     private let labelWidth: Int
-    private let figureWidth = 250
+    private let figureWidth = 310
+    /// Between the lines of the legend.
+    private static let legendHeight = 24
+    /// About as wide as a character is.
+    private static let characterWidth = 8
 
     /// A picture of a timeline.
     package init(_ timeline: Timeline, _ localTime: LocalTime) {
         self.timeline = timeline
         self.localTime = localTime
-        labelWidth = min(max((timeline.rows.map { $0.name.count }.max() ?? 0) * 8 + 20, 80), 300)
+        labelWidth = min(max((timeline.rows.map { $0.name.count }.max() ?? 0) * Self.characterWidth + 20, 80), 300)
     }
 
     private var chartWidth: Int { Self.width - labelWidth - figureWidth }
     private var axisHeight: Int { Self.top + timeline.rows.count * Self.rowHeight }
-    private var height: Int { axisHeight + 62 }
+    private var height: Int {
+        let lines = (legendPlaces.last?.line ?? 0) + (timeline.keptSince == nil ? 1 : 2)
+        return axisHeight + 38 + lines * Self.legendHeight
+    }
 
     /// The picture, as a document of its own.
     package var svg: String {
@@ -39,6 +46,7 @@ package struct TimelinePicture: Sendable {
         \(timeline.rows.enumerated().map(row).joined(separator: "\n"))
         \(axis)
         \(legend)
+        \(kept)
         </svg>
 
         """
@@ -59,6 +67,7 @@ package struct TimelinePicture: Sendable {
         <h1>\(Self.escaped(title))</h1>
         <figure>
         \(svg)</figure>
+        \(keptText.map { "<p class=\"kept\">\(Self.escaped($0))</p>" } ?? "")
         <table class="figures">
         <caption>How long each was up</caption>
         <tr><th>Name</th><th>Up</th><th>Outages</th><th>Down</th><th>Longest</th><th>Why</th></tr>
@@ -80,30 +89,61 @@ package struct TimelinePicture: Sendable {
     private func row(_ index: Int, _ row: Timeline.Row) -> String {
         let y = Self.top + index * Self.rowHeight
         let middle = y + Self.barHeight - 4
-        let bars = row.spans.map { bar($0, of: row, y) }.joined(separator: "\n")
-        let longest = TimelineChart.longest(row).map { "<title>\(Self.escaped($0))</title>" } ?? ""
+        // What is up begins behind the least width of what was not, which would be painted over otherwise.
+        var end = 0.0
+        let bars = row.spans.map { span in
+            let place = self.place(span, after: end)
+            end = max(end, place.end)
+            return bar(span, of: row, from: place.begin, to: place.end, y)
+        }.joined(separator: "\n")
         let x = labelWidth + chartWidth + 14
+        let figures = TimelineChart.figures(row).split(separator: "  ").joined(separator: ", ")
         return """
             <g class="row">
-            <text class="name" x="\(labelWidth - 12)" y="\(middle)" text-anchor="end">\(Self.escaped(row.name))</text>
+            <text class="name" x="\(labelWidth - 12)" y="\(middle)" text-anchor="end">\(name(row))</text>
             <rect class="none" x="\(labelWidth)" y="\(y)" width="\(chartWidth)" height="\(Self.barHeight)"/>
             \(bars)
-            <text class="figures" x="\(x)" y="\(middle)">\(Self.escaped(TimelineChart.figures(row)))\
-            \(longest)</text>
+            <text class="figures" x="\(x)" y="\(middle)">\(Self.escaped(figures))</text>
+            \(longest(of: row, x, middle + 15))
             </g>
             """
     }
 
-    private func bar(_ span: Timeline.Span, of row: Timeline.Row, _ y: Int) -> String {
-        let (begin, end) = (place(span.begin), place(span.end))
-        let width = span.kind == .up ? end - begin : max(end - begin, Self.leastWidth)
+    /// The longest outage and its cause, or the beginning of that with all of it under the pointer.
+    private func longest(of row: Timeline.Row, _ x: Int, _ y: Int) -> String {
+        guard let text = TimelineChart.longest(row) else { return "" }
+        let room = (figureWidth - 14) / 7
+        let shown = text.count > room ? text.prefix(room - 1) + "…" : text[...]
+        return """
+            <text class="longest" x="\(x)" y="\(y)">\(Self.escaped(String(shown)))\
+            <title>\(Self.escaped(text))</title></text>
+            """
+    }
+
+    private func place(_ span: Timeline.Span, after end: Double) -> (begin: Double, end: Double) {
+        let (from, to) = (place(span.begin), place(span.end))
+        guard span.kind == .up else { return (from, max(to, from + Self.leastWidth)) }
+        let begin = max(from, end)
+        return (begin, max(to, begin))
+    }
+
+    /// The name, or the beginning of one that has no room, with all of it under the pointer.
+    private func name(_ row: Timeline.Row) -> String {
+        let room = (labelWidth - 20) / Self.characterWidth
+        guard row.name.count > room else { return Self.escaped(row.name) }
+        return "\(Self.escaped(String(row.name.prefix(room - 1))))…<title>\(Self.escaped(row.name))</title>"
+    }
+
+    private func bar(
+        _ span: Timeline.Span, of row: Timeline.Row, from begin: Double, to end: Double, _ y: Int
+    ) -> String {
         let interface = span.interface.flatMap { timeline.interfaces.firstIndex(of: $0) }
         let style = interface.map { "up i\($0 % 6)" } ?? span.kind.rawValue
         let what = span.interface ?? span.kind.text
         let why = span.cause.map { ": \($0)" } ?? ""
         let text = "\(row.name): \(what) from \(moment(span.begin)) for \(span.lasting.short)\(why)"
         return """
-            <rect class="\(style)" x="\(Self.number(begin))" y="\(y)" width="\(Self.number(width))" \
+            <rect class="\(style)" x="\(Self.number(begin))" y="\(y)" width="\(Self.number(end - begin))" \
             height="\(Self.barHeight)"><title>\(Self.escaped(text))</title></rect>
             """
     }
@@ -124,17 +164,36 @@ package struct TimelinePicture: Sendable {
     }
 
     private var legend: String {
-        let kinds = Set(timeline.rows.flatMap(\.spans).map(\.kind))
-        var parts = timeline.interfaces.enumerated().map { ("up i\($0 % 6)", $1) }
-        for kind in Timeline.Kind.allCases where kinds.contains(kind) { parts.append((kind.rawValue, kind.text)) }
-        var x = labelWidth
-        return parts.map { style, text in
-            defer { x += 34 + text.count * 8 }
+        legendPlaces.map { place in
+            let y = axisHeight + 34 + place.line * Self.legendHeight
             return """
-                <rect class="\(style)" x="\(x)" y="\(axisHeight + 34)" width="14" height="14"/>
-                <text class="legend" x="\(x + 20)" y="\(axisHeight + 46)">\(Self.escaped(text))</text>
+                <rect class="\(place.style)" x="\(place.x)" y="\(y)" width="14" height="14"/>
+                <text class="legend" x="\(place.x + 20)" y="\(y + 12)">\(Self.escaped(place.text))</text>
                 """
         }.joined(separator: "\n")
+    }
+
+    /// What the legend says, and where: in as many lines as it takes.
+    private var legendPlaces: [(style: String, text: String, x: Int, line: Int)] {
+        let kinds = Set(timeline.connections.flatMap(\.spans).map(\.kind))
+            .union(timeline.network?.spans.filter { $0.interface == nil }.map(\.kind) ?? [])
+        var parts = timeline.interfaces.enumerated().map { ("up i\($0 % 6)", $1) }
+        for kind in Timeline.Kind.allCases where kinds.contains(kind) { parts.append((kind.rawValue, kind.text)) }
+        var (x, line) = (labelWidth, 0)
+        return parts.map { style, text in
+            let width = 34 + text.count * Self.characterWidth
+            if x > labelWidth, x + width > Self.width { (x, line) = (labelWidth, line + 1) }
+            defer { x += width }
+            return (style, text, x, line)
+        }
+    }
+
+    private var keptText: String? { timeline.keptSince.map { TimelineChart.kept(since: $0, localTime) } }
+
+    private var kept: String {
+        guard let keptText else { return "" }
+        let y = height - 14
+        return "<text class=\"legend\" x=\"\(labelWidth)\" y=\"\(y)\">\(Self.escaped(keptText))</text>"
     }
 
     private func figures(_ row: Timeline.Row) -> String {
@@ -191,12 +250,12 @@ package struct TimelinePicture: Sendable {
     /// Colours that people tell apart who do not see all of them (Okabe and Ito, "Color Universal Design").
     private static let style = """
         .page { fill: #ffffff } text { font: 14px system-ui, sans-serif; fill: #222222 }
-        text.tick, text.legend { font-size: 12px; fill: #555555 } line.tick { stroke: #999999 }
+        text.tick, text.legend, text.longest { font-size: 12px; fill: #555555 } line.tick { stroke: #999999 }
         .none { fill: #f0f0f0 } .up { fill: #009e73 } .retrying { fill: #e69f00 } .noNetwork { fill: #b22222 }
         .agentOff { fill: #b8b8b8 } .i0 { fill: #0072b2 } .i1 { fill: #56b4e9 } .i2 { fill: #cc79a7 }
         .i3 { fill: #806600 } .i4 { fill: #009e73 } .i5 { fill: #332288 }
         @media (prefers-color-scheme: dark) {
-        .page { fill: #16181c } text { fill: #e8e8e8 } text.tick, text.legend { fill: #b0b0b0 }
+        .page { fill: #16181c } text { fill: #e8e8e8 } text.tick, text.legend, text.longest { fill: #b0b0b0 }
         .none { fill: #26292f } .noNetwork { fill: #e05050 } .agentOff { fill: #6a6e76 } .i5 { fill: #9a8cff }
         }
         """
