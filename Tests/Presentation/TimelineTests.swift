@@ -11,6 +11,7 @@ import Varlink
 struct TimelineTests {
     private typealias Reply = ConnectionsAPI.History.Reply
     private static let boot = Duration.seconds(40)
+    private static let clock = LocalTime(day: { _ in "2026-11-22" }, clock: { _ in "14:02:11.042" })
 
     private static func at(_ seconds: Int64) -> Timestamp { Sample.noon.advanced(by: seconds * 1000) }
 
@@ -165,17 +166,114 @@ struct TimelineTests {
         #expect(lines.last?.contains("A wlan0") == true && lines.last?.contains("! up, with a short gap") == true)
     }
 
-    @Test(arguments: [1, 20, 40, 80, 200])
+    @Test(arguments: [1, 8, 20, 40, 80, 200, 65_535])
     func `it fits the terminal`(width: Int) {
-        let localTime = LocalTime(day: { _ in "2026-11-22" }, clock: { _ in "14:02:11.042" })
+        let name = String(repeating: "long-", count: 12)
+        let reason = "größer\u{1B}[2J " + String(repeating: "x", count: 90)
+        let entries =
+            evening + [event(.ready, at: 900, of: name), event(.backingOff, at: 901, because: reason, of: name)]
         for isASCII in [true, false] {
-            let chart = TimelineChart(timeline(evening), localTime, isASCII: isASCII)
+            let chart = TimelineChart(timeline(entries), Self.clock, isASCII: isASCII)
             let lines = chart.lines(Style(hasColour: false, width: width))
-            if width >= 40 { #expect(lines.allSatisfy { $0.count <= width }, "\(lines)") }
-            #expect(lines.count { $0.hasPrefix("office") } == 1)
+            #expect(lines.allSatisfy { $0.count <= width }, "\(lines)")
+            #expect(lines.allSatisfy { line in !line.unicodeScalars.contains("\u{1B}") }, "\(lines)")
             if isASCII { #expect(lines.allSatisfy { $0.allSatisfy(\.isASCII) }) }
             #expect(chart.lines(Style(hasColour: true, width: width)).map(withoutEscapes) == lines)
         }
+    }
+
+    @Test func `twenty columns have a name, blocks and figures`() {
+        let chart = TimelineChart(timeline(evening), Self.clock, isASCII: true)
+        let lines = chart.lines(Style(hasColour: false, width: 20))
+        #expect(lines.count { $0.hasPrefix("office   ") } == 1, "\(lines)")
+        #expect(lines.contains { $0.contains("3 outages") }, "\(lines)")
+        #expect(lines.contains("A wlan0   B wwan0"), "the legend is set in columns: \(lines)")
+    }
+
+    @Test func `a time that is longer than a calendar traps nothing`() {
+        let whole = Timeline(
+            evening, since: Timestamp(milliseconds: -1_000_000_000_000_000),
+            until: Timestamp(milliseconds: 250_000_000_000_000), now: Self.at(1000), uptime: nil, hasNetwork: true)
+        #expect(!TimelineChart(whole, Self.clock, isASCII: true).lines(Style(hasColour: true, width: 65_535)).isEmpty)
+        #expect(TimelinePicture(whole, Self.clock).html.contains("</html>"))
+    }
+
+    @Test func `what was down is what the share lacks`() throws {
+        let row = try #require(timeline(evening).connections.first)
+        // Up from 1 to 300, 401 to 500, 511 to 800 and 802 to 1000; the first second was no outage.
+        let up = 299.0 + 99 + 289 + 198
+        let share = try #require(row.uptime)
+        #expect(abs(share - up / (up + 104)) < 1e-9, "\(share)")
+        let smooth = timeline(Array(evening.prefix(4)), to: 200, now: 200).connections.first
+        #expect(smooth?.uptime == 1)
+        #expect(smooth?.outages == 0)
+    }
+
+    @Test func `the figures are of the time in the picture, where the clock was set`() throws {
+        // The outage happened before the machine knew the time.
+        let entries = evening.map { entry -> Reply in
+            var entry = entry
+            guard entry.uptime ?? .zero < .seconds(490) + Self.boot else { return entry }
+            entry.event?.time = Timestamp(milliseconds: 5)
+            entry.network?.time = Timestamp(milliseconds: 5)
+            entry.agent?.time = Timestamp(milliseconds: 5)
+            return entry
+        }
+        for (since, until) in [(0, 1000), (200, 1000), (350, 1000)] as [(Int64, Int64)] {
+            let (set, unset) = (
+                timeline(entries, from: since, to: until), timeline(evening, from: since, to: until)
+            )
+            #expect(set == unset)
+        }
+        #expect(timeline(entries, from: 200).connections.first?.longest == .seconds(101))
+    }
+
+    @Test func `a history that was cut says so`() {
+        func dropped(_ part: ConnectionsAPI.Dropped.Part) -> Reply {
+            .init(dropped: .init(part: part, owner: 0, count: 7, until: Self.at(200)))
+        }
+        let rest = Array(evening.dropFirst(4))
+        let cut = timeline([dropped(.connections)] + rest)
+        #expect(cut.keptSince == Self.at(200))
+        let picture = TimelinePicture(cut, Self.clock)
+        let chart = TimelineChart(cut, Self.clock, isASCII: true).lines(Style(hasColour: false, width: 200))
+        for text in [picture.svg, picture.html, chart.joined()] {
+            #expect(text.contains("Complete since 2026-11-22 14:02:11: some of what was before"), "\(text)")
+        }
+        #expect(String(decoding: cut.json, as: UTF8.self).contains("\"keptSince\":\""))
+        #expect(timeline([dropped(.connections)] + rest, from: 250).keptSince == nil)
+        #expect(timeline([dropped(.network)] + rest, network: false).keptSince == nil)
+        #expect(timeline([dropped(.wakes)] + rest).keptSince == nil)
+        #expect(!TimelinePicture(timeline(rest), Self.clock).html.contains("Complete since"))
+    }
+
+    @Test func `a very long history takes no time that anybody notices`() {
+        var entries = [agent(.started, at: 0)]
+        for round in 0..<10_000 as Range<Int64> {
+            entries.append(network(.satisfied, "wwan\(round % 40)", at: 2 * round))
+            entries.append(event(round % 2 == 0 ? .ready : .backingOff, at: 2 * round + 1, because: "reset"))
+        }
+        let timeline = timeline(entries, to: 20_000, now: 20_000)
+        #expect(timeline.connections.first?.outages == 5000)
+        #expect(timeline.interfaces.count == 40)
+        let elapsed = ContinuousClock().measure {
+            #expect(TimelinePicture(timeline, Self.clock).html.contains("</html>"))
+            #expect(!TimelineChart(timeline, Self.clock, isASCII: false).lines(Sample.plain).isEmpty)
+        }
+        #expect(elapsed < .seconds(20))
+    }
+
+    @Test func `what has no room in the picture is there under the pointer`() {
+        let name = String(repeating: "long-", count: 12)
+        let interfaces = (0..<20 as Range<Int64>).map { network(.satisfied, "interface-\($0)", at: 10 * $0) }
+        let timeline = timeline([agent(.started, at: 0), event(.ready, at: 0, of: name)] + interfaces)
+        let svg = TimelinePicture(timeline, Self.clock).svg
+        #expect(svg.contains("…<title>\(name)</title>"))
+        let places = svg.split(separator: "<text class=\"legend\" x=\"").dropFirst().compactMap { part in
+            Int(part.prefix { $0.isNumber })
+        }
+        #expect(places.count == 21)
+        #expect(places.allSatisfy { $0 + 16 <= 1000 }, "\(places)")
     }
 
     @Test(arguments: [(1, "100 %"), (0.99999, "99.99 %"), (0.5, "50.00 %"), (0, "0.00 %"), (2, "100 %")])
@@ -201,6 +299,8 @@ struct TimelineTests {
         // One title for each bar, and one behind the figures of each row that was down.
         #expect(picture.svg.split(separator: "<title>").count - 1 == bars + timeline.rows.count { $0.outages > 0 })
         #expect(picture.svg.contains("office: retrying from 2026-11-22 14:02:11 for 2.0 s: closed by the server"))
+        #expect(picture.svg.contains(" %, 3 outages, down 1 m 44 s</text>"))
+        #expect(picture.svg.contains(">longest 1 m 41 s: no carrier<title>longest 1 m 41 s: no carrier</title>"))
         for text in [picture.svg, picture.html] {
             #expect(!text.contains("<script"), "what is told is no markup")
             #expect(!text.contains("\u{1B}") && !text.contains("\u{0}"))
@@ -208,6 +308,35 @@ struct TimelineTests {
         #expect(picture.html.contains("<td>office</td><td>no network</td>"))
         #expect(
             !picture.html.contains("http://") || picture.html.split(separator: "http://").count == 2, "its namespace")
+    }
+
+    @Test func `one that was just opened has no word of the network, until there is one`() {
+        let start = [agent(.started, at: 0), event(.waiting, at: 0, .opened, because: "opened")]
+        #expect(spans(timeline(start + [event(.ready, at: 1)]).connections.first).first == "0-1 retrying: opened")
+        let offline = start + [event(.waiting, at: 1, .pathChanged, because: "no route"), event(.ready, at: 9)]
+        #expect(
+            spans(timeline(offline).connections.first) == [
+                "0-1 retrying: opened", "1-9 noNetwork: no route", "9-1000 up",
+            ])
+    }
+
+    @Test func `a gap of a moment is as wide as can be seen, and nothing is painted over it`() throws {
+        let entries = [
+            agent(.started, at: 0), event(.ready, at: 0), event(.backingOff, at: 86_000, because: "reset"),
+            event(.ready, at: 86_001),
+        ]
+        let svg = TimelinePicture(timeline(entries, to: 172_800, now: 172_800), Self.clock).svg
+        let bars = svg.split(separator: "<rect class=\"").compactMap {
+            part -> (kind: Substring, x: Double, width: Double)? in
+            guard part.contains("<title>office") else { return nil }
+            let fields = part.split(separator: "\"")
+            guard fields.count > 6, let x = Double(fields[2]), let width = Double(fields[6]) else { return nil }
+            return (fields[0], x, width)
+        }
+        #expect(bars.map(\.kind) == ["up", "retrying", "up"])
+        let (gap, after) = try (#require(bars.dropFirst().first), #require(bars.last))
+        #expect(gap.width >= 3, "\(gap)")
+        #expect(after.x >= gap.x + gap.width - 0.11, "\(gap) and \(after)")
     }
 
     @Test func `scripts get all of it`() throws {
