@@ -18,6 +18,12 @@ struct TimelineCommand: AsyncParsableCommand {
             restarts of the agent; a wall clock that was set does not bend it.
 
             TIME is as in `dialtone history`. A FILE of - is the standard output.
+
+            --json writes an object with since, until, network (without names) and connections; also keptSince, \
+            if some of what was before that is not kept any more. The network and each connection have name, \
+            uptime (0 to 1), outages, downMilliseconds, longestMilliseconds, longestCause and spans: what was \
+            the case (kind: up, retrying, noNetwork or agentOff) from begin to end, with interface and cause. \
+            What is not known is left out.
             """)
 
     @Argument(help: "Connections to show; by default all, and the network.", completion: .connections)
@@ -62,6 +68,12 @@ struct TimelineCommand: AsyncParsableCommand {
         guard since < until else { throw ValidationError("--until is not after --since: there is nothing to show") }
         if json, svg != nil || html != nil || ascii {
             throw ValidationError("--json writes no picture: it takes none of --ascii, --svg and --html")
+        }
+        for (option, file) in [("--svg", svg), ("--html", html)] where file?.isEmpty == true {
+            throw ValidationError("\(option) needs the name of a file, or - for the standard output")
+        }
+        if let svg, svg == html {
+            throw ValidationError("--svg and --html name the same file \(svg): give each its own")
         }
     }
 

@@ -83,6 +83,47 @@ struct TimelineStories {
         }
     }
 
+    @Test func `an agent that was killed or stopped shows, and the figures are those of the history`() async throws {
+        try await LabNetwork.with { lab in
+            let server = try await LabServer.start(.mosquitto(), on: lab.server)
+            let home = try DaemonHome(
+                """
+                [[connection]]
+                name = "office"
+                remote = "mqtt://\(LabNetwork.serverAddress(.v4))"
+                backoff = { initial = "100ms", maximum = "200ms" }
+                """)
+            try await server.stop()
+            var agent = try await home.start(on: lab.host)
+            try await eventually("it to try") { try await isNow(.backingOff, home) }
+            try await server.restart()
+            try await eventually("it to stand") { try await isNow(.ready, home) }
+            try await agent.killNow()
+            agent = try await home.start(on: lab.host)
+            try await eventually("it to stand after the kill") { try await isNow(.ready, home) }
+            try await agent.terminate()
+            agent = try await home.start(on: lab.host)
+            try await eventually("it to stand after the stop") { try await isNow(.ready, home) }
+
+            let json = try await home.dialtone("timeline", "--since", "5m", "--json", on: lab.host)
+            let document = try json.object()
+            let office = try #require((document["connections"] as? [[String: Any]])?.first, "\(json)")
+            let kinds = (office["spans"] as? [[String: Any]])?.compactMap { $0["kind"] as? String } ?? []
+            #expect(kinds.contains("retrying") && kinds.contains("agentOff") && kinds.last == "up", "\(json)")
+            let count = try #require(office["outages"] as? Int)
+            let told = try await home.dialtone("history", "--since", "5m", on: lab.host)
+            let words = count == 1 ? "1 outage, down" : "\(count) outages, down"
+            #expect(told.lines.last?.contains(words) == true, "\(json) and \(told)")
+            try await agent.terminate()
+            let nobody = try await home.dialtone("timeline", on: lab.host)
+            #expect(nobody.exit == .status(69) && nobody.output.isEmpty, "\(nobody)")
+        }
+    }
+
+    private func isNow(_ state: ConnectionsAPI.State, _ home: DaemonHome) async throws -> Bool {
+        try await home.client.connections().first?.state == state
+    }
+
     @Test func `what makes no sense, or cannot be written, is told`() async throws {
         try await Story.tell { story in
             let backwards = try await timeline(story, "--since", "1h", "--until", "2h")
@@ -92,6 +133,20 @@ struct TimelineStories {
             let nowhere = try await timeline(story, "--svg", "/nonexistent/x.svg")
             #expect(nowhere.exit == .status(73), "\(nowhere)")
             #expect(nowhere.error.contains("/nonexistent/x.svg cannot be written: "), "\(nowhere)")
+            for files in [["--svg", ""], ["--svg", "-", "--html", "-"], ["--html", "x", "--svg", "x"]] {
+                let wrong = try await timeline(
+                    story, files[0], files[1], files.dropFirst(2).first ?? "--html",
+                    files.dropFirst(3).first ?? "y")
+                #expect(wrong.exit == .status(64) && wrong.output.isEmpty, "\(wrong)")
+            }
+            for option in ["--since", "--until"] {
+                let nonsense = try await timeline(story, option, "nonsense")
+                #expect(nonsense.exit == .status(64) && nonsense.error.contains("nonsense"), "\(nonsense)")
+            }
+            let far = try await timeline(story, "--since", "999999w")
+            #expect(far.exit == .status(0), "\(far)")
+            let folder = try await timeline(story, "--html", story.agent.directory)
+            #expect(folder.exit == .status(73) && folder.error.contains(story.agent.directory), "\(folder)")
             let nobody = try await timeline(story, "ofice")
             #expect(nobody.exit == .status(1) && nobody.error.contains("Did you mean \"office\"?"), "\(nobody)")
             let early = try await timeline(story, "--until", "2001-01-01")
