@@ -154,7 +154,8 @@ struct ProbeStories {
         (["check", "h:1", "--probe", "--explain"], "--explain and --without the kernel alone"),
         (["check", "h:1", "--probe", "--protocol", "udp"], "--probe asks by TCP"),
         (["wait", "h:1", "--probe", "--until-unreachable"], "leave --probe out"),
-        (["check", "gopher://h"], "unknown scheme \"gopher\""), (["wait", "h", "--timeout", "1x"], "\"1x\" is invalid"),
+        (["check", "gopher://h"], "unknown scheme \"gopher\""),
+        (["wait", "h", "--timeout", "1x"], "\"1x\" is invalid"),
     ])
     func `what makes no sense is bad usage`(arguments: [String], words: String) async throws {
         let machine = try await Namespace.island()
