@@ -22,9 +22,10 @@ let small = strict + [.unsafeFlags(["-Osize"], .when(configuration: .release))]
 /// A table of relocations that is a tenth as large, and is read at each start. The glibc of this machine, which the
 /// programs need from then on, must understand it (`DT_RELR`, since 2.36).
 let packedRelocations: [String] = {
-    var name = [CChar](repeating: 0, count: 64)
-    _ = confstr(Int32(_CS_GNU_LIBC_VERSION), &name, name.count)
-    let version = String(cString: name).split(whereSeparator: { !$0.isNumber }).prefix(2).compactMap { Int($0) }
+    var name = [UInt8](repeating: 0, count: 64)
+    _ = name.withUnsafeMutableBytes { confstr(Int32(_CS_GNU_LIBC_VERSION), $0.baseAddress, $0.count) }
+    let version = String(decoding: name.prefix { $0 != 0 }, as: UTF8.self).split(whereSeparator: { !$0.isNumber })
+        .prefix(2).compactMap { Int($0) }
     return version.count == 2 && (version[0], version[1]) >= (2, 36) ? ["-z", "pack-relative-relocs"] : []
 }()
 
@@ -52,6 +53,17 @@ func tests(
     )
 }
 
+/// What a module is called, also for others. SwiftPM refuses a graph in which two packages have a target of the same
+/// name, and a program may well have a `Platform` or a `Resolver` of its own. So each module that is not a library for
+/// others has the project's name before its own. In this file and in the names of folders it does without.
+func fullName(_ name: String) -> String {
+    let isForC = name.hasPrefix("C") && name.dropFirst().first?.isUppercase == true
+    let own = isForC ? String(name.dropFirst()) : name
+    let isModule = own.first?.isUppercase == true
+    guard isModule, own != "Reachability", !own.hasPrefix("Dialtone") else { return name }
+    return (isForC ? "C" : "") + "Dialtone" + own
+}
+
 let deque = Target.Dependency.product(name: "DequeModule", package: "swift-collections")
 let heap = Target.Dependency.product(name: "HeapModule", package: "swift-collections")
 let ordered = Target.Dependency.product(name: "OrderedCollections", package: "swift-collections")
@@ -69,10 +81,10 @@ let package = Package(
         .executable(name: "dialtone-tls", targets: ["dialtone-tls"]),
         // For the packages of this repository, and for nobody else: what begins with an underscore has no public
         // declarations. Decision 0028.
-        .library(name: "_LabSupport", targets: ["CLabSupport", "LabSupport", "Platform"]),
+        .library(name: "_LabSupport", targets: ["CLabSupport", "LabSupport", "Platform"].map(fullName)),
         .executable(name: "lab-neighbour", targets: ["lab-neighbour"]),
-        .library(name: "_Models", targets: ["Coalescing", "Connection", "Models", "TestSupport"]),
-        .library(name: "_Presentation", targets: ["Presentation"]),
+        .library(name: "_Models", targets: ["Coalescing", "Connection", "Models", "TestSupport"].map(fullName)),
+        .library(name: "_Presentation", targets: [fullName("Presentation")]),
         // What reads bytes that come from outside, and what is made of them.
         .library(
             name: "_Readers",
@@ -80,7 +92,7 @@ let package = Package(
                 "Agent", "Coalescing", "Configuration", "Connection", "ConnectionIO", "DialtoneAPI", "DialtoneClient",
                 "Netlink", "NetworkPath", "Persistence", "Platform", "Presentation", "PrivilegedLauncher", "Processes",
                 "Reachability", "RelayMessages", "Resolver", "TLS", "TLSRelay", "TLSTestSupport", "TOML", "Varlink",
-            ]),
+            ].map(fullName)),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.5.0"),
@@ -302,3 +314,17 @@ let package = Package(
         tests("Tidy", []),
     ]
 )
+
+for target in package.targets where target.type == .regular || target.type == .system {
+    target.path = target.path ?? "Sources/\(target.name)"
+    target.name = fullName(target.name)
+}
+for target in package.targets {
+    target.dependencies = target.dependencies.map { dependency in
+        if case .byNameItem(let name, let condition) = dependency {
+            .byNameItem(name: fullName(name), condition: condition)
+        } else {
+            dependency
+        }
+    }
+}

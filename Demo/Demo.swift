@@ -2,9 +2,9 @@
 
 import ArgumentParser
 import DialtoneClient
+import DialtoneLabSupport
+import DialtonePresentation
 import Glibc
-import LabSupport
-import Presentation
 
 /// A network of namespaces on this machine, a real broker in it, and the agent's own account of what befalls them.
 @main

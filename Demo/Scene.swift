@@ -2,7 +2,7 @@
 
 import DialtoneAPI
 import DialtoneClient
-import LabSupport
+import DialtoneLabSupport
 
 /// One thing that happens, and what the agent is expected to make of it.
 struct Scene: Sendable {

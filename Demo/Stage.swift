@@ -2,11 +2,11 @@
 
 import DialtoneAPI
 import DialtoneClient
+import DialtoneLabSupport
+import DialtonePlatform
+import DialtonePresentation
+import DialtoneVarlink
 import Glibc
-import LabSupport
-import Platform
-import Presentation
-import Varlink
 
 /// Plays scenes, narrates them from the agent's event stream, and keeps the time.
 final class Stage: Sendable {

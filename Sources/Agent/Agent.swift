@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Configuration
-internal import Connection
-internal import ConnectionIO
+internal import DialtoneConfiguration
+internal import DialtoneConnection
+internal import DialtoneConnectionIO
+internal import DialtoneNetworkPath
+internal import DialtonePersistence
+internal import DialtonePlatform
+internal import DialtoneSystemd
+internal import DialtoneVarlink
 internal import Glibc
 internal import Logging
-internal import NetworkPath
-internal import Persistence
-internal import Platform
 internal import Reachability
-internal import Systemd
-internal import Varlink
 
 /// The running daemon: the parts, wired together. Everything happens on the agent's queue.
 @AgentQueue

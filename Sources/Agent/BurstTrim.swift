@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Platform
+internal import DialtonePlatform
 
 /// Gives memory back after a burst of events: dialling takes much for a moment (sockets that raced and lost),
 /// and what is freed lies between what stays.

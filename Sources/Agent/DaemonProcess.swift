@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Configuration
 internal import DialtoneAPI
+internal import DialtoneConfiguration
+internal import DialtonePersistence
+internal import DialtonePlatform
+internal import DialtonePrivilegedLauncher
+internal import DialtoneProcesses
+internal import DialtoneSystemd
+internal import DialtoneVarlink
 internal import Dispatch
 internal import Glibc
 package import Logging
-internal import Persistence
-internal import Platform
-internal import PrivilegedLauncher
-internal import Processes
 internal import Reachability
-internal import Systemd
-internal import Varlink
 
 /// What the command line of the daemon says.
 package struct DaemonOptions: Sendable {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import ConnectionIO
+internal import DialtoneConnectionIO
+internal import DialtonePlatform
+internal import DialtoneProcesses
+internal import DialtoneRelayMessages
+internal import DialtoneVarlink
 internal import Glibc
 internal import Logging
-internal import Platform
-internal import Processes
-internal import RelayMessages
-internal import Varlink
 
 /// Reaches `dialtone-tls`: the service of its own, where there is one beside the agent's socket, whose flows outlive
 /// this process; else a child of this process.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import DialtonePlatform
 internal import Glibc
-internal import Platform
 
 /// The directory of the daemon's socket.
 enum SocketDirectory {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import Connection
+package import DialtoneConnection
 
 extension BytePattern {
     /// Bytes as users write them (`[UInt8].init(escapedText:)`), and beside that `\?` for any byte, and `\x2?` and

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import Connection
 package import DialtoneAPI
-package import Processes
+package import DialtoneConnection
+package import DialtoneProcesses
 
 /// What an administrator or user told the daemon. Plain values: two loads of the same text are equal, wherever in the
 /// files it stands, so a reload finds the connections that did not change by comparing.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import DialtonePlatform
+internal import DialtoneTOML
 internal import Glibc
-internal import Platform
-internal import TOML
 
 /// Which files hold the configuration.
 package struct ConfigurationFiles: Hashable, Sendable {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import TOML
+internal import DialtoneTOML
 
 /// One thing that is wrong with, or worth knowing of, a configuration, and where it stands.
 package struct ConfigurationIssue: Hashable, Sendable, CustomStringConvertible {

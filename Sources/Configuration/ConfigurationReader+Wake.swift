@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Connection
+internal import DialtoneConnection
+internal import DialtonePlatform
+internal import DialtoneProcesses
+internal import DialtoneTOML
 internal import Glibc
-internal import Platform
-internal import Processes
-internal import TOML
 
 extension ConfigurationReader {
     /// Signals that are a nudge. The others end a program, stop it or mean a fault, and a wake must not.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Connection
 internal import DialtoneAPI
+internal import DialtoneConnection
+package import DialtoneProcesses
+internal import DialtoneTOML
 internal import Glibc
-package import Processes
-internal import TOML
 
 /// What a load cannot know by itself.
 package struct ConfigurationChecks: Sendable {

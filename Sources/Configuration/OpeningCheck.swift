@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import Connection
 package import DialtoneAPI
+package import DialtoneConnection
 
 /// Makes an opening exchange of its steps. What they hold is in no message.
 package struct OpeningCheck {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import DialtonePlatform
 internal import Glibc
-internal import Platform
 
 /// Whose packets those of a connection are, as far as policy rules by user can tell.
 enum PacketOwner {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import DialtonePlatform
 internal import Glibc
-internal import Platform
 
 /// Why a file that holds a secret is not read; `problem` ends a sentence that begins with its name.
 struct SecretFileError: Error, Hashable {

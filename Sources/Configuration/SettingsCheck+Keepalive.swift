@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Coalescing
-internal import Connection
 internal import DialtoneAPI
-internal import Platform
+internal import DialtoneCoalescing
+internal import DialtoneConnection
+internal import DialtonePlatform
 
 /// What is sent to keep a connection alive, as users name it.
 private enum KeepaliveMethod: String, CaseIterable {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Connection
 internal import DialtoneAPI
+internal import DialtoneConnection
 
 extension SettingsCheck {
     /// How a connection is secured. Files are named here and read when it is dialled, so that a certificate that is

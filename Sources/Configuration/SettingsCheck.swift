@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import Connection
 package import DialtoneAPI
-internal import Platform
+package import DialtoneConnection
+internal import DialtonePlatform
 
 /// Makes a policy of the settings of a connection. It alone says which settings make sense, for files, clients and the
 /// command line.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Connection
 internal import DialtoneAPI
-internal import Platform
-internal import TOML
-internal import Varlink
+internal import DialtoneConnection
+internal import DialtonePlatform
+internal import DialtoneTOML
+internal import DialtoneVarlink
 
 /// The settings of a connection as a file says them. A key is the name of the field in `org.dialtone.Connections` in
 /// snake case; what is milliseconds there is a duration with its units here, under a key without them.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Connection
 internal import DialtoneAPI
+internal import DialtoneConnection
 internal import Glibc
 
 // Options of sockets that nothing but the kernel acts on. One more takes a field of `SocketSettings` and a line here.

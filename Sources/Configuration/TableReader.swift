@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Platform
-internal import TOML
+internal import DialtonePlatform
+internal import DialtoneTOML
 
 /// A value with its place, for what is checked once the value is read.
 struct Located<Value> {

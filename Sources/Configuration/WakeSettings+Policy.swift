@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import Connection
-package import Processes
+package import DialtoneConnection
+package import DialtoneProcesses
 
 extension WakeSettings {
     /// What the client is woken for where nothing else is said: all that it has to do something about. That its flow is

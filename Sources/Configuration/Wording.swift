@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Platform
+internal import DialtonePlatform
 
 // What is said of values that are not allowed, for the end of a sentence.
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Connection
+internal import DialtoneConnection
+internal import DialtonePlatform
 internal import Glibc
-internal import Platform
 
 /// Tells once that the certificate of a connection's flow ends soon.
 @AgentQueue

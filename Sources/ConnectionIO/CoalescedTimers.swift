@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Coalescing
-internal import Connection
+internal import DialtoneCoalescing
+internal import DialtoneConnection
+internal import DialtonePlatform
 internal import Glibc
-internal import Platform
 
 /// The wakes that the keepalives of all connections share: a ``TimerCoalescer`` with its timer.
 @AgentQueue

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Connection
-internal import Platform
+internal import DialtoneConnection
+internal import DialtonePlatform
 
 // What a connection is told, and what is looked at before.
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import Connection
+package import DialtoneConnection
+package import DialtoneNetworkPath
+package import DialtonePlatform
 internal import Glibc
-package import NetworkPath
-package import Platform
 
 /// What a connection is called, and whose it is, for notes about it.
 package struct ConnectionLabel: Hashable, Sendable {

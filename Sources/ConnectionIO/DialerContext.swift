@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import Coalescing
-package import Connection
-package import NetworkPath
-package import Platform
+package import DialtoneCoalescing
+package import DialtoneConnection
+package import DialtoneNetworkPath
+package import DialtonePlatform
 
 /// Something that goes on until it is cancelled: a query, an observation.
 @AgentQueue

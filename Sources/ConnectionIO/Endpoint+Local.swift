@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Connection
+internal import DialtoneConnection
+internal import DialtoneNetworkPath
+internal import DialtonePlatform
 internal import Glibc
-internal import NetworkPath
-internal import Platform
 
 extension Endpoint {
     /// The address that a socket is bound to.

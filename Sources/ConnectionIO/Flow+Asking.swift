@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Connection
+internal import DialtoneConnection
+internal import DialtoneNetworkPath
+internal import DialtonePlatform
+internal import DialtoneRelayMessages
 internal import Glibc
-internal import NetworkPath
-internal import Platform
-internal import RelayMessages
 
 // What is asked of a flow's socket. A client that has it can make the kernel keep every such call waiting, so those on
 // one that a client has or had are made on a thread of its user's.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Connection
+internal import DialtoneConnection
+internal import DialtonePlatform
+internal import DialtoneRelayMessages
 internal import Glibc
-internal import Platform
-internal import RelayMessages
 
 // What the keepaliveSender of a flow does with it: sends a keepalive, looks for its answer, has the kernel probe.
 

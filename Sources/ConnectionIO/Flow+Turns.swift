@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import DialtonePlatform
 internal import Glibc
-internal import Platform
 
 // What is made of input, and how much, is its peers' choice: an answer may come byte by byte. So it is done in turns,
 // on account of the connection's user, like that user's calls.

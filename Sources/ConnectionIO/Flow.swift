@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Connection
+internal import DialtoneConnection
+internal import DialtoneNetworkPath
+internal import DialtonePlatform
+internal import DialtoneRelayMessages
 internal import Glibc
-internal import NetworkPath
-internal import Platform
-internal import RelayMessages
 
 /// Who made a flow and hears what becomes of it.
 @AgentQueue

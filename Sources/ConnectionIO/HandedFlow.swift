@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import Connection
-package import Platform
+package import DialtoneConnection
+package import DialtonePlatform
 
 /// A flow for a client to read and write.
 package struct HandedFlow: ~Copyable {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Coalescing
-internal import Connection
-internal import Platform
+internal import DialtoneCoalescing
+internal import DialtoneConnection
+internal import DialtonePlatform
 
 /// What the keepalives of one user's connections have taught of the networks: an ``AdaptiveInterval`` that they share,
 /// and who of them tries a longer interval.

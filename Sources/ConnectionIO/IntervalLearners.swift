@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Connection
-package import Platform
+internal import DialtoneConnection
+package import DialtonePlatform
 
 /// What keepalives have taught, by user: one user's server cannot shorten another's intervals. A connection of the
 /// configuration learns with those of its owner.

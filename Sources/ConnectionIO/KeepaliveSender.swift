@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Coalescing
-internal import Connection
-internal import Platform
+internal import DialtoneCoalescing
+internal import DialtoneConnection
+internal import DialtonePlatform
 
 /// Who hears of the keepalives of a connection's flows.
 @AgentQueue

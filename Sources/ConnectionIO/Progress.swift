@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Connection
+internal import DialtoneConnection
 internal import Glibc
 
 /// How far whoever holds a socket has come in its stream.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import DequeModule
+package import DialtonePlatform
+internal import DialtoneRelayMessages
 internal import Glibc
-package import Platform
-internal import RelayMessages
 
 /// How flows get to `dialtone-tls`, and the file in memory in which it counts how far they are.
 @AgentQueue

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import Connection
+package import DialtoneConnection
+internal import DialtonePlatform
+package import DialtoneRelayMessages
 internal import Glibc
-internal import Platform
-package import RelayMessages
 
 /// What of a connection's flows is known to outlive this process: what the next one needs to go on with them.
 package struct SavedFlows: Hashable, Sendable {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Connection
+internal import DialtoneConnection
+internal import DialtonePlatform
+internal import DialtoneRelayMessages
 internal import Glibc
-internal import Platform
-internal import RelayMessages
 
 /// What this process has of a flow with TLS beside the TCP socket: the client's end of the pair out of which plaintext
 /// comes, and the channel over which `dialtone-tls` says what becomes of the flow. The keys are there.

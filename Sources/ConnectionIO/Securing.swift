@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Connection
-internal import Platform
-internal import RelayMessages
+internal import DialtoneConnection
+internal import DialtonePlatform
+internal import DialtoneRelayMessages
 
 /// How a flow is to be secured: whom it is with, and the files that are needed, open. They are opened before the flow's
 /// first packet: where one cannot be, the server is not bothered. `dialtone-tls` reads them, and this process does not.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import Connection
+package import DialtoneConnection
+internal import DialtoneNetworkPath
+package import DialtonePlatform
 internal import Glibc
-internal import NetworkPath
-package import Platform
 
 // What is done to a flow's socket before its first packet, and the few options that may change later.
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import Connection
-package import NetworkPath
-package import Platform
+package import DialtoneConnection
+package import DialtoneNetworkPath
+package import DialtonePlatform
+internal import DialtoneResolver
 package import Reachability
-internal import Resolver
 
 /// The paths and names of this machine, for its connections.
 @AgentQueue

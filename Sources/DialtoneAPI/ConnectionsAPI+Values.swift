@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import Varlink
+public import DialtoneVarlink
 
 extension ConnectionsAPI.State {
     /// Whether a flow stands: `ready`, or `verifying` that it still is.

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import NetworkPath
+package import DialtoneNetworkPath
 
 // The library's values in the form that the socket and `--json` carry.
 
 extension NetworkAPI.Interface {
     /// The interface as the socket carries it.
-    package init(_ interface: NetworkPath.Interface) {
+    package init(_ interface: DialtoneNetworkPath.Interface) {
         func texts(_ addresses: [InterfaceAddress]) -> [String] { addresses.map { "\($0.address)/\($0.prefixLength)" } }
         let deprecated = texts(interface.addresses.filter(\.isDeprecated))
         let unusable = texts(interface.addresses.filter { !$0.isUsable })
@@ -22,7 +22,7 @@ extension NetworkAPI.Interface {
 
 extension NetworkAPI.Interface.CostSource {
     /// The source as the socket carries it.
-    package init(_ source: NetworkPath.CostSource) {
+    package init(_ source: DialtoneNetworkPath.CostSource) {
         self =
             switch source {
             case .configuration: .configuration
@@ -52,7 +52,7 @@ extension NetworkAPI.InterfaceKind {
 
 extension NetworkAPI.Path {
     /// The path as the socket carries it.
-    package init(_ path: NetworkPath.Path) {
+    package init(_ path: DialtoneNetworkPath.Path) {
         self.init(
             generation: Int(clamping: path.generation), status: NetworkAPI.Status(path.status),
             reason: path.reason.map { NetworkAPI.Reason($0) }, coherent: path.isCoherent,
@@ -65,7 +65,7 @@ extension NetworkAPI.Path {
 
 extension NetworkAPI.Status {
     /// The status as the socket carries it.
-    package init(_ status: NetworkPath.Path.Status) {
+    package init(_ status: DialtoneNetworkPath.Path.Status) {
         self =
             switch status {
             case .satisfied: .satisfied
@@ -78,7 +78,7 @@ extension NetworkAPI.Status {
 
 extension NetworkAPI.Reason {
     /// The reason as the socket carries it.
-    package init(_ reason: NetworkPath.Path.Reason) {
+    package init(_ reason: DialtoneNetworkPath.Path.Reason) {
         self =
             switch reason {
             case .noRoute: .noRoute

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import NetworkPath
+public import DialtoneNetworkPath
 
 // The library's values made of what the socket carries: a program has the same ones with a daemon and without. The
 // words are the same on both sides.
 
-extension NetworkPath.Path {
+extension DialtoneNetworkPath.Path {
     /// The path that the socket carries, which says nothing of the name servers.
     public init(_ wire: NetworkAPI.Path) {
         self.init(
             generation: UInt64(clamping: wire.generation), status: Status(rawValue: wire.status.rawValue) ?? .unknown,
             reason: wire.reason.flatMap { Reason(rawValue: $0.rawValue) }, isCoherent: wire.coherent,
-            interface: wire.interface.map { NetworkPath.Interface($0) },
+            interface: wire.interface.map { DialtoneNetworkPath.Interface($0) },
             gateway: wire.gateway.flatMap { IPAddress($0) }, source: wire.source.flatMap { IPAddress($0) },
             destination: wire.destination.flatMap { IPAddress($0) }, isDirect: wire.isDirect,
             isLocalAddress: wire.isLocalAddress, supportsIPv4: wire.supportsIPv4, supportsIPv6: wire.supportsIPv6,
@@ -19,7 +19,7 @@ extension NetworkPath.Path {
     }
 }
 
-extension NetworkPath.Interface {
+extension DialtoneNetworkPath.Interface {
     /// The interface that the socket carries. Of an address that is not usable it does not say why: it is tentative.
     public init(_ wire: NetworkAPI.Interface) {
         let addresses = wire.addresses.compactMap { text -> InterfaceAddress? in

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import DialtonePlatform
+public import DialtoneVarlink
 public import Dispatch
-internal import Platform
-public import Varlink
 
 extension DialtoneClient {
     /// Calls `method`; `completion` is called once, on `queue`.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 public import DialtoneAPI
-internal import Varlink
+internal import DialtoneVarlink
 
 /// What happens to the connections, across restarts of the daemon.
 ///

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import DialtonePlatform
+internal import DialtoneVarlink
 internal import Glibc
-internal import Platform
-internal import Varlink
 
 /// Connects to the first of several paths that somebody listens on.
 @AgentQueue

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 public import DialtoneAPI
+public import DialtonePlatform
+internal import DialtoneVarlink
 internal import Glibc
-public import Platform
-internal import Varlink
 
 /// A socket that was taken.
 public struct TakenFlow: ~Copyable, Sendable {

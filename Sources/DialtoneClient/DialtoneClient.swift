@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 public import DialtoneAPI
+@_exported public import DialtoneNetworkPath
+internal import DialtonePlatform
+public import DialtoneVarlink
 internal import Glibc
-@_exported public import NetworkPath
-internal import Platform
-public import Varlink
 
 /// The daemon, as a Swift program talks to it.
 ///

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 public import DialtoneAPI
-public import Platform
-public import Varlink
+public import DialtonePlatform
+public import DialtoneVarlink
 
 /// Why the daemon did not do what was asked: what was tried, what came back, and what to do about it.
 public enum DialtoneError: Error, Hashable, Sendable, CustomStringConvertible {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Platform
-public import Varlink
+internal import DialtonePlatform
+public import DialtoneVarlink
 
 /// The replies of a stream, each read from the socket when it is asked for: a consumer that is slow makes the daemon
 /// conflate or count a gap, not this process grow.

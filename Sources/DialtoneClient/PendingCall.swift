@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Platform
-internal import Varlink
+internal import DialtonePlatform
+internal import DialtoneVarlink
 
 /// One call on a connection of its own.
 @AgentQueue

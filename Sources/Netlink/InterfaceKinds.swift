@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import CNetlink
+internal import CDialtoneNetlink
+internal import DialtoneNetworkPath
 internal import Glibc
-internal import NetworkPath
 
 /// Finds out what kind of network each link leads to, once per link and name.
 ///

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import CNetlink
+internal import CDialtoneNetlink
+internal import DialtoneNetworkPath
+internal import DialtonePlatform
 internal import Glibc
-internal import NetworkPath
-internal import Platform
 
 /// Reads the kernel's links and addresses whole, on a socket of its own, so that the notices which come meanwhile wait
 /// on theirs and are applied afterwards: a delete during the dump survives it.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import CNetlink
-internal import NetworkPath
+internal import CDialtoneNetlink
+internal import DialtoneNetworkPath
 
 extension KernelEvent {
     /// What `message` says; `nil` for messages that say nothing about reachability.

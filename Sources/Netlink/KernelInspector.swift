@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import CNetlink
+internal import CDialtoneNetlink
+package import DialtoneNetworkPath
+package import DialtonePlatform
 internal import Glibc
-package import NetworkPath
-package import Platform
 
 /// Asks the kernel what explains a path: rules, the entries of its tables, links with what they stand on, neighbours.
 ///

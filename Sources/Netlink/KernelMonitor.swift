@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import NetworkPath
-package import Platform
+package import DialtoneNetworkPath
+package import DialtonePlatform
 
 /// Follows the kernel's network state: a snapshot of links and addresses that is always current, a callback for each
 /// change, and answers to route lookups.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import CNetlink
-package import Platform
+internal import CDialtoneNetlink
+package import DialtonePlatform
 
 /// The netlink sockets of a ``KernelMonitor``, opened and subscribed.
 ///

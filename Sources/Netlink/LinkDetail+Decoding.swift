@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import CNetlink
-internal import NetworkPath
-internal import Platform
+internal import CDialtoneNetlink
+internal import DialtoneNetworkPath
+internal import DialtonePlatform
 
 extension LinkDetail {
     /// What an `RTM_NEWLINK` says beyond the interface, with its index.

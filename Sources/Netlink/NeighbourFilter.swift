@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import CNetlink
-internal import NetworkPath
+internal import CDialtoneNetlink
+internal import DialtoneNetworkPath
 
 /// The classic BPF program that lets through only what is told of certain gateways.
 ///

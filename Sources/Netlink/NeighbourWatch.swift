@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import CNetlink
+internal import CDialtoneNetlink
+internal import DialtoneNetworkPath
+internal import DialtonePlatform
 internal import Glibc
-internal import NetworkPath
-internal import Platform
 
 /// Watches whether the gateways in use answer.
 ///

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import CNetlink
+internal import CDialtoneNetlink
 
 /// The bytes of a request, ready to send. Built once by libnl and kept, since a watched target asks the same question
 /// at every change of the network; only the sequence number is set anew.

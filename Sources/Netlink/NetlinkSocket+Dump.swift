@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import CNetlink
-internal import Platform
+internal import CDialtoneNetlink
+internal import DialtonePlatform
 
 extension NetlinkSocket {
     /// How a dump ended.

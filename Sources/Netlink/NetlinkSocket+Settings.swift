@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import CNetlink
-internal import NetworkPath
-internal import Platform
+internal import CDialtoneNetlink
+internal import DialtoneNetworkPath
+internal import DialtonePlatform
 
 /// The kernel's settings of IP (`RTM_GETNETCONF`), which sysctl(8) shows as files.
 extension NetlinkSocket {

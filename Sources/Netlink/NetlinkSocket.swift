@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import CNetlink
+internal import CDialtoneNetlink
+internal import DialtonePlatform
 internal import Glibc
-internal import Platform
 
 /// One rtnetlink socket: libnl opens and joins it; receiving is our own.
 ///

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import CNetlink
+internal import CDialtoneNetlink
+internal import DialtoneNetworkPath
 internal import Glibc
-internal import NetworkPath
 
 extension PolicyRule {
     /// Attributes that came after the headers which this is built with (include/uapi/linux/fib_rules.h, 6.15).

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import CNetlink
+internal import CDialtoneNetlink
+internal import DialtoneNetworkPath
 internal import Glibc
-internal import NetworkPath
 
 extension RouteEntry {
     /// The entry in an `RTM_NEWROUTE`; `nil` for anything else, and for what the kernel caches for one destination.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import CNetlink
+internal import CDialtoneNetlink
+package import DialtoneNetworkPath
+internal import DialtonePlatform
 internal import Glibc
-package import NetworkPath
-internal import Platform
 
 /// Asks the kernel for routes (`RTM_GETROUTE`), many questions to one system call.
 struct RouteLookup {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import ConnectionIO
-internal import Platform
+internal import DialtoneConnectionIO
+internal import DialtonePlatform
 
 /// What the agent knows and the next run of it needs: the connections and the newest events. It is told by records,
 /// each of which holds entries that belong together.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Platform
-package import Varlink
+internal import DialtonePlatform
+package import DialtoneVarlink
 
 /// Both clocks, read together: what turns instants of the boot clock into times of day.
 ///

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import Varlink
+package import DialtoneVarlink
 
 /// What tells one connection from all others: its owner and its name. Names are by owner, so that no user learns from a
 /// refusal, or from a number behind a made-up name, which names others have.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import DialtonePlatform
+package import DialtoneSystemd
 package import Logging
-package import Platform
-package import Systemd
 
 /// What the service manager gave this process at the start, by descriptor, for its receiver to close.
 package struct Inheritance: Sendable {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Connection
-internal import Platform
+internal import DialtoneConnection
+internal import DialtonePlatform
 
 extension FieldReader {
     /// The largest number that anything has been counted up to. What is above is damaged, and what is not can be

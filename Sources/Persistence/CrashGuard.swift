@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import DialtoneAPI
+package import DialtonePlatform
+internal import DialtoneSystemd
+package import DialtoneVarlink
 internal import Glibc
 package import Logging
-package import Platform
-internal import Systemd
-package import Varlink
 
 /// What the processes before this one ended of, and who is refused for it (``CrashLedger``); and the note that the next
 /// one finds of this.

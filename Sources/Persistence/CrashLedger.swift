@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import Platform
+package import DialtonePlatform
 
 /// For whom processes of the agent crashed, and who is refused for it: one user whose messages end the agent again and
 /// again must not end it for all.

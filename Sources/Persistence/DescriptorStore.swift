@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import ConnectionIO
+internal import DialtoneConnectionIO
+internal import DialtoneNetworkPath
+package import DialtonePlatform
+internal import DialtoneSystemd
 internal import Glibc
 package import Logging
-internal import NetworkPath
-package import Platform
-internal import Systemd
 
 /// The service manager's store, as the place where flows outlive this process. It costs a message to the manager when
 /// one is connected and one when it is closed, and nothing in between.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import DialtoneAPI
+package import DialtonePlatform
+package import DialtoneVarlink
 internal import OrderedCollections
-package import Platform
-package import Varlink
 
 /// The files of the history: a pair for the network and the agent itself, and two for each user, so that what one user
 /// does pushes out nothing of another's, and wakes, of which there may be thousands in a night, nothing but wakes.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import DialtoneAPI
-package import Platform
-internal import Varlink
+package import DialtonePlatform
+internal import DialtoneVarlink
 
 /// Lines of several files in the order in which they were written.
 @AgentQueue

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Platform
-internal import Varlink
+internal import DialtonePlatform
+internal import DialtoneVarlink
 
 // How what is told is kept: in numbered fields, of which each has its number by its name. So a field that comes to the
 // definition, wherever it stands there, is kept as well, and changes nothing of what was kept before.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import DialtonePlatform
 internal import Glibc
-import Platform
 
 /// Lines in two files, the older of which is given up when the newer one is full: the last of what was written, in
 /// bounded room. A line is written by one call, so another process that is killed, or this one, leaves whole lines.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import Connection
-internal import Platform
+package import DialtoneConnection
+internal import DialtonePlatform
 
 /// An event of a connection, as the journal keeps it: without the path, which is most of an event and is not told.
 package struct RecordedEvent {

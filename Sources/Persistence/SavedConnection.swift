@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import Connection
-package import ConnectionIO
-internal import NetworkPath
-package import Platform
-internal import RelayMessages
+package import DialtoneConnection
+package import DialtoneConnectionIO
+internal import DialtoneNetworkPath
+package import DialtonePlatform
+internal import DialtoneRelayMessages
 
 /// A connection as the state has it: what the next run of the agent needs to go on with it.
 package struct SavedConnection: Hashable {

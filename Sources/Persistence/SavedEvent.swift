@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import DialtoneAPI
-package import Platform
+package import DialtonePlatform
 
 /// An event as the journal and the state have it: the bytes that say what subscribers are told. An event of an earlier
 /// run of the agent is therefore told as it was then.

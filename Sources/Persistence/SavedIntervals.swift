@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Connection
-package import ConnectionIO
+internal import DialtoneConnection
+package import DialtoneConnectionIO
+package import DialtonePlatform
 package import Logging
-package import Platform
 
 /// Keeps what keepalives taught of the networks from one run of the daemon to the next.
 @AgentQueue

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import DialtonePlatform
 internal import Glibc
 package import Logging
-package import Platform
 
 /// What the daemon keeps, in its state directory; where there is none, in memory for as long as it runs.
 @AgentQueue

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import DialtonePlatform
 internal import Glibc
 internal import Logging
-internal import Platform
 
 /// Where the daemon keeps what is to outlive it. It belongs to one daemon at a time, and to nobody else's eyes.
 struct StateDirectory: ~Copyable {

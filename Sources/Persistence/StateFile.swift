@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import DialtonePlatform
 internal import Glibc
-import Platform
 
 /// The file that the state lies in, in memory: records are appended, and when they take twice the room of what they
 /// come to, they are written anew.

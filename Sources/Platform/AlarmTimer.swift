@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import CPlatform
+internal import CDialtonePlatform
 internal import Glibc
 
 /// A timer that wakes a sleeping machine: a `timerfd` on `CLOCK_BOOTTIME_ALARM`, for which the kernel sets the

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import CBlackBox
+internal import CDialtoneBlackBox
 internal import Glibc
 
 /// What this process is at work on, in a page of memory that outlives it; and the one line in the log with which a

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // `timespec` belongs to whichever C module the compiler reads first.
-internal import CPlatform
+internal import CDialtonePlatform
 internal import Glibc
 
 /// The clock that deadlines are kept on: `CLOCK_BOOTTIME`, nanoseconds since boot, time asleep included.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import CPlatform
+internal import CDialtonePlatform
 internal import Glibc
 
 /// The variables of this process (environ(7)); of two with one name, the first one, as getenv(3) has it.

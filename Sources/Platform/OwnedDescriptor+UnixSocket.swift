@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import CPlatform
+internal import CDialtonePlatform
 internal import Glibc
 
 // Of a Unix socket, into which its peer can send descriptors. The kernel closes those for which a read has no room

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import CPlatform
+internal import CDialtonePlatform
 internal import Glibc
 
 /// A file descriptor that is closed exactly once: when its owner lets go of it, or earlier by ``close()``.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import CPlatform
+internal import CDialtonePlatform
 
 /// Who may see this process's memory.
 package enum ProcessMemory {

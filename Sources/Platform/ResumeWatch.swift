@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import CPlatform
+internal import CDialtonePlatform
 internal import Glibc
 
 /// Notices that the machine woke from suspend, without a tick.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import CPlatform
+internal import CDialtonePlatform
 internal import Glibc
 
 /// Signals as events of the agent's queue (signalfd(2)), so that a handler may do anything that other code may.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import DialtoneNetworkPath
 package import Glibc
-package import NetworkPath
 
 /// An Internet socket address as the kernel takes and gives it.
 package struct SocketAddress: Sendable {

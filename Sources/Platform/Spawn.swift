@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Which of the two has sigset_t and pid_t depends on which the compiler read first.
-internal import CPlatform
+internal import CDialtonePlatform
 internal import Glibc
 
 /// Starting programs as children of this process (posix_spawn(3)).

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import CPlatform
+internal import CDialtonePlatform
 internal import Glibc
 
 /// A refusal by the kernel, with what was being done and the kernel's own number and words for it.

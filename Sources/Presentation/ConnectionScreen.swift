@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import DialtoneAPI
-internal import NetworkPath
-package import Varlink
+internal import DialtoneNetworkPath
+package import DialtoneVarlink
 
 /// `dialtone status NAME`: all that is known of one connection.
 package struct ConnectionScreen: Sendable {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import DialtoneAPI
-internal import Varlink
+internal import DialtoneVarlink
 
 /// Which connections are shown, and in which order.
 package struct ConnectionSelection: Sendable {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import DialtoneAPI
-internal import NetworkPath
-package import Varlink
+internal import DialtoneNetworkPath
+package import DialtoneVarlink
 
 /// The table of `dialtone status` and `dialtone list`. It has a column of owners where there is more than one.
 package struct ConnectionTable: Sendable {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import DialtoneAPI
-internal import NetworkPath
-internal import Varlink
+internal import DialtoneNetworkPath
+internal import DialtoneVarlink
 
 /// Connections in words.
 enum ConnectionText {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import Varlink
+package import DialtoneVarlink
 
 /// What `--format` asks for: a list of fields (`name,state,security.version`), which are separated by tabs, or a
 /// template with fields in braces (`{name} is {state}`). Fields have the names that the socket gives them.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import DialtoneAPI
-package import Varlink
+package import DialtoneVarlink
 
 /// `dialtone history`: what happened, a line for each, by days, and in the end how long each connection was without a
 /// flow.

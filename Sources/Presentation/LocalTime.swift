@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import Varlink
+package import DialtoneVarlink
 
 /// What the clock and the calendar show at an instant.
 package struct LocalTime: Sendable {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import Varlink
+package import DialtoneVarlink
 
 /// `dialtone check --probe`: whether the server answered, and what each of its addresses did.
 package struct ProbeScreen: Sendable, VarlinkWritable {

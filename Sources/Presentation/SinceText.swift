@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import Varlink
+package import DialtoneVarlink
 
 /// Instants as people write them: `now`, `02:30`, `yesterday`, `2026-11-21`, `2026-11-21 23:00`, `3h` or `1h30m` or
 /// `1 hour ago`, or as the interfaces do. As journalctl takes them (systemd.time(7)), but for what is yet to come.

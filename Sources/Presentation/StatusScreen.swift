@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import DialtoneAPI
-package import Varlink
+package import DialtoneVarlink
 
 /// `dialtone status`: the network and each connection, on one screen.
 package struct StatusScreen: Sendable {

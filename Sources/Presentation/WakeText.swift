@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import DialtoneAPI
-internal import NetworkPath
+internal import DialtoneNetworkPath
 
 /// The wakes of clients in words.
 enum WakeText {

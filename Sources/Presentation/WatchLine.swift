@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import DialtoneAPI
-internal import NetworkPath
-package import Varlink
+internal import DialtoneNetworkPath
+package import DialtoneVarlink
 
 /// The lines of `dialtone watch`: the time, who, what happened, and what it rests on.
 package struct WatchLine: Hashable, Sendable {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Configuration
-internal import Connection
+internal import DialtoneConfiguration
+internal import DialtoneConnection
+internal import DialtoneNetworkPath
+internal import DialtonePlatform
+internal import DialtoneProcesses
+internal import DialtoneVarlink
 internal import Dispatch
 internal import Logging
-internal import NetworkPath
-internal import Platform
-internal import Processes
-internal import Varlink
 
 /// The daemon's launcher: wakes the clients of connections that root's configuration names, and nobody else's.
 ///

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import Connection
+package import DialtoneConnection
+package import DialtonePlatform
+package import DialtoneProcesses
+internal import DialtoneVarlink
 internal import Glibc
-package import Platform
-package import Processes
-internal import Varlink
 
 /// The daemon's end of its ``Launcher``: a connection for each attempt.
 @AgentQueue

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Configuration
 internal import DialtoneAPI
+internal import DialtoneConfiguration
+internal import DialtonePlatform
+internal import DialtoneProcesses
+internal import DialtoneSystemd
+internal import DialtoneVarlink
 internal import Glibc
 package import Logging
-internal import Platform
-internal import Processes
-internal import Systemd
-internal import Varlink
 
 /// `dialtone-launcher.service`: root's process that wakes clients for a daemon that is not root. It is started for a
 /// wake, and ends when there is nothing more to do.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import Connection
+package import DialtoneConnection
+package import DialtonePlatform
+internal import DialtoneSystemd
 internal import Glibc
-package import Platform
-internal import Systemd
 
 /// By what a connection's client may be woken, with what belongs to each means.
 package struct WakeTargets: Hashable, Sendable {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import CProcesses
+internal import CDialtoneProcesses
+internal import DialtonePlatform
 internal import Glibc
-internal import Platform
 
 /// A control group of version 2 (Documentation/admin-guide/cgroup-v2.rst), as far as freezing goes.
 struct ControlGroup: Hashable, Sendable {

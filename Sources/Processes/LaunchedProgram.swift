@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import CProcesses
-package import Connection
+internal import CDialtoneProcesses
+package import DialtoneConnection
+package import DialtonePlatform
 internal import Glibc
-package import Platform
 
 /// A program that was launched, until its end. Letting go of it does not end the program.
 @AgentQueue

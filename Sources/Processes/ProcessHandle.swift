@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import CProcesses
-package import Connection
+internal import CDialtoneProcesses
+package import DialtoneConnection
+package import DialtonePlatform
 internal import Glibc
-package import Platform
 
 /// A process, by a descriptor of it (pidfd_open(2)): whatever is done by it is done to that process or to none, however
 /// often its number was used since.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import DialtonePlatform
 internal import Glibc
-internal import Platform
 
 /// The thaw of a control group, until the kernel says that its processes run: the setting is taken at once, and obeyed
 /// by each of them when it next can (`cgroup.events`).

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import CProcesses
-internal import Connection
+internal import CDialtoneProcesses
+internal import DialtoneConnection
+package import DialtonePlatform
+internal import DialtoneSystemd
 internal import Glibc
-package import Platform
-internal import Systemd
 
 /// Launches programs as units of the service manager, so that the process that has it done needs no right to become
 /// their owner, and what confines it does not confine them.

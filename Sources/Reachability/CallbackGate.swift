@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import DialtonePlatform
 internal import Dispatch
 internal import Glibc
-internal import Platform
 
 /// Delivers values to a user's queue until it is shut, and not one after.
 ///

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import DequeModule
-internal import Platform
+internal import DialtonePlatform
 
 /// The questions that are to be evaluated anew, in the order in which that is done: of those that one change concerns,
 /// each user's first, then each user's second, and so on.

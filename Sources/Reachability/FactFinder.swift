@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import NetworkPath
-internal import Platform
-internal import Resolver
+internal import DialtoneNetworkPath
+internal import DialtonePlatform
+internal import DialtoneResolver
 
 /// Finds what holds of the network as a whole: whether each family reaches the Internet, and whether DNS works.
 ///

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import DialtoneNetworkPath
+internal import DialtonePlatform
 internal import Glibc
-internal import NetworkPath
-internal import Platform
 
 /// Has the kernel ask again for gateways that did not answer.
 ///

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import NetworkPath
-internal import Platform
+public import DialtoneNetworkPath
+internal import DialtonePlatform
 
 extension HostReachability {
     /// Why the path is as it is, step by step; with an interface to think away, what the path would be without it.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+public import DialtoneNetworkPath
+internal import DialtonePlatform
 public import Dispatch
-public import NetworkPath
-internal import Platform
 
 /// Follows whether one host can be reached, and how. What `SCNetworkReachability` is on Apple's systems.
 ///

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Netlink
-internal import NetworkPath
+internal import DialtoneNetlink
+internal import DialtoneNetworkPath
 
 /// "The Internet", as an address to look up: no packet is ever sent to it.
 ///

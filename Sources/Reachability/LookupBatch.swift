@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Netlink
-internal import NetworkPath
-internal import Platform
+internal import DialtoneNetlink
+internal import DialtoneNetworkPath
+internal import DialtonePlatform
 
 /// Inquiries whose lookups go to the kernel together, and what it answered.
 @AgentQueue

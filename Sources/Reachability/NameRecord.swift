@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import NetworkPath
-internal import Resolver
+internal import DialtoneNetworkPath
+internal import DialtoneResolver
 
 /// What is known of one watched name, and when it is asked for again. No clock, no timer: the moments are parameters.
 ///

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import NetworkPath
-internal import Platform
-internal import Resolver
+internal import DialtoneNetworkPath
+internal import DialtonePlatform
+internal import DialtoneResolver
 
 /// The addresses of one watched name, shared by all questions that mention it, for as long as there are any. When it is
 /// asked for again is ``NameRecord``'s rule.

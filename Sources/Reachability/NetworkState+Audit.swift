@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Netlink
-package import NetworkPath
-internal import Platform
+internal import DialtoneNetlink
+package import DialtoneNetworkPath
+internal import DialtonePlatform
 
 extension NetworkState {
     /// A verdict that stands and is not the one that the kernel's state makes now.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Netlink
-package import NetworkPath
+internal import DialtoneNetlink
+package import DialtoneNetworkPath
 
 extension NetworkState {
     /// The addresses of a target's host, each with what the kernel would do with a packet to it; without a source where

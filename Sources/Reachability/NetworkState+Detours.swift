@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Netlink
-package import NetworkPath
+internal import DialtoneNetlink
+package import DialtoneNetworkPath
 
 // Ways that the kernel does not choose.
 

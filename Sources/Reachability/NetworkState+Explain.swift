@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import NetworkPath
-package import Platform
-internal import Resolver
+package import DialtoneNetworkPath
+package import DialtonePlatform
+internal import DialtoneResolver
 
 /// A question that is being looked into. Dropping the last reference does not end it; ``cancel()`` does.
 @AgentQueue

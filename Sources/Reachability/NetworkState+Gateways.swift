@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Netlink
-package import NetworkPath
-internal import Platform
+internal import DialtoneNetlink
+package import DialtoneNetworkPath
+internal import DialtonePlatform
 
 /// The gateways that paths lead over: which are watched, and which are asked for.
 extension NetworkState {

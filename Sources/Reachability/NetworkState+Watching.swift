@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Netlink
-internal import NetworkPath
-internal import Platform
+internal import DialtoneNetlink
+internal import DialtoneNetworkPath
+internal import DialtonePlatform
 
 /// What is observed: the questions, the names that they mention, and the lookups that answer them.
 extension NetworkState {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import Netlink
-package import NetworkPath
-package import Platform
-package import Resolver
+package import DialtoneNetlink
+package import DialtoneNetworkPath
+package import DialtonePlatform
+package import DialtoneResolver
 
 /// The engine behind the library: follows the kernel, and keeps the path of every observed question current.
 ///

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import DialtoneNetlink
+package import DialtoneNetworkPath
+package import DialtonePlatform
 internal import Glibc
-internal import Netlink
-package import NetworkPath
-package import Platform
 
 /// Finds out why a path is as it is, or what it would be without an interface, for a question that a person asks.
 ///

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+public import DialtoneNetworkPath
+internal import DialtonePlatform
 public import Dispatch
-public import NetworkPath
-internal import Platform
 
 /// Follows the path to "the network": whether packets for the Internet can leave this machine, by which interface, over
 /// which gateway, and at what cost. What `NWPathMonitor` is on Apple's systems.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import NetworkPath
-package import Platform
+package import DialtoneNetworkPath
+package import DialtonePlatform
 
 /// One observer of one path. Its handler runs on the agent's queue: first with the path as it is, then at each change.
 @AgentQueue

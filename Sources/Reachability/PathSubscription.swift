@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import DialtoneNetworkPath
+internal import DialtonePlatform
 internal import Dispatch
-internal import NetworkPath
-internal import Platform
 
 /// What the library's two public classes share: an observation of the engine, delivered to a user's queue.
 final class PathSubscription: Sendable {

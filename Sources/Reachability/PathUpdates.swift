@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+public import DialtoneNetworkPath
+internal import DialtonePlatform
 internal import Dispatch
-public import NetworkPath
-internal import Platform
 
 /// Paths as an asynchronous sequence: the present one first, then each that differs, with the names of what does.
 ///

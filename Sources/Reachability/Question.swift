@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import NetworkPath
+package import DialtoneNetworkPath
 
 /// What one observed path is asked about. Equal questions share one evaluation, however many observe it.
 package enum Question: Hashable, Sendable {

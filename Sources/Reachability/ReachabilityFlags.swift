@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import NetworkPath
+public import DialtoneNetworkPath
 
 /// A path in the terms of Apple's `SCNetworkReachabilityFlags`, for code that comes from there.
 public struct ReachabilityFlags: OptionSet, Hashable, Sendable {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import NetworkPath
-internal import Platform
+internal import DialtoneNetworkPath
+internal import DialtonePlatform
 
 /// Has a change evaluated again a little later, because the kernel tells of some before it makes them.
 ///

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Netlink
-internal import NetworkPath
-internal import Platform
+internal import DialtoneNetlink
+internal import DialtoneNetworkPath
+internal import DialtonePlatform
 
 /// One question that is observed, with its present answer.
 @AgentQueue

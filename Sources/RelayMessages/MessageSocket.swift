@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import CPlatform
+internal import CDialtonePlatform
+package import DialtonePlatform
 internal import Glibc
-package import Platform
 
 /// The socket over which the agent and `dialtone-tls` speak of one flow: a Unix socket that keeps messages apart
 /// (`SOCK_SEQPACKET`).

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import Connection
-package import Platform
+package import DialtoneConnection
+package import DialtonePlatform
 
 /// What `dialtone-tls` tells of a flow: `secured` or `failed` first, and `ended` once after `secured`.
 package enum RelayWord: Hashable, Sendable {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import Connection
-internal import NetworkPath
-package import Platform
+package import DialtoneConnection
+internal import DialtoneNetworkPath
+package import DialtonePlatform
 
 /// What the agent asks of `dialtone-tls` for one flow. Descriptors ride on the same message, in this order:
 ///

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import Connection
+package import DialtoneConnection
+internal import DialtonePlatform
 internal import Glibc
-internal import Platform
 
 /// The files of a policy, opened for `dialtone-tls` to read: this process does not read them.
 package final class SettingsFiles {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import DialtonePlatform
 internal import Glibc
-package import Platform
 
 /// How far the stream of a flow with TLS is. `dialtone-tls` writes it into a file in memory that the agent made, where
 /// the agent reads it without asking anybody: whether a client touched its stream must be known in the moment in which

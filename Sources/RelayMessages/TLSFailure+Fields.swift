@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Connection
-internal import Platform
+internal import DialtoneConnection
+internal import DialtonePlatform
 
 // A failure of TLS as numbered fields: which it is, and what it says.
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import CAres
-internal import Platform
+internal import CDialtoneAres
+internal import DialtonePlatform
 
 extension Result<RecordSet, ResolutionError> {
     /// The answer in what c-ares called back with: a status, and the message that it comes from, if there is one.

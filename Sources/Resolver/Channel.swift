@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import CAres
+internal import CDialtoneAres
+internal import DialtonePlatform
 internal import Glibc
-internal import Platform
 
 /// One c-ares channel, its sockets in the ``Poller`` and its time-outs in ``Timers``.
 ///

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import NetworkPath
+internal import DialtoneNetworkPath
 
 /// What a name server answered: the records of a DNS message (RFC 1035, section 4.1) that count for it.
 ///

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import NetworkPath
+internal import DialtoneNetworkPath
 
 /// Reads a DNS message from its front. The bytes come from the network: each read is checked against their end.
 struct DNSReader {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import CPlatform
+internal import CDialtonePlatform
+internal import DialtonePlatform
 internal import Glibc
-internal import Platform
 
 /// Tells when what some paths lead to may have changed, through every symbolic link on the way; inotify(7), no polling.
 ///

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import Platform
+package import DialtonePlatform
 
 /// How this host is configured to look names up, and when that changes.
 ///

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // `timespec` is in the headers of both, and counts as a member of the one that the compiler happens to read first.
-internal import CAres
+internal import CDialtoneAres
+internal import DialtonePlatform
 internal import Glibc
-internal import Platform
 
 /// Where a machine's configuration of names stands.
 package struct NameFiles: Hashable, Sendable {

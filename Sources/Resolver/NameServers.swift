@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import NetworkPath
+package import DialtoneNetworkPath
 
 /// A name server as it stands in resolv.conf(5).
 package struct NameServer: Hashable, Sendable {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import Platform
+package import DialtonePlatform
 
 /// A name that is being asked about. Dropping the last reference does not end it; ``cancel()`` does.
 @AgentQueue

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import NetworkPath
+internal import DialtoneNetworkPath
 
 /// The record types that count here, by their numbers (IANA's registry of DNS parameters).
 enum RecordType: UInt16 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import NetworkPath
+package import DialtoneNetworkPath
 
 /// The addresses that a name stands for.
 package struct Resolution: Hashable, Sendable {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import NetworkPath
-package import Platform
+package import DialtoneNetworkPath
+package import DialtonePlatform
 
 /// Names to addresses, services and rules, asynchronously on the agent's queue: no thread, and nothing armed while no
 /// query is under way.

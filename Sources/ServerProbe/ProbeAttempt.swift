@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Connection
-internal import ConnectionIO
+internal import DialtoneConnection
+internal import DialtoneConnectionIO
+internal import DialtonePlatform
+internal import DialtoneTLS
 internal import Glibc
-internal import Platform
-internal import TLS
 
 /// One socket of a probe, on its way to an answer.
 final class ProbeAttempt {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import Connection
+package import DialtoneConnection
+internal import DialtonePlatform
+internal import DialtoneRelayMessages
+internal import DialtoneTLS
 internal import Glibc
-internal import Platform
-internal import RelayMessages
-internal import TLS
 
 /// Asks a server whether it answers: connects to each of its addresses at once, and shakes hands where its scheme needs
 /// TLS. Nothing of the scheme's own protocol is said.

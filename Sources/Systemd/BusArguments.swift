@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import CSystemd
+internal import CDialtoneSystemd
 
 /// The arguments of a call, written one after the other; sd_bus_message_append_basic(3). For the length of a callback.
 struct BusArguments {

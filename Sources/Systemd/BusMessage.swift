@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import CSystemd
+internal import CDialtoneSystemd
+internal import DialtonePlatform
 internal import Glibc
-internal import Platform
 
 /// A message that arrived, read from its front; sd_bus_message_read_basic(3). For the length of the callback only.
 ///

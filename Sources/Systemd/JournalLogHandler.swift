@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import CSystemd
+internal import CDialtoneSystemd
 internal import Glibc
 package import Logging
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import CSystemd
+internal import CDialtoneSystemd
+package import DialtonePlatform
 internal import Glibc
-package import Platform
 
 /// A stream into the journal for a program that is launched, sd_journal_stream_fd(3): each line that it writes is an
 /// entry under a name of its own, and not under the agent's.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import DialtonePlatform
 package import Logging
-package import Platform
 
 extension ProgramOptions {
     /// The least that is logged, by the option `--log-level`.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Platform
+internal import DialtonePlatform
 
 /// Asks the service manager for something, by a ``ManagerBus``.
 @AgentQueue

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import Platform
+package import DialtonePlatform
 
 /// Follows what NetworkManager says of the cost of each interface, its devices' `Metered` property.
 ///

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import CSystemd
+internal import CDialtoneSystemd
+package import DialtonePlatform
 internal import Glibc
-package import Platform
 
 /// The descriptors that the service manager passed at the start, sd_listen_fds(3): the sockets of socket units, and
 /// what was left in the manager's store by the process before. Each has a name, and is taken by it.

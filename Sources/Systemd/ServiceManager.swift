@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import CSystemd
+internal import CDialtoneSystemd
+package import DialtonePlatform
 internal import Glibc
-package import Platform
 
 /// What the daemon tells the service manager that started it, sd_notify(3).
 ///

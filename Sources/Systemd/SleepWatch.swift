@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import DialtonePlatform
 internal import Glibc
-package import Platform
 
 /// Follows logind's word that the machine goes to sleep, and that it is awake again (org.freedesktop.login1(5)).
 ///

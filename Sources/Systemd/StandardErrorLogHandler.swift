@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // `timespec` comes to this module through libsystemd's headers.
-internal import CSystemd
+internal import CDialtoneSystemd
 internal import Glibc
 package import Logging
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import CSystemd
+internal import CDialtoneSystemd
+internal import DialtonePlatform
 internal import Glibc
-internal import Platform
 
 /// A connection to the D-Bus system bus, sd-bus(3), that stands in the agent's ``Poller``.
 ///

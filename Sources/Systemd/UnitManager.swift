@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import DialtonePlatform
 internal import Glibc
-package import Platform
 
 /// Starts and thaws units, by the service manager's D-Bus interface (org.freedesktop.systemd1(5)).
 ///

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import CSystemd
+internal import CDialtoneSystemd
+package import DialtonePlatform
 internal import Glibc
-package import Platform
 
 /// Has the service manager run programs, each as a transient unit (`StartTransientUnit`, org.freedesktop.systemd1(5)),
 /// and tells how they ended.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import Platform
+package import DialtonePlatform
 
 /// Tells the service manager, as long as the agent's queue runs, that it does.
 ///

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import COpenSSL
-internal import Connection
+internal import CDialtoneOpenSSL
+internal import DialtoneConnection
+internal import DialtoneNetworkPath
 internal import Glibc
-internal import NetworkPath
 
 // What a certificate says of itself, as text for people. It is the server's word until it is verified, and often stands
 // in an error for the very reason that it is not: so it is cut short and made printable, or a server could write lines

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import COpenSSL
-internal import Connection
+internal import CDialtoneOpenSSL
+internal import DialtoneConnection
 
 /// What a server can have this process compute before it is known to be anybody: the handshake runs on a
 /// thread that others wait for, and OpenSSL's own bounds let a single message cost a second.

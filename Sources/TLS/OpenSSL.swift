@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import COpenSSL
+internal import CDialtoneOpenSSL
 
 /// The library as a whole, and its queue of errors.
 ///

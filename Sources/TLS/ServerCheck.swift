@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import COpenSSL
-internal import Connection
-internal import NetworkPath
+internal import CDialtoneOpenSSL
+internal import DialtoneConnection
+internal import DialtoneNetworkPath
 
 /// Who the server must be, and what was found: exists while the handshake runs.
 final class ServerCheck {

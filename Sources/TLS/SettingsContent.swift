@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import COpenSSL
-internal import Connection
+internal import CDialtoneOpenSSL
+internal import DialtoneConnection
+internal import DialtonePlatform
 internal import Glibc
-internal import Platform
 
 /// The content of a file of a connection's settings, wiped from memory when it is let go of.
 struct SettingsContent: ~Copyable {

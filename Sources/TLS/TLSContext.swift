@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import COpenSSL
-package import Connection
+internal import CDialtoneOpenSSL
+package import DialtoneConnection
+internal import DialtonePlatform
 internal import Glibc
-internal import Platform
 
 /// What sessions of equal files share: the trusted authorities, the client certificate, the versions. Shared, since a
 /// gateway has thousands of sessions with the same.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import COpenSSL
-package import Connection
-internal import Platform
+internal import CDialtoneOpenSSL
+package import DialtoneConnection
+internal import DialtonePlatform
 
 /// The contexts that are in use, so that sessions of equal files share one. Threads may share it.
 package final class TLSContexts: Sendable {

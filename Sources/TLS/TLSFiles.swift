@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import Platform
+package import DialtonePlatform
 
 /// The files of a policy, opened by who may open them.
 package struct TLSFiles: ~Copyable {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import COpenSSL
-internal import Connection
-internal import Platform
+internal import CDialtoneOpenSSL
+internal import DialtoneConnection
+internal import DialtonePlatform
 
 /// The sessions that one connection may take up again with its next flow: tickets of TLS 1.3, sessions of 1.2.
 ///

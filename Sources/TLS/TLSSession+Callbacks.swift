@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import COpenSSL
+internal import CDialtoneOpenSSL
 
 // OpenSSL's callbacks. They come from within the calls of the session that they are about, on its thread.
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import COpenSSL
-internal import Connection
-internal import NetworkPath
+internal import CDialtoneOpenSSL
+internal import DialtoneConnection
+internal import DialtoneNetworkPath
 
 // What OpenSSL's errors and the server's alerts mean for an operator.
 

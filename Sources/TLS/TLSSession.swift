@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import COpenSSL
-package import Connection
-internal import NetworkPath
+internal import CDialtoneOpenSSL
+package import DialtoneConnection
+internal import DialtoneNetworkPath
 
 /// The client's end of one TLS session: bytes in, bytes out. It has no socket, no timer, no queue and no clock but the
 /// one that OpenSSL compares certificates with.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import COpenSSL
+internal import CDialtoneOpenSSL
 
 /// The two ends of the wire as OpenSSL sees them: ciphertext that came and is not decrypted yet, ciphertext that is to
 /// be sent.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import DialtonePlatform
 internal import Glibc
-internal import Platform
 
 /// A file in memory in which it is counted how far flows are.
 final class CountsFile: Sendable {

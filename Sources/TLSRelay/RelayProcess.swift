@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import CPlatform
+internal import CDialtonePlatform
+internal import DialtonePlatform
+internal import DialtoneRelayMessages
+internal import DialtoneTLS
 internal import Glibc
-internal import Platform
-internal import RelayMessages
-internal import TLS
 
 /// `dialtone-tls`: does TLS for the agent, which has no keys and outlives this process as this one outlives the agent.
 ///

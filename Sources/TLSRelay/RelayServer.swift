@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import CPlatform
+internal import CDialtonePlatform
+package import DialtonePlatform
+internal import DialtoneRelayMessages
 internal import Glibc
-package import Platform
-internal import RelayMessages
 
 /// `dialtone-tls` at work: one thread that accepts channels, and as many as the machine has processors that serve them.
 package final class RelayServer: Sendable {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import CPlatform
-internal import Connection
+internal import CDialtonePlatform
+internal import DialtoneConnection
+internal import DialtonePlatform
+internal import DialtoneRelayMessages
+internal import DialtoneTLS
 internal import Glibc
-internal import Platform
-internal import RelayMessages
-internal import TLS
 
 /// One thread with flows of its own. The flows of different users have their turns in fair order: a user with
 /// thousands of handshakes does not keep another one's waiting.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Connection
+internal import DialtoneConnection
+internal import DialtonePlatform
+internal import DialtoneRelayMessages
+internal import DialtoneTLS
 internal import Glibc
-internal import Platform
-internal import RelayMessages
-internal import TLS
 
 /// One flow with TLS: a session between a TCP socket and one end of a pair of Unix sockets, out of whose other end its
 /// client reads plaintext. Belongs to one thread.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import CSeccomp
+internal import CDialtoneSeccomp
+internal import DialtonePlatform
 internal import Glibc
-internal import Platform
 
 /// What `dialtone-tls` may still ask of the kernel once it serves: to read, write and close what it was given, and to
 /// wait. It opens no file, makes no socket, starts no program, signals nobody.

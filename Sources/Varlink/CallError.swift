@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import Platform
+public import DialtonePlatform
 
 /// Why a call has no answer, or a refusal for one.
 public enum VarlinkCallError: Error, Hashable, Sendable, CustomStringConvertible {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import CPlatform
+internal import CDialtonePlatform
 internal import DequeModule
+internal import DialtonePlatform
 internal import Glibc
-internal import Platform
 
 /// A connected Unix socket as messages: what both ends of a Varlink connection have in common.
 ///

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import DequeModule
-package import Platform
+package import DialtonePlatform
 
 /// The client's end of a connection.
 ///

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import DialtonePlatform
 internal import Glibc
-package import Platform
 
 /// One call from its arrival to its last reply, as the connection and the handler share it.
 @AgentQueue

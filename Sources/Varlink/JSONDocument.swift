@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import CJansson
+internal import CDialtoneJansson
 
 /// What bytes say in JSON, as jansson read it.
 ///

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import CPlatform
+internal import CDialtonePlatform
+internal import DialtonePlatform
 internal import Glibc
-internal import Platform
 
 /// One listening socket of a server.
 @AgentQueue

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import CPlatform
+internal import CDialtonePlatform
+internal import DialtonePlatform
 internal import Glibc
-internal import Platform
 
 /// Who is at the other end of a connection, as the kernel noted it when the connection was made (`SO_PEERCRED`).
 package struct VarlinkPeer: Hashable, Sendable {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Platform
+internal import DialtonePlatform
 
 /// Tells of the end of a process, once.
 @AgentQueue

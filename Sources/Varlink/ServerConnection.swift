@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import DialtonePlatform
 internal import Glibc
-internal import Platform
 
 /// One client of a server: reads calls, has each answered before it looks at the next, and writes the answers.
 ///

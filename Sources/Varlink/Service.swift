@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import Platform
+package import DialtonePlatform
 
 /// What a service answers: its interfaces with their descriptions, and a handler for each method that is implemented.
 /// `org.varlink.service` is among them from the start.

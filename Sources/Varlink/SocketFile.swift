@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import DialtonePlatform
 internal import Glibc
-package import Platform
 
 /// Why a path could not be listened on.
 package enum VarlinkSocketError: Error, Hashable, Sendable, CustomStringConvertible {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import CPlatform
+internal import CDialtonePlatform
+package import DialtonePlatform
 internal import Glibc
-package import Platform
 
 /// Unix sockets by path.
 package enum UnixSocket {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import VarlinkDefinition
+package import DialtoneVarlinkDefinition
 
 /// Writes interfaces as a page of the manual, in mdoc(7).
 package struct ManualWriter {

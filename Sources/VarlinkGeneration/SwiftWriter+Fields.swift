@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import VarlinkDefinition
+internal import DialtoneVarlinkDefinition
 
 // How an object is read and written, field by field, by readers and writers that know nothing of it.
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import VarlinkDefinition
+package import DialtoneVarlinkDefinition
 
 /// Writes an interface as Swift: an enumeration without cases, which has its types, methods and errors.
 ///
@@ -47,7 +47,7 @@ package struct SwiftWriter {
 
     private init(_ definition: InterfaceDefinition, _ known: [[String]: String], _ module: String) {
         (self.definition, self.known) = (definition, known)
-        isWithinVarlink = module == "Varlink"
+        isWithinVarlink = module == "DialtoneVarlink"
         access = module == "DialtoneAPI" ? "public" : "package"
     }
 
@@ -57,7 +57,7 @@ package struct SwiftWriter {
         text.line("// Made of \(definition.name).varlink by varlink-swift.")
         text.line()
         if !isWithinVarlink {
-            text.line("\(access) import Varlink")
+            text.line("\(access) import DialtoneVarlink")
             text.line()
         }
         text.comment(definition.comment)

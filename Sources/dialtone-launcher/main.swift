@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Platform
-internal import PrivilegedLauncher
-internal import Systemd
+internal import DialtonePlatform
+internal import DialtonePrivilegedLauncher
+internal import DialtoneSystemd
 
 let usage = """
     Usage: dialtone-launcher [--config FILE] [--socket PATH] [--log-level LEVEL]

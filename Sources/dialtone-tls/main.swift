@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import DialtonePlatform
+internal import DialtoneTLSRelay
 internal import Glibc
-internal import Platform
-internal import TLSRelay
 
 // No parser of command lines: what is not here need not be read to trust it.
 

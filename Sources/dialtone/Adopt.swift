@@ -3,8 +3,8 @@
 internal import ArgumentParser
 internal import DialtoneAPI
 internal import DialtoneClient
+internal import DialtonePlatform
 internal import Glibc
-internal import Platform
 
 struct Adopt: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

@@ -2,10 +2,10 @@
 
 internal import ArgumentParser
 internal import DialtoneAPI
+internal import DialtonePresentation
+internal import DialtoneVarlink
 internal import Glibc
-internal import Presentation
 internal import Reachability
-internal import Varlink
 
 struct Check: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

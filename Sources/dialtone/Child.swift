@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import CPlatform
+internal import CDialtonePlatform
 internal import DialtoneAPI
 internal import DialtoneClient
+internal import DialtonePlatform
 internal import Glibc
-internal import Platform
 
 /// A command that is run with a connection's socket, and waited for.
 struct Child: Sendable {

@@ -2,8 +2,8 @@
 
 internal import ArgumentParser
 internal import DialtoneClient
+internal import DialtonePlatform
 internal import Glibc
-internal import Platform
 
 @main
 struct DialtoneCommand: AsyncParsableCommand {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import ArgumentParser
-internal import Platform
+internal import DialtonePlatform
 
 /// A duration on the command line: as in files (`5s`, `1h30m`), or plain seconds (`90`, `0.5`).
 struct DurationArgument: ExpressibleByArgument {

@@ -3,9 +3,9 @@
 internal import ArgumentParser
 internal import DialtoneAPI
 internal import DialtoneClient
-internal import Platform
-internal import Presentation
-internal import Varlink
+internal import DialtonePlatform
+internal import DialtonePresentation
+internal import DialtoneVarlink
 
 struct History: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

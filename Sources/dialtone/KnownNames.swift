@@ -3,9 +3,9 @@
 internal import ArgumentParser
 internal import DialtoneAPI
 internal import DialtoneClient
+internal import DialtonePlatform
+internal import DialtoneVarlink
 internal import Glibc
-internal import Platform
-internal import Varlink
 
 /// The names of connections, for those that were mistyped.
 enum KnownNames {

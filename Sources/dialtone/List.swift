@@ -3,8 +3,8 @@
 internal import ArgumentParser
 internal import DialtoneAPI
 internal import DialtoneClient
-internal import Presentation
-internal import Varlink
+internal import DialtonePresentation
+internal import DialtoneVarlink
 
 struct List: AsyncParsableCommand {
     static let configuration = CommandConfiguration(abstract: "List the connections.")

@@ -2,8 +2,8 @@
 
 internal import ArgumentParser
 internal import DialtoneAPI
-internal import Platform
-internal import Varlink
+internal import DialtonePlatform
+internal import DialtoneVarlink
 
 /// What the agent says on each new socket to log in for a client.
 struct OpeningOption: ParsableArguments {

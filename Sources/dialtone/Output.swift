@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import DialtoneAPI
+internal import DialtonePlatform
+internal import DialtonePresentation
+internal import DialtoneVarlink
 internal import Glibc
-internal import Platform
-internal import Presentation
 internal import Synchronization
-internal import Varlink
 
 /// Standard output: text for people, one JSON object a line for scripts.
 enum Output {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import ArgumentParser
+internal import DialtonePresentation
 internal import Glibc
-internal import Presentation
 
 /// Whose connection is meant, where root names one that several users have.
 struct OwnerOption: ParsableArguments {

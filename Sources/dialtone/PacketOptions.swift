@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import ArgumentParser
-internal import NetworkPath
+internal import DialtoneNetworkPath
 
 /// What policy rules select packets by, beyond the destination.
 struct PacketOptions: ParsableArguments {

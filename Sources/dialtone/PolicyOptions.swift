@@ -2,7 +2,7 @@
 
 internal import ArgumentParser
 internal import DialtoneAPI
-internal import Varlink
+internal import DialtoneVarlink
 
 /// How a connection is supervised.
 struct PolicyOptions: ParsableArguments {

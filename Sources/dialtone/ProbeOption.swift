@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import ArgumentParser
-internal import Connection
 internal import DialtoneAPI
+internal import DialtoneConnection
+internal import DialtoneNetworkPath
+internal import DialtonePlatform
+internal import DialtonePresentation
+internal import DialtoneServerProbe
+internal import DialtoneVarlink
 internal import Dispatch
-internal import NetworkPath
-internal import Platform
-internal import Presentation
-internal import ServerProbe
-internal import Varlink
 
 /// Whether a command asks the server itself.
 struct ProbeOption: ParsableArguments {

@@ -2,12 +2,12 @@
 
 internal import ArgumentParser
 internal import DialtoneAPI
+internal import DialtoneNetworkPath
+internal import DialtonePlatform
+internal import DialtonePresentation
+internal import DialtoneVarlink
 internal import Glibc
-internal import NetworkPath
-internal import Platform
-internal import Presentation
 internal import Reachability
-internal import Varlink
 
 struct Replay: ParsableCommand {
     static let configuration = CommandConfiguration(

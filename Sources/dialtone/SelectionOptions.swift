@@ -2,8 +2,8 @@
 
 internal import ArgumentParser
 internal import DialtoneAPI
-internal import Platform
-internal import Presentation
+internal import DialtonePlatform
+internal import DialtonePresentation
 
 /// Which connections are shown, in which order, and how.
 struct SelectionOptions: ParsableArguments {

@@ -3,7 +3,7 @@
 internal import ArgumentParser
 internal import DialtoneAPI
 internal import DialtoneClient
-internal import Varlink
+internal import DialtoneVarlink
 
 struct Take: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import ArgumentParser
-internal import Connection
-internal import NetworkPath
+internal import DialtoneConnection
+internal import DialtoneNetworkPath
 
 /// A target on the command line.
 struct TargetArgument {

@@ -3,10 +3,10 @@
 internal import ArgumentParser
 internal import DialtoneAPI
 internal import DialtoneClient
+internal import DialtonePlatform
+internal import DialtonePresentation
+internal import DialtoneVarlink
 internal import Glibc
-internal import Platform
-internal import Presentation
-internal import Varlink
 
 struct TimelineCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Platform
+internal import DialtonePlatform
 
 /// What the parser of arguments says of a mistake, in the words of the other errors.
 enum UsageText {

@@ -2,10 +2,10 @@
 
 internal import ArgumentParser
 internal import DialtoneAPI
+internal import DialtoneNetworkPath
+internal import DialtonePlatform
+internal import DialtonePresentation
 internal import Glibc
-internal import NetworkPath
-internal import Platform
-internal import Presentation
 internal import Reachability
 
 struct Wait: AsyncParsableCommand {

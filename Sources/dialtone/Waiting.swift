@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import DialtoneAPI
-internal import NetworkPath
-internal import Platform
-internal import Presentation
+internal import DialtoneNetworkPath
+internal import DialtonePlatform
+internal import DialtonePresentation
+internal import DialtoneVarlink
 internal import Reachability
-internal import Varlink
 
 /// Waits for a path to be as it should, and for a server to answer.
 actor Waiting {
@@ -17,7 +17,7 @@ actor Waiting {
     }
 
     private enum Event: Sendable {
-        case path(NetworkPath.Path)
+        case path(DialtoneNetworkPath.Path)
         case answered(round: Int, ProbeScreen)
         case again(round: Int)
         case timeIsOver
@@ -80,7 +80,7 @@ actor Waiting {
         }
     }
 
-    private func judge(_ path: NetworkPath.Path) -> Outcome? {
+    private func judge(_ path: DialtoneNetworkPath.Path) -> Outcome? {
         switch path.status {
         case .unknown: return .unknown
         case .unsatisfied, .requiresConnection:

@@ -2,9 +2,9 @@
 
 internal import ArgumentParser
 internal import DialtoneAPI
-internal import NetworkPath
-internal import Presentation
-internal import Varlink
+internal import DialtoneNetworkPath
+internal import DialtonePresentation
+internal import DialtoneVarlink
 
 struct Watch: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

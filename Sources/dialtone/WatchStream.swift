@@ -2,10 +2,10 @@
 
 internal import DialtoneAPI
 internal import DialtoneClient
-internal import NetworkPath
-internal import Presentation
+internal import DialtoneNetworkPath
+internal import DialtonePresentation
+internal import DialtoneVarlink
 internal import Synchronization
-internal import Varlink
 
 /// Writes a line for each change, for `dialtone watch` and `dialtone history --follow`, until something ends it.
 final class WatchStream: Sendable {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Agent
+internal import DialtoneAgent
+internal import DialtonePlatform
+internal import DialtoneSystemd
 internal import Glibc
-internal import Platform
-internal import Systemd
 
 let usage = """
     Usage: dialtoned [--config FILE] [--socket PATH] [--record FILE] [--log-level LEVEL] [--check-config]

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import DialtoneVarlinkDefinition
+internal import DialtoneVarlinkGeneration
 internal import FoundationEssentials
 internal import Glibc
-internal import VarlinkDefinition
-internal import VarlinkGeneration
 
 /// Makes of the definitions of interfaces what is needed elsewhere:
 ///

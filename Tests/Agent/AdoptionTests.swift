@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import DialtoneAPI
-import Expectations
+import DialtoneExpectations
+import DialtoneNetworkPath
+import DialtonePlatform
+import DialtoneTestSupport
+import DialtoneVarlink
 import Glibc
-import NetworkPath
-import Platform
-import TestSupport
 import Testing
-import Varlink
 
-@testable import Agent
+@testable import DialtoneAgent
 
 /// Sockets that clients bring, of whatever kind.
 @Suite("Sockets that are brought", .timeLimit(.minutes(5))) @AgentQueue

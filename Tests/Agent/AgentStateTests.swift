@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Connection
-import ConnectionIO
 import DialtoneAPI
-import NetworkPath
+import DialtoneConnection
+import DialtoneConnectionIO
+import DialtoneNetworkPath
+import DialtonePlatform
+import DialtoneRelayMessages
+import DialtoneVarlink
 import OrderedCollections
-import Platform
-import RelayMessages
 import Testing
-import Varlink
 
-@testable import Agent
-@testable import Persistence
+@testable import DialtoneAgent
+@testable import DialtonePersistence
 
 extension SavedEvent {
     /// An event of this connection, told apart by its reason.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Platform
+import DialtonePlatform
 import Testing
 
-@testable import Agent
+@testable import DialtoneAgent
 
 @Suite("Memory after a burst of events", .timeLimit(.minutes(1))) @AgentQueue
 struct BurstTrimTests {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Connection
 import DialtoneAPI
-import NetworkPath
+import DialtoneConnection
+import DialtoneNetworkPath
 import Testing
 
-@testable import Agent
+@testable import DialtoneAgent
 
 @Suite("Causes") struct CauseTests {
     @Test func `the interface says what each means`() {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Platform
+import DialtonePlatform
 import Testing
 
-@testable import Agent
-@testable import Configuration
+@testable import DialtoneAgent
+@testable import DialtoneConfiguration
 
 private let methods = "one of tcp, crlf, whitespace, xmpp-ping, mqtt, websocket, custom, client, none"
 private let noScheme =

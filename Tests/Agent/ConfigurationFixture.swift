@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import DialtoneProcesses
 import Foundation
-import Processes
 
-@testable import Agent
-@testable import Configuration
+@testable import DialtoneAgent
+@testable import DialtoneConfiguration
 
 /// A configuration directory of a test's own.
 final class ConfigurationFixture {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import DialtoneAPI
+import DialtoneProcesses
 import Foundation
-import Processes
 import Testing
 
-@testable import Agent
-@testable import Configuration
-@testable import Connection
+@testable import DialtoneAgent
+@testable import DialtoneConfiguration
+@testable import DialtoneConnection
 
 struct ConfigurationTests {
     @Test func theExampleOfTheDocumentationLoads() throws {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import DialtoneAPI
-import Expectations
+import DialtoneExpectations
+import DialtonePlatform
+import DialtoneVarlink
 import Glibc
-import Platform
 import Testing
-import Varlink
 
-@testable import Agent
+@testable import DialtoneAgent
 
 @Suite("org.dialtone.Connections", .timeLimit(.minutes(2))) @AgentQueue
 struct ConnectionsServiceTests {

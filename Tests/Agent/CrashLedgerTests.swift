@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Platform
+import DialtonePlatform
 import Testing
 
-@testable import Agent
-@testable import Persistence
+@testable import DialtoneAgent
+@testable import DialtonePersistence
 
 /// For whom processes crashed, and who is refused for it.
 @Suite("The ledger of crashes")

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Connection
+import DialtoneConnection
 import Logging
 import Testing
 
-@testable import Agent
+@testable import DialtoneAgent
 
 @Suite("What is logged of a connection") struct DecisionLogTests {
     /// The state before and after, the number of the next attempt, and the level.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import DialtoneAPI
+import DialtonePlatform
+import DialtoneTestSupport
+import DialtoneVarlink
 import Glibc
-import Platform
-import TestSupport
-import Varlink
 
 /// One end of a flow.
 final class End: Sendable {

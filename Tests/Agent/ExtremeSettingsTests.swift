@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Connection
 import DialtoneAPI
-import NetworkPath
-import TestSupport
+import DialtoneConnection
+import DialtoneNetworkPath
+import DialtoneTestSupport
+import DialtoneVarlink
 import Testing
-import Varlink
 
-@testable import Agent
-@testable import Coalescing
+@testable import DialtoneAgent
+@testable import DialtoneCoalescing
 
 /// No figure that a client names ends the process, and what is accepted can be computed with. Each case runs in a
 /// process of its own: a trap is that process's end, and a failed test.

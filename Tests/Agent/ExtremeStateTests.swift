@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Connection
-import ConnectionIO
 import DialtoneAPI
-import NetworkPath
+import DialtoneConnection
+import DialtoneConnectionIO
+import DialtoneNetworkPath
+import DialtonePlatform
+import DialtoneTestSupport
+import DialtoneVarlink
 import OrderedCollections
-import Platform
-import TestSupport
 import Testing
-import Varlink
 
-@testable import Agent
-@testable import Persistence
+@testable import DialtoneAgent
+@testable import DialtonePersistence
 
 /// No state that an earlier process left, or that was damaged since, ends this one. Each case runs in a process of its
 /// own, as with ``ExtremeSettingsTests``.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Connection
-import ConnectionIO
+import DialtoneConnection
+import DialtoneConnectionIO
+import DialtoneNetworkPath
+import DialtonePlatform
 import Glibc
-import NetworkPath
-import Platform
 
 /// A network that is as the test says. It sends nothing; where it says "satisfied" over loopback, flows are real.
 @AgentQueue

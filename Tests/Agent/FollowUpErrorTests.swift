@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Connection
 import DialtoneAPI
+import DialtoneConnection
 import Testing
 
-@testable import Agent
-@testable import Configuration
+@testable import DialtoneAgent
+@testable import DialtoneConfiguration
 
 /// Every mistake in the settings is told at once, each of them once, and nothing that follows from one alone.
 @Suite("Mistakes, and what follows from them") struct FollowUpErrorTests {

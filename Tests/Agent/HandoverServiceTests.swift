@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Connection
-import ConnectionIO
 import DialtoneAPI
-import Expectations
+import DialtoneConnection
+import DialtoneConnectionIO
+import DialtoneExpectations
+import DialtoneNetworkPath
+import DialtonePersistence
+import DialtonePlatform
+import DialtoneProcesses
+import DialtoneVarlink
 import Glibc
-import NetworkPath
-import Persistence
-import Platform
-import Processes
 import Testing
-import Varlink
 
-@testable import Agent
+@testable import DialtoneAgent
 
 /// Flows that change hands over the socket, with a server that is real.
 @Suite("Flows that change hands", .timeLimit(.minutes(2))) @AgentQueue

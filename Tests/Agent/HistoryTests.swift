@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Connection
 import DialtoneAPI
-import Expectations
+import DialtoneConnection
+import DialtoneExpectations
+import DialtoneNetworkPath
+import DialtonePlatform
+import DialtoneTestSupport
+import DialtoneVarlink
 import Logging
-import NetworkPath
-import Platform
-import TestSupport
 import Testing
-import Varlink
 
-@testable import Agent
-@testable import Persistence
+@testable import DialtoneAgent
+@testable import DialtonePersistence
 
 @Suite("The history", .timeLimit(.minutes(5))) @AgentQueue
 struct HistoryTests {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import ConnectionIO
 import DialtoneAPI
-import Expectations
-import Platform
-import TestSupport
+import DialtoneConnectionIO
+import DialtoneExpectations
+import DialtonePlatform
+import DialtoneTestSupport
+import DialtoneVarlink
 import Testing
-import Varlink
 
-@testable import Agent
-@testable import Connection
+@testable import DialtoneAgent
+@testable import DialtoneConnection
 
 /// Clients that keep their connections alive themselves.
 @Suite("The client's own keepalive", .timeLimit(.minutes(2))) @AgentQueue

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Connection
-import ConnectionIO
 import DialtoneAPI
-import Expectations
+import DialtoneConnection
+import DialtoneConnectionIO
+import DialtoneExpectations
+import DialtonePersistence
+import DialtonePlatform
+import DialtoneProcesses
+import DialtoneTestSupport
+import DialtoneVarlink
 import Foundation
 import Glibc
-import Persistence
-import Platform
-import Processes
-import TestSupport
 import Testing
-import Varlink
 
-@testable import Agent
-@testable import Configuration
-@testable import PrivilegedLauncher
+@testable import DialtoneAgent
+@testable import DialtoneConfiguration
+@testable import DialtonePrivilegedLauncher
 
 /// The agent is killed while it launches a program, or while one runs.
 @Suite("Launched programs over a restart", .timeLimit(.minutes(2))) @AgentQueue

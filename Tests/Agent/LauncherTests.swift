@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Connection
-import Expectations
+import DialtoneConnection
+import DialtoneExpectations
+import DialtonePlatform
+import DialtoneProcesses
+import DialtoneTestSupport
+import DialtoneVarlink
 import Foundation
 import Glibc
 import Logging
-import Platform
-import Processes
-import TestSupport
 import Testing
-import Varlink
 
-@testable import Agent
-@testable import Configuration
-@testable import PrivilegedLauncher
+@testable import DialtoneAgent
+@testable import DialtoneConfiguration
+@testable import DialtonePrivilegedLauncher
 
 /// A launcher that serves on a socket of the test's, with root's configuration as the test says, and the daemon's end.
 @AgentQueue

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Connection
+import DialtoneConnection
+import DialtonePlatform
+import DialtoneTestSupport
 import Logging
-import Platform
-import TestSupport
 import Testing
 
-@testable import Agent
+@testable import DialtoneAgent
 
 /// What a user's storm leaves in the log.
 @Suite(.timeLimit(.minutes(5))) @AgentQueue

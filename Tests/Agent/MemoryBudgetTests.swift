@@ -2,7 +2,7 @@
 
 import Testing
 
-@testable import Agent
+@testable import DialtoneAgent
 
 private let mebibyte: UInt64 = 1 << 20
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import DialtoneAPI
-import Expectations
+import DialtoneExpectations
+import DialtonePlatform
+import DialtoneTestSupport
+import DialtoneVarlink
 import Foundation
 import Logging
-import Platform
-import TestSupport
 import Testing
-import Varlink
 
-@testable import Agent
+@testable import DialtoneAgent
 
 /// A guard over memory of the test's, at a time of the test's.
 @AgentQueue

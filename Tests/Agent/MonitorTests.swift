@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import DialtoneAPI
-import Expectations
-import Platform
-import Processes
+import DialtoneExpectations
+import DialtonePlatform
+import DialtoneProcesses
+import DialtoneVarlink
 import Testing
-import Varlink
 
-@testable import Agent
+@testable import DialtoneAgent
 
 /// What subscribers of `Monitor` get, and what they never get.
 @Suite("Monitors of connections", .timeLimit(.minutes(5))) @AgentQueue

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Connection
 import DialtoneAPI
-import Expectations
-import Platform
-import TestSupport
+import DialtoneConnection
+import DialtoneExpectations
+import DialtonePlatform
+import DialtoneTestSupport
 import Testing
 
-@testable import Agent
-@testable import Configuration
+@testable import DialtoneAgent
+@testable import DialtoneConfiguration
 
 /// What one user does costs by what that user has, and not by what the others have.
 @Suite("Users beside each other", .timeLimit(.minutes(5))) @AgentQueue

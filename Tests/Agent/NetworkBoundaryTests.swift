@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Configuration
-import Platform
-import TestSupport
+import DialtoneConfiguration
+import DialtonePlatform
+import DialtoneTestSupport
+import DialtoneVarlink
 import Testing
-import Varlink
 
-@testable import Agent
+@testable import DialtoneAgent
 
 @Suite struct NetworkBoundaryTests {
     @Test(

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import DialtoneAPI
-import Platform
+import DialtonePlatform
+import DialtoneVarlink
 import Testing
-import Varlink
 
-@testable import Agent
+@testable import DialtoneAgent
 
 /// The answers about the network, with the machine's own kernel: its loopback interface is enough.
 @Suite("org.dialtone.Network", .timeLimit(.minutes(2))) @AgentQueue

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Configuration
 import DialtoneAPI
+import DialtoneConfiguration
 import Foundation
 import Testing
 
-@testable import Agent
-@testable import Connection
+@testable import DialtoneAgent
+@testable import DialtoneConnection
 
 /// Openings as they are written in the files.
 @Suite struct OpeningConfigurationTests {

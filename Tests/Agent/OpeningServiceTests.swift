@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Connection
 import DialtoneAPI
-import Expectations
+import DialtoneConnection
+import DialtoneExpectations
+import DialtonePlatform
+import DialtoneVarlink
 import Glibc
-import Platform
 import Testing
-import Varlink
 
-@testable import Agent
+@testable import DialtoneAgent
 
 /// Openings that clients leave over the socket.
 @Suite("Openings over the socket", .timeLimit(.minutes(1))) @AgentQueue

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import DialtoneTestSupport
 import OrderedCollections
-import TestSupport
 import Testing
 
-@testable import Agent
-@testable import Persistence
+@testable import DialtoneAgent
+@testable import DialtonePersistence
 
 @Suite("Ordered tables")
 struct OrderedTableTests {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Connection
 import DialtoneAPI
+import DialtoneConnection
+import DialtoneVarlink
 import Glibc
 import Testing
-import Varlink
 
-@testable import Agent
-@testable import Configuration
+@testable import DialtoneAgent
+@testable import DialtoneConfiguration
 
 struct PacketOwnerTests {
     @Test(.enabled(if: Client.obstacle == nil, Client.obstacle))

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Coalescing
 import DialtoneAPI
-import Expectations
+import DialtoneCoalescing
+import DialtoneExpectations
 import Testing
 
-@testable import Agent
-@testable import Configuration
-@testable import Connection
+@testable import DialtoneAgent
+@testable import DialtoneConfiguration
+@testable import DialtoneConnection
 
 /// From what a user writes to what the supervisor does.
 struct PolicyTests {

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import ConnectionIO
 import DialtoneAPI
+import DialtoneConnectionIO
+import DialtoneNetworkPath
+import DialtonePlatform
+import DialtoneProcesses
+import DialtoneTestSupport
 import Glibc
-import NetworkPath
-import Platform
-import Processes
-import TestSupport
 import Testing
 
-@testable import Agent
-@testable import Configuration
-@testable import Connection
-@testable import Persistence
+@testable import DialtoneAgent
+@testable import DialtoneConfiguration
+@testable import DialtoneConnection
+@testable import DialtonePersistence
 
 /// A registry in a network of the test's, and what it wrote down.
 @AgentQueue

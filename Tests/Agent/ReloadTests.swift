@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import DialtoneAPI
-import Persistence
-import Platform
+import DialtonePersistence
+import DialtonePlatform
 import Testing
 
-@testable import Agent
-@testable import Connection
+@testable import DialtoneAgent
+@testable import DialtoneConnection
 
 /// A reload of the configuration, as the connections feel it.
 @Suite("Connections over a reload", .timeLimit(.minutes(2))) @AgentQueue

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Connection
-import ConnectionIO
 import DialtoneAPI
+import DialtoneConnection
+import DialtoneConnectionIO
+import DialtoneNetworkPath
+import DialtonePlatform
+import DialtoneTestSupport
+import DialtoneVarlink
 import Glibc
 import Logging
-import NetworkPath
-import Platform
-import TestSupport
 import Testing
-import Varlink
 
-@testable import Agent
-@testable import Persistence
+@testable import DialtoneAgent
+@testable import DialtonePersistence
 
 /// A service manager that keeps descriptors.
 @AgentQueue

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import ConnectionIO
 import DialtoneAPI
-import Expectations
+import DialtoneConnectionIO
+import DialtoneExpectations
+import DialtoneNetworkPath
+import DialtonePlatform
+import DialtoneProcesses
+import DialtoneTestSupport
+import DialtoneVarlink
 import Glibc
-import NetworkPath
-import Platform
-import Processes
-import TestSupport
 import Testing
-import Varlink
 
-@testable import Agent
-@testable import Connection
-@testable import Persistence
+@testable import DialtoneAgent
+@testable import DialtoneConnection
+@testable import DialtonePersistence
 
 /// The agent is killed and started anew, with a store that keeps its descriptors.
 @Suite("Connections over a restart", .timeLimit(.minutes(2))) @AgentQueue

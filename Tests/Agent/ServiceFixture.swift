@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CLabSupport
-import ConnectionIO
+import CDialtoneLabSupport
 import DialtoneAPI
+import DialtoneConnectionIO
+import DialtonePlatform
+import DialtoneTestSupport
+import DialtoneVarlink
 import Glibc
 import Logging
-import Platform
 import Reachability
-import TestSupport
 import Testing
-import Varlink
 
-@testable import Agent
-@testable import Persistence
+@testable import DialtoneAgent
+@testable import DialtonePersistence
 
 /// Who a client is: the kernel tells the server, the client cannot.
 enum Client {
@@ -37,7 +37,7 @@ enum Client {
 
     fileprivate func sockets() throws(SystemError) -> (CInt, CInt) {
         let user = self == .oneself ? geteuid() : Self.nobodysNumber
-        if user == geteuid() { return TestSupport.socketPair(isBlocking: false) }
+        if user == geteuid() { return DialtoneTestSupport.socketPair(isBlocking: false) }
         var pair: (CInt, CInt) = (-1, -1)
         try retryingInterrupts("making a pair of sockets") { Self.socketPair(as: user, &pair) }
         return pair

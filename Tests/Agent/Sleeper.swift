@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import DialtonePlatform
 import Glibc
-import Platform
 
 /// A process that does nothing until it is ended.
 final class Sleeper {

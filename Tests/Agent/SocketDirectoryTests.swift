@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import DialtonePlatform
 import Foundation
-import Platform
 import Testing
 
-@testable import Agent
+@testable import DialtoneAgent
 
 @Suite("The directory of the socket")
 struct SocketDirectoryTests {

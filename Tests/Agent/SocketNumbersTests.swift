@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Connection
+import DialtoneConnection
+import DialtoneNetworkPath
+import DialtonePlatform
+import DialtoneTestSupport
 import Glibc
-import NetworkPath
-import Platform
-import TestSupport
 import Testing
 
-@testable import Agent
-@testable import Configuration
-@testable import ConnectionIO
+@testable import DialtoneAgent
+@testable import DialtoneConfiguration
+@testable import DialtoneConnectionIO
 
 @Suite("Options of sockets that are numbers") struct SocketNumbersTests {
     /// What the kernel has on a socket of a connection with this line.

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import DialtonePlatform
+import DialtoneTestSupport
 import Glibc
 import Logging
-import Platform
-import TestSupport
 import Testing
 
-@testable import Agent
-@testable import Persistence
+@testable import DialtoneAgent
+@testable import DialtonePersistence
 
 /// What users have the service manager store.
 @Suite struct StorePaceTests {

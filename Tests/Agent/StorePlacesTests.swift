@@ -2,8 +2,8 @@
 
 import Testing
 
-@testable import Agent
-@testable import Persistence
+@testable import DialtoneAgent
+@testable import DialtonePersistence
 
 @Suite("Places in the service manager's store")
 struct StorePlacesTests {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Platform
-import TestSupport
+import DialtonePlatform
+import DialtoneTestSupport
 
 /// Waits for the one call of a handler. The limit is only there so that a failure ends.
 @AgentQueue

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import DialtoneAPI
-import Expectations
+import DialtoneExpectations
+import DialtoneNetworkPath
+import DialtonePersistence
+import DialtonePlatform
+import DialtoneProcesses
+import DialtoneTestSupport
+import DialtoneVarlink
 import Glibc
-import NetworkPath
-import Persistence
-import Platform
-import Processes
-import TestSupport
 import Testing
-import Varlink
 
-@testable import Agent
+@testable import DialtoneAgent
 
 /// `Take` that waits: for a flow, or for something to be read.
 @Suite("Taking what is not there yet", .timeLimit(.minutes(2))) @AgentQueue

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CLabSupport
-import ConnectionIO
+import CDialtoneLabSupport
 import DialtoneAPI
+import DialtoneConnectionIO
+import DialtoneNetworkPath
+import DialtonePlatform
+import DialtoneProcesses
+import DialtoneTestSupport
 import Foundation
 import Glibc
-import NetworkPath
-import Platform
-import Processes
-import TestSupport
 import Testing
 
-@testable import Agent
-@testable import Configuration
-@testable import Connection
-@testable import Persistence
+@testable import DialtoneAgent
+@testable import DialtoneConfiguration
+@testable import DialtoneConnection
+@testable import DialtonePersistence
 
 /// A connection to a server of the test's, whose client is woken as the test says.
 @AgentQueue

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CLabSupport
-import ConnectionIO
+import CDialtoneLabSupport
 import DialtoneAPI
-import Expectations
+import DialtoneConnectionIO
+import DialtoneExpectations
+import DialtoneNetworkPath
+import DialtonePersistence
+import DialtonePlatform
+import DialtoneProcesses
+import DialtoneTestSupport
 import Foundation
 import Glibc
-import NetworkPath
-import Persistence
-import Platform
-import Processes
-import TestSupport
 import Testing
 
-@testable import Agent
-@testable import Configuration
-@testable import Connection
+@testable import DialtoneAgent
+@testable import DialtoneConfiguration
+@testable import DialtoneConnection
 
 @Suite("Waking clients") @AgentQueue
 struct WakeTests {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import NetworkPath
+import DialtoneNetworkPath
 import Testing
 
-@testable import Connection
+@testable import DialtoneConnection
 
 @Suite struct AdaptiveIntervalTests {
     private let figures = KeepaliveProtocol.crlf.figures

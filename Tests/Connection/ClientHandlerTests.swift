@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Coalescing
+import DialtoneCoalescing
 import Testing
 
-@testable import Connection
+@testable import DialtoneConnection
 
 @Suite struct ClientHandlerTests {
     @Test(arguments: [30, 60, 600, 86_400])

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import NetworkPath
+import DialtoneNetworkPath
 import Testing
 
-@testable import Connection
+@testable import DialtoneConnection
 
 /// A Wi-Fi behind whose gateway nothing gets through, beside a modem that works.
 @Suite struct DetourTests {

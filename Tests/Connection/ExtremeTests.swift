@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import TestSupport
+import DialtoneTestSupport
 import Testing
 
-@testable import Connection
+@testable import DialtoneConnection
 
 /// What comes from earlier runs, servers and files, as far out as its type allows.
 @Suite("Extremes of a connection")

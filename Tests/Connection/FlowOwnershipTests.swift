@@ -2,7 +2,7 @@
 
 import Testing
 
-@testable import Connection
+@testable import DialtoneConnection
 
 /// Who has a flow, and what follows from it.
 @Suite struct FlowOwnershipTests {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import NetworkPath
+import DialtoneNetworkPath
 import Testing
 
-@testable import Connection
+@testable import DialtoneConnection
 
 /// A flow whose local address or whose way is gone, for as long as it is kept.
 @Suite struct GraceTests {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import NetworkPath
+import DialtoneNetworkPath
 
-@testable import Connection
+@testable import DialtoneConnection
 
 /// A random source that always chooses the same point of a range: a half by default.
 struct FixedRandom: RandomNumberGenerator {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Coalescing
-import TestSupport
+import DialtoneCoalescing
+import DialtoneTestSupport
 import Testing
 
-@testable import Connection
+@testable import DialtoneConnection
 
 @Suite struct KeepaliveDialogueTests {
     private static let all: [KeepaliveProtocol] = [

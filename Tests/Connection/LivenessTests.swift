@@ -2,7 +2,7 @@
 
 import Testing
 
-@testable import Connection
+@testable import DialtoneConnection
 
 @Suite struct LivenessTests {
     private let start = Duration.seconds(1000)

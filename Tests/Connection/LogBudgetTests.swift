@@ -2,7 +2,7 @@
 
 import Testing
 
-@testable import Connection
+@testable import DialtoneConnection
 
 /// How much of the log one user can fill, in virtual time.
 @Suite struct LogBudgetTests {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import TestSupport
+import DialtoneTestSupport
 import Testing
 
-@testable import Connection
+@testable import DialtoneConnection
 
 /// What of a server's answer is a refusal, in this program's words.
 @Suite struct LoginRefusalTests {

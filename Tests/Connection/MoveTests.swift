@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import NetworkPath
+import DialtoneNetworkPath
 import Testing
 
-@testable import Connection
+@testable import DialtoneConnection
 
 @Suite struct MoveTests {
     private static let overModem = Endpoint(address: .modemSource, port: 50_000)

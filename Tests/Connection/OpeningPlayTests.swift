@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Coalescing
+import DialtoneCoalescing
 import Testing
 
-@testable import Connection
+@testable import DialtoneConnection
 
 /// What an opening says, and what of the server's bytes it takes for its answers.
 @Suite struct OpeningPlayTests {

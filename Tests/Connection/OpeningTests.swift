@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Coalescing
-import NetworkPath
+import DialtoneCoalescing
+import DialtoneNetworkPath
 import Testing
 
-@testable import Connection
+@testable import DialtoneConnection
 
 /// How the machine goes about an opening: what is told when, and what follows from what becomes of it.
 @Suite struct OpeningTests {

@@ -2,7 +2,7 @@
 
 import Testing
 
-@testable import Connection
+@testable import DialtoneConnection
 
 /// Who may read which socket.
 @Suite struct OwnershipTests {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import NetworkPath
-import TestSupport
+import DialtoneNetworkPath
+import DialtoneTestSupport
 import Testing
 
-@testable import Connection
+@testable import DialtoneConnection
 
 /// A login that the server refuses is not tried again and again.
 @Suite struct RefusedLoginTests {

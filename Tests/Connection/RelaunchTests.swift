@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Connection
+import DialtoneConnection
 import Testing
 
 /// When a program that was launched for a connection is launched again.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import NetworkPath
+import DialtoneNetworkPath
 import Testing
 
-@testable import Connection
+@testable import DialtoneConnection
 
 @Suite struct SecuringTests {
     private static let policy = ConnectionPolicy(remote: .of("tls://192.0.2.7:5060"))

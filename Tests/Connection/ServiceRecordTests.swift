@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Connection
-import NetworkPath
-import TestSupport
+import DialtoneConnection
+import DialtoneNetworkPath
+import DialtoneTestSupport
 import Testing
 
 struct ServiceRecordTests {

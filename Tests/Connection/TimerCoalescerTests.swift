@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Coalescing
+import DialtoneCoalescing
 import Testing
 
-@testable import Connection
+@testable import DialtoneConnection
 
 @Suite struct TimerCoalescerTests {
     private let sip = Cadence(interval: .seconds(120), tolerance: .seconds(25))

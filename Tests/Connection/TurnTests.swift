@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import NetworkPath
+import DialtoneNetworkPath
 import Testing
 
-@testable import Connection
+@testable import DialtoneConnection
 
 /// A connection whose user's budget is used up waits for its turn to dial.
 @Suite struct TurnTests {

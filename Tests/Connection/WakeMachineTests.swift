@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Connection
+import DialtoneConnection
 import Testing
 
 /// A machine of wakes with its clock; its chance always chooses the middle.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import NetworkPath
+import DialtoneNetworkPath
 import Testing
 
-@testable import Connection
+@testable import DialtoneConnection
 
 /// A flow whose other end is not where the connection's path leads.
 @Suite struct WayTests {

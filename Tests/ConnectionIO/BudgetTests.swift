@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Connection
-import NetworkPath
-import Platform
+import DialtoneConnection
+import DialtoneNetworkPath
+import DialtonePlatform
 import Testing
 
-@testable import ConnectionIO
+@testable import DialtoneConnectionIO
 
 /// What drivers ask the budgets of their user for, which outlive every connection.
 @AgentQueue

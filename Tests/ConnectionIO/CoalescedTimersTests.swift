@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Coalescing
-import Connection
-import Expectations
+import DialtoneCoalescing
+import DialtoneConnection
+import DialtoneExpectations
+import DialtonePlatform
 import Glibc
-import Platform
 import Testing
 
-@testable import ConnectionIO
+@testable import DialtoneConnectionIO
 
 @AgentQueue
 @Suite(.timeLimit(.minutes(1))) struct CoalescedTimersTests {

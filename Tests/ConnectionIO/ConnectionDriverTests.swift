@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Expectations
+import DialtoneExpectations
+import DialtoneNetworkPath
+import DialtonePlatform
 import Glibc
-import NetworkPath
-import Platform
 import Testing
 
-@testable import Connection
-@testable import ConnectionIO
+@testable import DialtoneConnection
+@testable import DialtoneConnectionIO
 
 @AgentQueue
 @Suite(.timeLimit(.minutes(1))) struct ConnectionDriverTests {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import DialtoneExpectations
+import DialtonePlatform
+import DialtoneTLSTestSupport
+import DialtoneTestSupport
 import Dispatch
-import Expectations
 import Glibc
-import Platform
-import TLSTestSupport
-import TestSupport
 import Testing
 
-@testable import Connection
-@testable import ConnectionIO
+@testable import DialtoneConnection
+@testable import DialtoneConnectionIO
 
 /// What a flow had received when it ended is its client's, however late that one comes.
 @AgentQueue

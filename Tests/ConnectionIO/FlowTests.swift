@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Connection
-import Expectations
+import DialtoneConnection
+import DialtoneExpectations
+import DialtoneNetworkPath
+import DialtonePlatform
+import DialtoneTestSupport
 import Glibc
-import NetworkPath
-import Platform
-import TestSupport
 import Testing
 
-@testable import ConnectionIO
+@testable import DialtoneConnectionIO
 
 /// Hears what becomes of flows.
 @AgentQueue

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Expectations
+import DialtoneExpectations
+import DialtoneNetworkPath
+import DialtonePlatform
+import DialtoneTLSTestSupport
 import Glibc
-import NetworkPath
-import Platform
-import TLSTestSupport
 import Testing
 
-@testable import Connection
-@testable import ConnectionIO
+@testable import DialtoneConnection
+@testable import DialtoneConnectionIO
 
 /// A client takes the flow, reads and writes it, and gives it back.
 @AgentQueue

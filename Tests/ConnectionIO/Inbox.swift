@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Platform
+import DialtonePlatform
 
 /// What was told, in order, for a test that waits for the next word of it.
 @AgentQueue

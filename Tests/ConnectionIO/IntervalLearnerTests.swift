@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Coalescing
-import NetworkPath
-import Platform
+import DialtoneCoalescing
+import DialtoneNetworkPath
+import DialtonePlatform
 import Testing
 
-@testable import Connection
-@testable import ConnectionIO
+@testable import DialtoneConnection
+@testable import DialtoneConnectionIO
 
 /// What heartbeats teach of a network, and who learns it.
 @AgentQueue

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Expectations
+import DialtoneExpectations
+import DialtoneNetworkPath
+import DialtonePlatform
+import DialtoneTLS
+import DialtoneTLSTestSupport
+import DialtoneTestSupport
 import Glibc
-import NetworkPath
-import Platform
-import TLS
-import TLSTestSupport
-import TestSupport
 import Testing
 
-@testable import Connection
-@testable import ConnectionIO
+@testable import DialtoneConnection
+@testable import DialtoneConnectionIO
 
 /// Keepalives on real sockets: what is sent, what of the answer is read, and what the kernel is asked.
 @AgentQueue

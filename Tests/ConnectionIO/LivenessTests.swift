@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Expectations
-import NetworkPath
-import Platform
+import DialtoneExpectations
+import DialtoneNetworkPath
+import DialtonePlatform
+import DialtoneTLSTestSupport
 import Synchronization
-import TLSTestSupport
 import Testing
 
-@testable import Connection
-@testable import ConnectionIO
+@testable import DialtoneConnection
+@testable import DialtoneConnectionIO
 
 /// What a connection makes of answers and of silence, on real sockets.
 @AgentQueue

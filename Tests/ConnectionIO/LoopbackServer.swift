@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Connection
+import DialtoneConnection
+import DialtoneNetworkPath
+import DialtonePlatform
 import Dispatch
 import Glibc
-import NetworkPath
-import Platform
 
-@testable import ConnectionIO
+@testable import DialtoneConnectionIO
 
 /// A listening socket on the loopback interface, of either family, worked by the test step by step.
 struct LoopbackServer: ~Copyable {

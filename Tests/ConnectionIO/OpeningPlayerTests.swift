@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Expectations
+import DialtoneExpectations
+import DialtonePlatform
+import DialtoneTLSTestSupport
 import Glibc
-import Platform
-import TLSTestSupport
 import Testing
 
-@testable import Connection
-@testable import ConnectionIO
+@testable import DialtoneConnection
+@testable import DialtoneConnectionIO
 
 /// Logging in for a client on real sockets.
 @AgentQueue

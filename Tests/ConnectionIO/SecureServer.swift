@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import DialtoneNetworkPath
+import DialtonePlatform
+import DialtoneTLSTestSupport
 import Dispatch
 import Glibc
-import NetworkPath
-import Platform
-import TLSTestSupport
 
-@testable import Connection
-@testable import ConnectionIO
+@testable import DialtoneConnection
+@testable import DialtoneConnectionIO
 
 /// A server with TLS on the loopback interface, on a queue of its own: the agent's is busy with the other end.
 @AgentQueue

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Expectations
+import DialtoneExpectations
+import DialtoneNetworkPath
+import DialtonePlatform
+import DialtoneTLSTestSupport
+import DialtoneTestSupport
 import Glibc
-import NetworkPath
-import Platform
-import TLSTestSupport
-import TestSupport
 import Testing
 
-@testable import Connection
-@testable import ConnectionIO
+@testable import DialtoneConnection
+@testable import DialtoneConnectionIO
 
 @AgentQueue
 @Suite(.timeLimit(.minutes(1))) struct SecuredFlowTests {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Expectations
+import DialtoneExpectations
+import DialtoneNetworkPath
+import DialtonePlatform
+import DialtoneTLSTestSupport
+import DialtoneTestSupport
 import Glibc
-import NetworkPath
-import Platform
-import TLSTestSupport
-import TestSupport
 import Testing
 
-@testable import Connection
-@testable import ConnectionIO
+@testable import DialtoneConnection
+@testable import DialtoneConnectionIO
 
 /// What a client does to a socket that it has or had, so that its last close waits: the agent's queue goes on.
 @AgentQueue

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Coalescing
-import Connection
-import Expectations
-import Platform
+import DialtoneCoalescing
+import DialtoneConnection
+import DialtoneExpectations
+import DialtonePlatform
 import Testing
 
-@testable import ConnectionIO
+@testable import DialtoneConnectionIO
 
 @AgentQueue
 @Suite(.timeLimit(.minutes(1))) struct SharedWakeTests {

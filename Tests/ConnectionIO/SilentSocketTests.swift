@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import DialtoneNetworkPath
+import DialtonePlatform
 import Dispatch
-import NetworkPath
-import Platform
 import Testing
 
-@testable import Connection
-@testable import ConnectionIO
+@testable import DialtoneConnection
+@testable import DialtoneConnectionIO
 
 /// A client's socket that says nothing when it is asked, since the client or the machine keeps its user's thread busy.
 @AgentQueue

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import NetworkPath
-import Platform
-import TLSTestSupport
+import DialtoneNetworkPath
+import DialtonePlatform
+import DialtoneTLSTestSupport
 
-@testable import Connection
-@testable import ConnectionIO
+@testable import DialtoneConnection
+@testable import DialtoneConnectionIO
 
 /// A network whose paths and names the test decides, and who watches or asks right now.
 @AgentQueue

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Connection
+import DialtoneConnection
+import DialtoneNetworkPath
+import DialtonePlatform
+import DialtoneTestSupport
 import Glibc
-import NetworkPath
-import Platform
-import TestSupport
 import Testing
 
-@testable import ConnectionIO
+@testable import DialtoneConnectionIO
 
 /// How the packets of a flow are marked, as the other end sees them.
 @AgentQueue

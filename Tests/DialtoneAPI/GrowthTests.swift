@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import DialtoneAPI
+import DialtoneVarlinkDefinition
 import Foundation
 import Testing
-import VarlinkDefinition
 
 /// The interfaces only grow: a client that was written for an earlier version works with every later one. The earlier
 /// versions are in Interfaces; with a release, a copy of the present ones comes to them.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import DialtoneAPI
-import Platform
+import DialtonePlatform
 import Testing
 
-@testable import Persistence
+@testable import DialtonePersistence
 
 @Suite("Objects that are kept") struct KeptFieldsTests {
     @Test(arguments: [nil, ["fe80::1/64"], ["fe80::1/64", ""]])

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import DialtoneAPI
-import Persistence
+import DialtonePersistence
+import DialtoneVarlinkDefinition
 import Testing
-import VarlinkDefinition
 
 @Suite("The numbers of fields that are kept") struct KeptNumberTests {
     /// Two of one number would be read as one.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import DialtoneAPI
-import NetworkPath
+import DialtoneNetworkPath
 import Testing
 
 @Suite("Paths over the socket") struct PathTests {
@@ -15,8 +15,8 @@ import Testing
             ], isExpensive: true, costSource: source, isConstrained: true)
     }
 
-    private func path(_ status: NetworkAPI.Status, _ reason: NetworkAPI.Reason?) throws -> NetworkPath.Path {
-        NetworkPath.Path(
+    private func path(_ status: NetworkAPI.Status, _ reason: NetworkAPI.Reason?) throws -> DialtoneNetworkPath.Path {
+        DialtoneNetworkPath.Path(
             generation: 7, status: try #require(.init(rawValue: status.rawValue)),
             reason: try reason.map { try #require(.init(rawValue: $0.rawValue)) }, isCoherent: false,
             interface: interface(.wifi, nil), gateway: IPAddress(v4: 0xC000_0201), source: IPAddress(v4: 0xC000_0207),
@@ -29,20 +29,20 @@ import Testing
         status: NetworkAPI.Status, reason: NetworkAPI.Reason?
     ) throws {
         let path = try path(status, reason)
-        #expect(NetworkPath.Path(NetworkAPI.Path(path)) == path)
+        #expect(DialtoneNetworkPath.Path(NetworkAPI.Path(path)) == path)
     }
 
     @Test(arguments: InterfaceKind.allCases, [nil] + CostSource.allCases)
     func `so are their interfaces`(kind: InterfaceKind, source: CostSource?) {
         let interface = interface(kind, source)
-        #expect(NetworkPath.Interface(NetworkAPI.Interface(interface)) == interface)
+        #expect(DialtoneNetworkPath.Interface(NetworkAPI.Interface(interface)) == interface)
     }
 
     @Test func `what is no address is none`() throws {
         var wire = NetworkAPI.Path(try path(.satisfied, nil))
         (wire.generation, wire.gateway) = (-1, "here")
         wire.interface?.addresses = ["192.0.2.7", "x/24", "192.0.2.7/x"]
-        let path = NetworkPath.Path(wire)
+        let path = DialtoneNetworkPath.Path(wire)
         #expect(path.generation == 0 && path.gateway == nil && path.interface?.addresses == [])
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import DialtoneTestSupport
 import Foundation
-import TestSupport
 
 /// The Python that has PyPI's `varlink` and `asyncvarlink`.
 enum PythonClients {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import DialtoneAPI
+import DialtonePlatform
+import DialtoneTestSupport
+import DialtoneVarlink
 import Foundation
-import Platform
-import TestSupport
 import Testing
-import Varlink
 
 /// The two independent clients from PyPI against a server with this project's interfaces.
 @Suite(

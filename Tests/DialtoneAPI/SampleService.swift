@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import DialtoneAPI
+import DialtonePlatform
+import DialtoneVarlink
 import Foundation
-import Platform
-import Varlink
 
 /// Both interfaces with canned answers, on a socket of its own.
 @AgentQueue

@@ -2,8 +2,8 @@
 
 import DialtoneAPI
 import DialtoneClient
+import DialtonePlatform
 import Glibc
-import Platform
 
 // The samples of the client's documentation, for the compiler: nothing runs them. `DocumentedCodeTests` holds each
 // sample against this file.

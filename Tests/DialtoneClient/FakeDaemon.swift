@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import DialtoneAPI
+import DialtonePlatform
+import DialtoneVarlink
 import Foundation
-import Platform
 import Testing
-import Varlink
 
 /// A daemon with one connection whose events the test makes, and that can be stopped and started.
 @AgentQueue

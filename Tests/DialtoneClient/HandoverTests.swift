@@ -2,12 +2,12 @@
 
 import DialtoneAPI
 import DialtoneClient
-import Expectations
+import DialtoneExpectations
+import DialtonePlatform
+import DialtoneTestSupport
+import DialtoneVarlink
 import Foundation
-import Platform
-import TestSupport
 import Testing
-import Varlink
 
 /// What a daemon does with flows, as far as a client sees it.
 @AgentQueue

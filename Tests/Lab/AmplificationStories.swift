@@ -2,12 +2,12 @@
 
 import DialtoneAPI
 import DialtoneClient
-import Expectations
+import DialtoneExpectations
+import DialtoneLabSupport
+import DialtoneNetworkPath
+import DialtonePlatform
+import DialtoneTestSupport
 import Foundation
-import LabSupport
-import NetworkPath
-import Platform
-import TestSupport
 import Testing
 
 /// A user whose connections lead to names that the user owns, and who opens them again and again.

@@ -2,9 +2,9 @@
 
 import DialtoneAPI
 import DialtoneClient
-import Expectations
+import DialtoneExpectations
+import DialtoneLabSupport
 import Foundation
-import LabSupport
 import Testing
 
 /// What a client does wrong is told to that client, and costs no other one anything.

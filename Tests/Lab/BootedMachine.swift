@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import DialtoneClient
+import DialtoneLabSupport
+import DialtonePlatform
+import DialtoneTLSTestSupport
+import DialtoneTestSupport
 import Foundation
-import LabSupport
-import Platform
-import TLSTestSupport
-import TestSupport
 import Testing
 
 /// A machine that systemd booted: this one's own /usr, everything else empty and in memory (systemd-nspawn(1),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Expectations
+import DialtoneExpectations
+import DialtoneLabSupport
 import Glibc
-import LabSupport
 import Testing
 
 @Suite("A real broker in the Lab", .lab)

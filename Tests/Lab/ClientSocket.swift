@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import DialtonePlatform
 import Glibc
-import Platform
 
 /// The client's end of a flow that it took.
 final class ClientSocket {

@@ -2,11 +2,11 @@
 
 import DialtoneAPI
 import DialtoneClient
-import Expectations
+import DialtoneExpectations
+import DialtoneLabSupport
+import DialtoneVarlink
 import Foundation
-import LabSupport
 import Testing
-import Varlink
 
 /// `dialtone` as scripts and people see it.
 @Suite("The command line", .lab)

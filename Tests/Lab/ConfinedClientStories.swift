@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Expectations
-import LabSupport
+import DialtoneExpectations
+import DialtoneLabSupport
 import Testing
 
 /// Programs that were confined to a network of their own, and find the daemon's socket in the file system.

@@ -2,8 +2,8 @@
 
 import DialtoneAPI
 import DialtoneClient
-import Expectations
-import LabSupport
+import DialtoneExpectations
+import DialtoneLabSupport
 import Testing
 
 /// What befalls a supervised connection, on a real kernel with a real broker.

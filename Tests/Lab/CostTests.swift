@@ -2,9 +2,9 @@
 
 import DialtoneAPI
 import DialtoneClient
+import DialtoneLabSupport
+import DialtonePlatform
 import Foundation
-import LabSupport
-import Platform
 import Testing
 
 /// What interfaces cost, by NetworkManager's word on a bus of the test's own. See `Tests/LabNetworkManager`.

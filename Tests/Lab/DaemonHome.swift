@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import DialtoneClient
+import DialtoneLabSupport
 import Foundation
-import LabSupport
 
 /// Where one daemon lives: its configuration and its socket. It outlives the daemon, which may be started in it again.
 final class DaemonHome: Sendable {

@@ -2,11 +2,11 @@
 
 import DialtoneAPI
 import DialtoneClient
+import DialtoneLabSupport
+import DialtoneNetworkPath
+import DialtonePlatform
+import DialtoneTestSupport
 import Foundation
-import LabSupport
-import NetworkPath
-import Platform
-import TestSupport
 import Testing
 
 /// From a name to a flow: what name servers answer and which addresses are dead, with kamailio at the end of the way.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import DialtoneLabSupport
 import Foundation
-import LabSupport
 import Testing
 
 /// The commands that README.md, the guides and dialtone(1) show are ones that `dialtone` takes.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import LabSupport
-import Netlink
-import NetworkPath
-import Platform
+import DialtoneLabSupport
+import DialtoneNetlink
+import DialtoneNetworkPath
+import DialtonePlatform
 import Reachability
 
 /// An engine on a machine of the Lab, with questions that it answers and the paths they have now.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import LabSupport
+import DialtoneLabSupport
 import Testing
 
 /// The example programs, which know the library's public product alone.

@@ -2,11 +2,11 @@
 
 import DialtoneAPI
 import DialtoneClient
-import Expectations
+import DialtoneExpectations
+import DialtoneLabSupport
+import DialtoneVarlink
 import Foundation
-import LabSupport
 import Testing
-import Varlink
 
 /// `dialtone check --explain` in broken networks: the whole answer, as whoever runs the command reads it.
 @Suite("An explanation", .lab)

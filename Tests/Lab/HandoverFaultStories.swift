@@ -2,11 +2,11 @@
 
 import DialtoneAPI
 import DialtoneClient
-import Expectations
+import DialtoneExpectations
+import DialtoneLabSupport
+import DialtonePlatform
 import Foundation
 import Glibc
-import LabSupport
-import Platform
 import Testing
 
 /// Clients that do it wrong, die in between, or cannot be woken.

@@ -2,10 +2,10 @@
 
 import DialtoneAPI
 import DialtoneClient
-import Expectations
+import DialtoneExpectations
+import DialtoneLabSupport
+import DialtoneTestSupport
 import Foundation
-import LabSupport
-import TestSupport
 import Testing
 
 /// One user of the socket wants too much; what that costs the others, in answers, in memory and in descriptors. Each

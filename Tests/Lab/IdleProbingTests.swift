@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Expectations
-import LabSupport
-import NetworkPath
+import DialtoneExpectations
+import DialtoneLabSupport
+import DialtoneNetworkPath
+import DialtoneTestSupport
 import Reachability
-import TestSupport
 import Testing
 
 /// A dead gateway is asked for while somebody wants to know, and as any user may.

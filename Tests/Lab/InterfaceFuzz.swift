@@ -2,10 +2,10 @@
 
 import DialtoneAPI
 import DialtoneClient
-import Expectations
+import DialtoneExpectations
+import DialtoneLabSupport
+import DialtoneTestSupport
 import Foundation
-import LabSupport
-import TestSupport
 import Testing
 
 /// Everything that can be said to the daemon, by several users at once, from a seed. It lives, it answers somebody who

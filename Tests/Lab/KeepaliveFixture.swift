@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import ConnectionIO
-import LabSupport
-import Netlink
-import NetworkPath
-import Platform
+import DialtoneConnectionIO
+import DialtoneLabSupport
+import DialtoneNetlink
+import DialtoneNetworkPath
+import DialtonePlatform
+import DialtoneTLSTestSupport
 import Reachability
-import TLSTestSupport
 import Testing
 
-@testable import Connection
+@testable import DialtoneConnection
 
 /// A connection of this process to a real server.
 final class KeepaliveFixture: Sendable {

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import ConnectionIO
-import Expectations
-import LabSupport
-import Netlink
-import NetworkPath
-import Platform
+import DialtoneConnectionIO
+import DialtoneExpectations
+import DialtoneLabSupport
+import DialtoneNetlink
+import DialtoneNetworkPath
+import DialtonePlatform
+import DialtoneTestSupport
 import Reachability
-import TestSupport
 import Testing
 
-@testable import Connection
+@testable import DialtoneConnection
 
 /// Keepalives to real servers, and silence on the way to them. The connection is in this process, on a host of the Lab,
 /// and has figures shorter than a user may choose.

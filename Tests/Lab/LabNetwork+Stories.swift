@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import LabSupport
+import DialtoneLabSupport
 
 extension LabNetwork {
     /// Connects the host to a free port of the server, and returns both ends.

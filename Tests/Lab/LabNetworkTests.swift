@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Expectations
+import DialtoneExpectations
+import DialtoneLabSupport
+import DialtonePlatform
 import Glibc
-import LabSupport
-import Platform
 import Testing
 
 @Suite("The Lab's network", .lab)

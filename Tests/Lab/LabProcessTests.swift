@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Expectations
+import DialtoneExpectations
+import DialtoneLabSupport
+import DialtonePlatform
+import DialtoneTestSupport
 import Glibc
-import LabSupport
-import Platform
-import TestSupport
 import Testing
 
 @Suite("Processes in the Lab", .lab)

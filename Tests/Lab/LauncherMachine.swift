@@ -2,9 +2,9 @@
 
 import DialtoneAPI
 import DialtoneClient
+import DialtoneLabSupport
+import DialtoneTestSupport
 import Foundation
-import LabSupport
-import TestSupport
 import Testing
 
 /// A machine on which an agent of another user's asks root's launcher to wake clients. The launcher finds a systemd on

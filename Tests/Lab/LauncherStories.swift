@@ -2,12 +2,12 @@
 
 import DialtoneAPI
 import DialtoneClient
-import Expectations
+import DialtoneExpectations
+import DialtoneLabSupport
+import DialtonePlatform
+import DialtoneTestSupport
 import Foundation
 import Glibc
-import LabSupport
-import Platform
-import TestSupport
 import Testing
 
 /// What the launcher has the service manager do, and what it does where that one does not. Under the real systemd:

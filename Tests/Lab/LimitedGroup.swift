@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import DialtonePlatform
 import Foundation
-import Platform
 
 /// A control group with a limit on its memory, of whichever version this kernel counts memory by.
 final class LimitedGroup: Sendable {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import DialtoneLabSupport
 import Foundation
-import LabSupport
 import Testing
 
 /// The manual as `make install` puts it together: what man, whatis and groff make of it.

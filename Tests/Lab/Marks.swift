@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import LabSupport
+import DialtoneLabSupport
 
 /// Counts packets on a machine by how they are marked, with nft(8): those of `signaling` (CS5), the `first` of each
 /// connection among them, and all `other`.

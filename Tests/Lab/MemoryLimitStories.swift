@@ -2,13 +2,13 @@
 
 import DialtoneAPI
 import DialtoneClient
-import Expectations
+import DialtoneExpectations
+import DialtoneLabSupport
+import DialtonePlatform
+import DialtoneTestSupport
+import DialtoneVarlink
 import Glibc
-import LabSupport
-import Platform
-import TestSupport
 import Testing
-import Varlink
 
 /// A daemon in a control group that has no more memory than a small device gives it.
 @Suite("Under a limit of memory", .lab, .disabled(if: isSanitized, "a sanitizer takes more than the limit by itself"))

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import DialtoneLabSupport
+import DialtoneNetlink
+import DialtoneNetworkPath
+import DialtonePlatform
+import DialtoneResolver
+import DialtoneTestSupport
 import Dispatch
 import Foundation
-import LabSupport
-import Netlink
-import NetworkPath
-import Platform
 import Reachability
-import Resolver
-import TestSupport
 import Testing
 
 /// Names on a real network: the name server is on the Lab's server, behind the router.

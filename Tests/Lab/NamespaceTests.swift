@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import DialtoneExpectations
+import DialtoneLabSupport
+import DialtonePlatform
 import Dispatch
-import Expectations
 import Glibc
-import LabSupport
-import Platform
 import Testing
 
 @Suite("A namespace", .lab)

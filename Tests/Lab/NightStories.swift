@@ -2,12 +2,12 @@
 
 import DialtoneAPI
 import DialtoneClient
-import Expectations
+import DialtoneExpectations
+import DialtoneLabSupport
+import DialtoneTestSupport
+import DialtoneVarlink
 import Foundation
-import LabSupport
-import TestSupport
 import Testing
-import Varlink
 
 /// What is there in the morning of what happened in the night.
 @Suite("The night", .lab)

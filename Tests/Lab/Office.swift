@@ -2,7 +2,7 @@
 
 import DialtoneAPI
 import DialtoneClient
-import LabSupport
+import DialtoneLabSupport
 import Testing
 
 /// A daemon with the connection "office" to a server that the test plays.

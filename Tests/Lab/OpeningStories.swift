@@ -2,11 +2,11 @@
 
 import DialtoneAPI
 import DialtoneClient
+import DialtoneLabSupport
+import DialtonePlatform
+import DialtoneVarlink
 import Foundation
-import LabSupport
-import Platform
 import Testing
-import Varlink
 
 /// Clients that left an opening sleep while flows come and go; real servers take what the daemon says for them.
 @Suite("A night of outages", .lab, .timeLimit(.minutes(10)))

@@ -2,8 +2,8 @@
 
 import DialtoneAPI
 import DialtoneClient
-import Expectations
-import LabSupport
+import DialtoneExpectations
+import DialtoneLabSupport
 import Testing
 
 /// A first uplink behind whose gateway nothing gets through, and a second one that works: Wi-Fi without Internet beside

@@ -2,13 +2,13 @@
 
 import DialtoneAPI
 import DialtoneClient
-import Expectations
-import LabSupport
-import Platform
-import TestSupport
+import DialtoneExpectations
+import DialtoneLabSupport
+import DialtonePlatform
+import DialtoneTestSupport
 import Testing
 
-@testable import Connection
+@testable import DialtoneConnection
 
 /// Sessions on which a client logged in, and which the agent keeps alive while the client sleeps, with the keepalives
 /// that their servers want to hear.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import DialtoneLabSupport
+import DialtoneNetworkPath
+import DialtonePlatform
 import Dispatch
-import LabSupport
-import NetworkPath
-import Platform
 import Reachability
 
 /// Writes down the paths that the library reports.

@@ -2,10 +2,10 @@
 
 import DialtoneAPI
 import DialtoneClient
-import Expectations
+import DialtoneExpectations
+import DialtoneLabSupport
+import DialtoneNetworkPath
 import Foundation
-import LabSupport
-import NetworkPath
 import Reachability
 import Testing
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Expectations
-import LabSupport
-import TLSTestSupport
+import DialtoneExpectations
+import DialtoneLabSupport
+import DialtoneTLSTestSupport
 import Testing
 
 /// `dialtone check --probe` and `dialtone wait`: what a server says for itself, where the route alone says nothing.

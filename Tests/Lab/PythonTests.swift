@@ -2,11 +2,11 @@
 
 import DialtoneAPI
 import DialtoneClient
-import Expectations
+import DialtoneExpectations
+import DialtoneLabSupport
+import DialtoneVarlink
 import Foundation
-import LabSupport
 import Testing
-import Varlink
 
 /// The independent clients from PyPI against the daemon that runs.
 @Suite("The daemon and clients in Python", .lab, .python)

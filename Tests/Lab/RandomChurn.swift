@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import LabSupport
-import NetworkPath
+import DialtoneLabSupport
+import DialtoneNetworkPath
+import DialtoneTestSupport
 import Reachability
-import TestSupport
 
 /// Random changes of the host's network, of every kind that `ip` can make, by a seed.
 struct RandomChurn {

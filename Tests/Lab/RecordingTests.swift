@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Expectations
+import DialtoneExpectations
+import DialtoneLabSupport
+import DialtoneNetlink
+import DialtoneNetworkPath
+import DialtonePlatform
 import Foundation
-import LabSupport
-import Netlink
-import NetworkPath
-import Platform
 import Testing
 
 @testable import Reachability

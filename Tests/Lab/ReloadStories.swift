@@ -2,9 +2,9 @@
 
 import DialtoneAPI
 import DialtoneClient
-import Expectations
+import DialtoneExpectations
+import DialtoneLabSupport
 import Foundation
-import LabSupport
 import Testing
 
 @Suite("The configuration, checked and read again", .lab)

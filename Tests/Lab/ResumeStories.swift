@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CNetlink
+import CDialtoneNetlink
+import DialtoneExpectations
+import DialtoneLabSupport
+import DialtoneNetworkPath
+import DialtonePlatform
 import Dispatch
-import Expectations
 import Glibc
-import LabSupport
-import NetworkPath
-import Platform
 import Reachability
 import Testing
 
-@testable import Netlink
+@testable import DialtoneNetlink
 
 /// What a resume from suspend leads to, on a real kernel whose machine sleeps by clocks of the test's own.
 @Suite("A resume", .lab)

@@ -2,9 +2,9 @@
 
 import DialtoneAPI
 import DialtoneClient
+import DialtoneLabSupport
+import DialtoneTestSupport
 import Foundation
-import LabSupport
-import TestSupport
 import Testing
 
 /// Every command on terminals of 80 and of 200 columns, with colour and without, beside what it wrote when somebody

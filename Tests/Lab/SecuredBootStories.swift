@@ -2,12 +2,12 @@
 
 import DialtoneAPI
 import DialtoneClient
-import Expectations
+import DialtoneExpectations
+import DialtoneLabSupport
+import DialtonePlatform
+import DialtoneVarlink
 import Foundation
-import LabSupport
-import Platform
 import Testing
-import Varlink
 
 /// Connections with TLS to real servers, under a real systemd: what becomes of them when the agent is killed, and when
 /// what has their keys is.

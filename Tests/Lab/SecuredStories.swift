@@ -2,13 +2,13 @@
 
 import DialtoneAPI
 import DialtoneClient
-import Expectations
-import LabSupport
-import Platform
-import TLSTestSupport
-import TestSupport
+import DialtoneExpectations
+import DialtoneLabSupport
+import DialtonePlatform
+import DialtoneTLSTestSupport
+import DialtoneTestSupport
+import DialtoneVarlink
 import Testing
-import Varlink
 
 /// Connections with TLS to real servers: mosquitto, and openssl's own.
 @Suite("A secured connection's day", .lab)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Expectations
-import LabSupport
-import NetworkPath
-import Platform
+import DialtoneExpectations
+import DialtoneLabSupport
+import DialtoneNetworkPath
+import DialtonePlatform
+import DialtoneTestSupport
 import Reachability
-import TestSupport
 import Testing
 
 /// A change has only those targets looked at again whose verdict it may alter, and none is left out.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import DialtoneLabSupport
+import DialtoneTLSTestSupport
 import Foundation
-import LabSupport
-import TLSTestSupport
 import Testing
 
 extension LabServer.Recipe {

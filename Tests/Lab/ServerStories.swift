@@ -2,10 +2,10 @@
 
 import DialtoneAPI
 import DialtoneClient
-import Expectations
-import LabSupport
+import DialtoneExpectations
+import DialtoneLabSupport
+import DialtoneVarlink
 import Testing
-import Varlink
 
 /// What befalls a connection to each of the servers that it is meant for, one thing after the other.
 @Suite("A day with each server", .lab)

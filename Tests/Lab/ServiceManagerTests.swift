@@ -2,9 +2,9 @@
 
 import DialtoneAPI
 import DialtoneClient
-import Expectations
+import DialtoneExpectations
+import DialtoneLabSupport
 import Foundation
-import LabSupport
 import Testing
 
 /// The daemon under a service manager, which the test plays.

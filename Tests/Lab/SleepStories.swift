@@ -2,7 +2,7 @@
 
 import DialtoneAPI
 import DialtoneClient
-import LabSupport
+import DialtoneLabSupport
 import Testing
 
 /// What logind says of the machine's sleep, on a bus of the test's own. See `Tests/LabLogind`.

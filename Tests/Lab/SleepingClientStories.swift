@@ -2,11 +2,11 @@
 
 import DialtoneAPI
 import DialtoneClient
-import Expectations
+import DialtoneExpectations
+import DialtoneLabSupport
+import DialtonePlatform
+import DialtoneTestSupport
 import Glibc
-import LabSupport
-import Platform
-import TestSupport
 import Testing
 
 /// Clients that sleep while the agent has their connection, and the example programs that do so.

@@ -2,11 +2,11 @@
 
 import DialtoneAPI
 import DialtoneClient
+import DialtoneLabSupport
+import DialtonePlatform
+import DialtoneVarlink
 import Foundation
-import LabSupport
-import Platform
 import Testing
-import Varlink
 
 /// Clients that sleep until they are woken, and a server that sends each of them numbered lines.
 ///

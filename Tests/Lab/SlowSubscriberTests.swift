@@ -2,11 +2,11 @@
 
 import DialtoneAPI
 import DialtoneClient
+import DialtoneLabSupport
+import DialtoneTestSupport
+import DialtoneVarlink
 import Foundation
-import LabSupport
-import TestSupport
 import Testing
-import Varlink
 
 @Suite("A subscriber that never reads", .lab)
 struct SlowSubscriberTests {

@@ -2,9 +2,9 @@
 
 import DialtoneAPI
 import DialtoneClient
-import Expectations
+import DialtoneExpectations
+import DialtoneLabSupport
 import Foundation
-import LabSupport
 import Testing
 
 /// How the daemon comes, goes, and refuses to come.

@@ -2,11 +2,11 @@
 
 import DialtoneAPI
 import DialtoneClient
-import Expectations
-import LabSupport
-import TestSupport
+import DialtoneExpectations
+import DialtoneLabSupport
+import DialtoneTestSupport
+import DialtoneVarlink
 import Testing
-import Varlink
 
 /// What `dialtone status` says of a connection whose server does not want it.
 @Suite("What the status says", .lab)

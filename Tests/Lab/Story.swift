@@ -2,9 +2,9 @@
 
 import DialtoneAPI
 import DialtoneClient
-import Expectations
-import LabSupport
-import TestSupport
+import DialtoneExpectations
+import DialtoneLabSupport
+import DialtoneTestSupport
 import Testing
 
 /// A host with an agent, a real server, and a connection between them: where each story begins.

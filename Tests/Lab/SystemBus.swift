@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import DialtoneLabSupport
 import Foundation
-import LabSupport
 
 /// A system bus of a test's own.
 final class Bus: Sendable {

@@ -2,9 +2,9 @@
 
 import DialtoneAPI
 import DialtoneClient
-import Expectations
+import DialtoneExpectations
+import DialtoneLabSupport
 import Foundation
-import LabSupport
 import Testing
 
 /// `dialtone take`, `park` and `adopt`: programs that know nothing of the agent, on connections that it keeps.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import DialtoneLabSupport
 import Dispatch
-import LabSupport
 import Testing
 
 @Suite("This process as the host", .lab)

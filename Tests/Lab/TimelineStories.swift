@@ -2,9 +2,9 @@
 
 import DialtoneAPI
 import DialtoneClient
+import DialtoneLabSupport
+import DialtoneTestSupport
 import Foundation
-import LabSupport
-import TestSupport
 import Testing
 
 /// `dialtone timeline` of a real outage, as text, as JSON and as pictures that a browser shows.

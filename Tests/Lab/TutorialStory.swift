@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Expectations
+import DialtoneExpectations
+import DialtoneLabSupport
+import DialtoneTestSupport
 import Foundation
-import LabSupport
-import TestSupport
 import Testing
 
 /// docs/first-sleeping-client.md as a reader goes through it: its own commands, in three terminals.

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Connection
+import DialtoneConnection
+import DialtoneLabSupport
+import DialtonePlatform
+import DialtoneProcesses
+import DialtoneTestSupport
 import Glibc
-import LabSupport
-import Platform
-import Processes
-import TestSupport
 import Testing
 
 /// Programs that run as units, and how they ended, told by what stands for systemd. See `Tests/LabSystemd`.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Expectations
+import DialtoneExpectations
+import DialtoneLabSupport
+import DialtonePlatform
+import DialtoneSystemd
 import Glibc
-import LabSupport
-import Platform
-import Systemd
 import Testing
 
 /// What is asked of the service manager, on a bus of the test's own. See `Tests/LabSystemd`.

@@ -2,10 +2,10 @@
 
 import DialtoneAPI
 import DialtoneClient
+import DialtoneLabSupport
+import DialtoneVarlink
 import Foundation
-import LabSupport
 import Testing
-import Varlink
 
 /// `dialtone watch --json` while the network does not hold still.
 @Suite("Watching a storm", .lab)

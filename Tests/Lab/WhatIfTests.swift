@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import LabSupport
-import Netlink
-import NetworkPath
+import DialtoneLabSupport
+import DialtoneNetlink
+import DialtoneNetworkPath
+import DialtoneTestSupport
 import Reachability
-import TestSupport
 import Testing
 
 /// The path without an interface, as it is predicted, against the path once that interface is gone.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import DialtoneAPI
-import TestSupport
-import VarlinkDefinition
+import DialtoneTestSupport
+import DialtoneVarlinkDefinition
 
 /// Makes calls of every method of both interfaces from their definitions: most of them such that the daemon takes them,
 /// many with values at the edges, some of the wrong type, and a few that are no calls at all.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import DialtonePlatform
 import Glibc
-import Platform
 
 /// Says to a daemon whatever can be said to it, and then ends with all that it has left behind:
 ///

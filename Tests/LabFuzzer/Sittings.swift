@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CPlatform
+import CDialtonePlatform
+import DialtoneLabSupport
+import DialtoneTestSupport
 import Glibc
-import LabSupport
-import TestSupport
 
 /// Clients that come, say something, and stay or go.
 struct Sittings {

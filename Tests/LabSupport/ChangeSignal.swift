@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import DialtonePlatform
 internal import Dispatch
-internal import Platform
 
 /// Says that something may have changed, to those who wait for a condition.
 ///

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import DialtonePlatform
 internal import Glibc
-internal import Platform
 
 /// Two descriptors that one call makes: the ends of a pipe (reading end first), or of a socket pair.
 struct DescriptorPair: ~Copyable {

@@ -2,7 +2,7 @@
 
 package import DialtoneAPI
 package import DialtoneClient
-internal import Platform
+internal import DialtonePlatform
 
 /// A subscriber of a daemon's connections that writes down what it was told, and when.
 package final class EventRecorder: Sendable {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import CLabSupport
+internal import CDialtoneLabSupport
+internal import DialtonePlatform
 internal import Glibc
-internal import Platform
 
 /// A message such as the kernel sends, from one who is not the kernel.
 package struct ForgedNotice: Sendable {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import CLabSupport
+internal import CDialtoneLabSupport
+internal import DialtonePlatform
 internal import Glibc
-internal import Platform
 
 /// Tells a signal at each message of the kernel about links, addresses, routes and rules. It does not read what they
 /// say: whoever waits asks the kernel again, with a tool that is not of this project.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import CLabSupport
+internal import CDialtoneLabSupport
+package import DialtonePlatform
 internal import Glibc
-package import Platform
 
 /// What the kernel itself says in some of its groups, and, as telling, what it does not.
 ///

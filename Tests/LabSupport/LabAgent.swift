@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import DialtoneClient
+internal import DialtonePlatform
 internal import FoundationEssentials
 internal import Glibc
-internal import Platform
 
 /// A `dialtoned` that runs on a machine of the Lab, and the client that talks to it.
 ///

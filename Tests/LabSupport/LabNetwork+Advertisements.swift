@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Which C module the compiler takes SOCK_RAW from depends on which it loads first; both are named.
-internal import CLabSupport
+internal import CDialtoneLabSupport
+internal import DialtonePlatform
 internal import Glibc
-internal import Platform
 
 /// What a router's advertisement may carry besides the lifetime of its default route.
 package enum AdvertisedOption: Hashable, Sendable, CaseIterable {

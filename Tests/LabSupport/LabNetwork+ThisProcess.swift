@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Platform
+internal import DialtonePlatform
 
 /// The Lab around this very process, for code that opens sockets on threads of its own.
 extension LabNetwork {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Platform
+internal import DialtonePlatform
 
 /// Three machines in one: a host with two uplinks, the router both lead to, and a server behind it.
 ///

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import CLabSupport
+internal import CDialtoneLabSupport
+internal import DialtonePlatform
 internal import Glibc
-internal import Platform
 
 /// A program that runs in a namespace of the Lab, with its output captured line by line.
 ///

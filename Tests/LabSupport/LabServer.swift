@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Platform
+internal import DialtonePlatform
 
 /// A real server, as Debian ships it, on a machine of the Lab.
 package final class LabServer: Sendable {

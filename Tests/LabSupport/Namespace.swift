@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import DialtonePlatform
 internal import Glibc
-internal import Platform
 
 /// One machine of the Lab: a network namespace, with a thread that lives in it.
 package final class Namespace: Sendable {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import CLabSupport
+internal import CDialtoneLabSupport
+internal import DialtonePlatform
 internal import Dispatch
 internal import Glibc
-internal import Platform
 
 /// A thread that lives in a network namespace and runs what it is given there, one job after the other.
 ///

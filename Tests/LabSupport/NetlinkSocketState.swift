@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import CLabSupport
+internal import CDialtoneLabSupport
+internal import DialtonePlatform
 internal import Glibc
-internal import Platform
 
 /// A socket of rtnetlink as the kernel lists it.
 package struct NetlinkSocketState: Hashable, Sendable {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Which C module the compiler takes SOCK_STREAM from depends on which it loads first; both are named.
-internal import CLabSupport
+internal import CDialtoneLabSupport
+internal import DialtonePlatform
 internal import Glibc
-internal import Platform
 
 /// A blocking TCP socket, for the ends of connections that a test plays itself.
 ///

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import CLabSupport
-package import Platform
+internal import CDialtoneLabSupport
+package import DialtonePlatform
 
 /// The program's end of a TUN device: while it is open the device has a carrier.
 package struct TunnelEnd: ~Copyable, Sendable {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Which C module the compiler takes SOCK_STREAM from depends on which it loads first; both are named.
-internal import CLabSupport
+internal import CDialtoneLabSupport
+package import DialtonePlatform
 internal import Glibc
-package import Platform
 
 /// A Unix socket that a test works byte by byte, for what no well-behaved client does.
 ///

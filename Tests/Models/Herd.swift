@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import Connection
-internal import TestSupport
+package import DialtoneConnection
+internal import DialtoneTestSupport
 
 /// Many agents whose one server goes away: who dials when, by the back-off policy alone.
 ///

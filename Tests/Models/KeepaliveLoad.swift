@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import Coalescing
-internal import Connection
+package import DialtoneCoalescing
+internal import DialtoneConnection
 
 /// Keepalives that run side by side: what a planner makes of them, and what no planner can do with less.
 package struct KeepaliveLoad: Sendable {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import Connection
-internal import TestSupport
+package import DialtoneConnection
+internal import DialtoneTestSupport
 
 /// Connections behind a translator of addresses that forgets idle flows after a time nobody tells, and what the
 /// adaptive interval makes of it.

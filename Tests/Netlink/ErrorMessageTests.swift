@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CNetlink
+import CDialtoneNetlink
 import Glibc
 import Testing
 
-@testable import Netlink
+@testable import DialtoneNetlink
 
 struct ErrorMessageTests {
     /// Long enough that the attributes lie elsewhere when it is quoted whole.

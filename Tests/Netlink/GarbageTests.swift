@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CNetlink
+import CDialtoneNetlink
+import DialtoneNetworkPath
+import DialtoneTestSupport
 import Glibc
-import NetworkPath
-import TestSupport
 import Testing
 
-@testable import Netlink
+@testable import DialtoneNetlink
 
 /// Bytes that no kernel sends are read without a crash, without reading past their end (a page that cannot be read lies
 /// there), and without end.

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CNetlink
+import CDialtoneNetlink
+import DialtoneNetworkPath
 import Foundation
 import Glibc
-import NetworkPath
 import Testing
 
-@testable import Netlink
+@testable import DialtoneNetlink
 
 struct LinkDecodingTests {
     @Test(arguments: [

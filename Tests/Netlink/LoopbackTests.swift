@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CNetlink
+import CDialtoneNetlink
+import DialtoneNetworkPath
+import DialtonePlatform
 import Glibc
-import NetworkPath
-import Platform
 import Testing
 
-@testable import Netlink
+@testable import DialtoneNetlink
 
 /// What every machine's own kernel answers about its loopback, asked with no privilege. Nothing is changed or sent.
 @Suite(.enabled(if: hasLoopback, "this sandbox gives no netlink, or has its loopback down"))

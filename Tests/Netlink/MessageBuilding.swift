@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CNetlink
+import CDialtoneNetlink
+import DialtoneNetworkPath
 import Glibc
-import NetworkPath
 
-@testable import Netlink
+@testable import DialtoneNetlink
 
 /// An attribute's bytes: its head, its value, and what pads it to four bytes.
 func attribute(_ type: Int, _ value: [UInt8]) -> [UInt8] {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CNetlink
+import CDialtoneNetlink
+import DialtoneNetworkPath
 import Glibc
-import NetworkPath
 import Testing
 
-@testable import Netlink
+@testable import DialtoneNetlink
 
 struct NeighbourDecodingTests {
     private static let gateway = NetworkSnapshot.Neighbour(interfaceIndex: 2, address: IPAddress(v4: 0xC000_0201))

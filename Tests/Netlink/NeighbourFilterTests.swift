@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CNetlink
+import CDialtoneNetlink
+import DialtoneNetworkPath
+import DialtonePlatform
 import Glibc
-import NetworkPath
-import Platform
 import Testing
 
-@testable import Netlink
+@testable import DialtoneNetlink
 
 struct NeighbourFilterTests {
     private static let gateway4 = IPAddress(v4: 0xC000_0201)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import DialtoneNetworkPath
+import DialtonePlatform
+import DialtoneTestSupport
 import Glibc
-import NetworkPath
-import Platform
-import TestSupport
 import Testing
 
-@testable import Netlink
+@testable import DialtoneNetlink
 
 /// The file: what is written is what is read, it is bounded, nobody else reads it, and damage is told of.
 struct RecordingTests {

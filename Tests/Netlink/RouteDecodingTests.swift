@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CNetlink
+import CDialtoneNetlink
+import DialtoneNetworkPath
 import Glibc
-import NetworkPath
 import Testing
 
-@testable import Netlink
+@testable import DialtoneNetlink
 
 struct RouteDecodingTests {
     private static let own = IPAddress(v4: 0xC000_020A)

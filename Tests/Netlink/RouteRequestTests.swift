@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CNetlink
+import CDialtoneNetlink
+import DialtoneNetworkPath
 import Glibc
-import NetworkPath
 import Testing
 
-@testable import Netlink
+@testable import DialtoneNetlink
 
 struct RouteRequestTests {
     private static let remote4 = IPAddress(v4: 0xC633_6407)

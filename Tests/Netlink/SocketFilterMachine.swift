@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CNetlink
+import CDialtoneNetlink
 
 /// An interpreter of the few classic BPF instructions that the filter uses, as Documentation/networking/filter.rst of
 /// the kernel gives their meaning. A program that leaves its own bounds, or uses another instruction, is a failure.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import NetworkPath
+import DialtoneNetworkPath
 import Testing
 
 /// Gateways that the kernel asks for: what is known of them, and until when nothing is.

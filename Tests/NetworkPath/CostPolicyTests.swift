@@ -2,7 +2,7 @@
 
 import Testing
 
-@testable import NetworkPath
+@testable import DialtoneNetworkPath
 
 struct CostPolicyTests {
     @Test(arguments: InterfaceKind.allCases)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import NetworkPath
+import DialtoneNetworkPath
 import Testing
 
 /// RFC 6724, section 10.2, and what it does not show.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import NetworkPath
-import TestSupport
+import DialtoneNetworkPath
+import DialtoneTestSupport
 import Testing
 
 struct EvaluationPacerTests {

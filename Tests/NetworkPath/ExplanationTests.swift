@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import NetworkPath
+import DialtoneNetworkPath
 import Testing
 
 /// The words of each step. How they read together is told by the stories in `Tests/Lab`.

@@ -2,7 +2,7 @@
 
 import Testing
 
-@testable import NetworkPath
+@testable import DialtoneNetworkPath
 
 /// Numbers that no kernel gives, and a damaged recording does.
 @Suite("Extremes of the network")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import NetworkPath
+import DialtoneNetworkPath
 
 /// Addresses of the documentation ranges (RFC 5737, RFC 3849), by role.
 enum Sample {

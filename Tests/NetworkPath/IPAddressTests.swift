@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import DialtoneTestSupport
 import Foundation
-import TestSupport
 import Testing
 
-@testable import NetworkPath
+@testable import DialtoneNetworkPath
 
 struct IPAddressTests {
     /// RFC 4291, section 2.2, and RFC 5952, sections 1, 2 and 4, example by example.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import NetworkPath
+import DialtoneNetworkPath
 import Testing
 
 /// Targets as people write them.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import NetworkPath
+import DialtoneNetworkPath
 import Testing
 
 /// One answer of the kernel in one state of the network, and what is to be concluded.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import DialtonePlatform
 import Dispatch
-import Platform
 import Testing
 
 struct AgentQueueTests {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import DialtonePlatform
 import Glibc
-import Platform
 import Testing
 
 /// The page that one process leaves to the next. What a crash writes into it is told by the stories under systemd.

@@ -3,7 +3,7 @@
 import Glibc
 import Testing
 
-@testable import Platform
+@testable import DialtonePlatform
 
 struct BootClockTests {
     @Test func itNeverGoesBack() {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import DialtonePlatform
+import DialtoneTestSupport
 import Glibc
-import Platform
-import TestSupport
 
 /// A descriptor to own, and its other end, which tells whether it is still open.
 final class WatchedDescriptor: Sendable {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import DialtonePlatform
 import Foundation
 import Glibc
-import Platform
 import Testing
 
 @Suite("What files say")

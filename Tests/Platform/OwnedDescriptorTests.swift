@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import DialtonePlatform
 import Glibc
-import Platform
 import Testing
 
 /// Whether a descriptor is closed is asked of its other end: numbers are reused by whatever runs beside a test.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import DialtoneTestSupport
 import Glibc
-import TestSupport
 import Testing
 
-@testable import Platform
+@testable import DialtonePlatform
 
 @AgentQueue
 @Suite("A resume from suspend", .timeLimit(.minutes(1)))

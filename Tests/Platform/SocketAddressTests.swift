@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import DialtoneNetworkPath
+import DialtonePlatform
 import Glibc
-import NetworkPath
-import Platform
 import Testing
 
 struct SocketAddressTests {

@@ -4,7 +4,7 @@ import Foundation
 import Glibc
 import Testing
 
-@testable import Platform
+@testable import DialtonePlatform
 
 @AgentQueue
 @Suite(.timeLimit(.minutes(1)))

@@ -2,7 +2,7 @@
 
 import Testing
 
-@testable import Platform
+@testable import DialtonePlatform
 
 /// Whose turn is next, in virtual time.
 @Suite struct TurnOrderTests {

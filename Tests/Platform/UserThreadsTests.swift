@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import DialtoneExpectations
+import DialtoneTestSupport
 import Dispatch
-import Expectations
 import Glibc
-import TestSupport
 import Testing
 
-@testable import Platform
+@testable import DialtonePlatform
 
 /// What is shared with a user is closed, and asked, on a thread of that user's.
 @Suite(.timeLimit(.minutes(1))) struct UserThreadsTests {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Platform
+import DialtonePlatform
 
 /// Does what makes something call, and returns the first value that it then hands over.
 ///

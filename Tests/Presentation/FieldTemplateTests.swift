@@ -3,7 +3,7 @@
 import DialtoneAPI
 import Testing
 
-@testable import Presentation
+@testable import DialtonePresentation
 
 @Suite("Fields for scripts")
 struct FieldTemplateTests {

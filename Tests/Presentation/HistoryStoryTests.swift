@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import DialtoneAPI
+import DialtoneVarlink
 import Testing
-import Varlink
 
-@testable import Presentation
+@testable import DialtonePresentation
 
 @Suite("The story of a night")
 struct HistoryStoryTests {

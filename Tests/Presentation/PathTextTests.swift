@@ -3,7 +3,7 @@
 import DialtoneAPI
 import Testing
 
-@testable import Presentation
+@testable import DialtonePresentation
 
 @Suite("Paths in words")
 struct PathTextTests {

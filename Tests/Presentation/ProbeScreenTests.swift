@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import DialtoneVarlink
 import Testing
-import Varlink
 
-@testable import Presentation
+@testable import DialtonePresentation
 
 @Suite struct ProbeScreenTests {
     private static let now = Timestamp(milliseconds: 1_000_000_000_000)

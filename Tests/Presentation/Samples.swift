@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import DialtoneAPI
-import Varlink
+import DialtoneVarlink
 
-@testable import Presentation
+@testable import DialtonePresentation
 
 /// Values to be shown, right in every field but those that a test is about.
 enum Sample {

@@ -2,7 +2,7 @@
 
 import Testing
 
-@testable import Presentation
+@testable import DialtonePresentation
 
 @Suite("Tables and colour")
 struct TableTests {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import DialtoneAPI
-import NetworkPath
+import DialtoneNetworkPath
+import DialtoneVarlink
 import Testing
-import Varlink
 
-@testable import Presentation
+@testable import DialtonePresentation
 
 @Suite("The timeline")
 struct TimelineTests {

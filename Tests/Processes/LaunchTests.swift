@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Connection
-import Expectations
+import DialtoneConnection
+import DialtoneExpectations
+import DialtonePlatform
+import DialtoneTestSupport
 import Foundation
-import Platform
-import TestSupport
 import Testing
 
-@testable import Processes
+@testable import DialtoneProcesses
 
 /// What a program that is launched finds, and what it does not.
 @Suite struct LaunchTests {

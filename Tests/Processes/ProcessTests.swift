@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Connection
-import Expectations
+import DialtoneConnection
+import DialtoneExpectations
+import DialtonePlatform
+import DialtoneTestSupport
 import Foundation
-import Platform
-import TestSupport
 import Testing
 
-@testable import Processes
+@testable import DialtoneProcesses
 
 /// Processes that are stopped, frozen or gone, and how they are got to run.
 @Suite struct ProcessTests {

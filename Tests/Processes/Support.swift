@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Connection
+import DialtoneConnection
+import DialtonePlatform
+import DialtoneTestSupport
 import Foundation
-import Platform
-import TestSupport
 import Testing
 
-@testable import Processes
+@testable import DialtoneProcesses
 
 /// The user that the tests run as.
 let thisUser = ProgramIdentity(

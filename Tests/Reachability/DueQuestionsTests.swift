@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import NetworkPath
-import Platform
+import DialtoneNetworkPath
+import DialtonePlatform
 import Testing
 
 @testable import Reachability

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import NetworkPath
-import Resolver
+import DialtoneNetworkPath
+import DialtoneResolver
 import Testing
 
 @testable import Reachability

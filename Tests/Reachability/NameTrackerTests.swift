@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Expectations
+import DialtoneExpectations
+import DialtoneNetworkPath
+import DialtonePlatform
+import DialtoneResolver
+import DialtoneTestSupport
 import Foundation
-import NetworkPath
-import Platform
-import Resolver
-import TestSupport
 import Testing
 
 @testable import Reachability

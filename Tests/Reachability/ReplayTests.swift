@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import DialtoneNetlink
+import DialtoneNetworkPath
+import DialtoneTestSupport
 import Foundation
-import Netlink
-import NetworkPath
-import TestSupport
 import Testing
 
 @testable import Reachability

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import NetworkPath
-import TestSupport
+import DialtoneNetworkPath
+import DialtoneTestSupport
 import Testing
 
-@testable import Resolver
+@testable import DialtoneResolver
 
 extension DNSMessage {
     /// The IPv4 addresses in it, as text.

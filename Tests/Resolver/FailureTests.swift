@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Expectations
-import NetworkPath
-import Platform
-import TestSupport
+import DialtoneExpectations
+import DialtoneNetworkPath
+import DialtonePlatform
+import DialtoneTestSupport
 import Testing
 
-@testable import Resolver
+@testable import DialtoneResolver
 
 /// What is said where a name has no addresses, and what that shows of the name servers.
 @AgentQueue

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Expectations
+import DialtoneExpectations
+import DialtoneNetworkPath
+import DialtonePlatform
 import Foundation
-import NetworkPath
-import Platform
 import Testing
 
-@testable import Resolver
+@testable import DialtoneResolver
 
 @AgentQueue
 @Suite(.timeLimit(.minutes(1)))

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import NetworkPath
+import DialtoneNetworkPath
 import Testing
 
-@testable import Resolver
+@testable import DialtoneResolver
 
 struct NameServersTests {
     @Test(arguments: [

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Expectations
-import NetworkPath
-import Platform
-import TestSupport
+import DialtoneExpectations
+import DialtoneNetworkPath
+import DialtonePlatform
+import DialtoneTestSupport
 import Testing
 
-@testable import Resolver
+@testable import DialtoneResolver
 
 /// Which source a name's addresses come from.
 @AgentQueue

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import DialtoneNetworkPath
+import DialtonePlatform
+import DialtoneTestSupport
 import Foundation
-import NetworkPath
-import Platform
-import TestSupport
 
-@testable import Resolver
+@testable import DialtoneResolver
 
 /// A configuration of a test's own: a resolv.conf with this text, and no other file until it is written.
 struct Configuration {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Connection
-import Models
-import NetworkPath
-import TestSupport
+import DialtoneConnection
+import DialtoneModels
+import DialtoneNetworkPath
+import DialtoneTestSupport
 import Testing
 
 /// Networks whose timeouts nobody tells: what learning them costs and brings. `docs/keepalive.md` has the table.

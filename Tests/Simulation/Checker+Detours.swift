@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import NetworkPath
+import DialtoneNetworkPath
 
-@testable import Connection
+@testable import DialtoneConnection
 
 // Other uplinks than the one that the kernel chooses: when one is looked for, and which flow goes by one.
 

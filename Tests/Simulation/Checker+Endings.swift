@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-@testable import Connection
+@testable import DialtoneConnection
 
 // Servers that end each flow at the same age.
 

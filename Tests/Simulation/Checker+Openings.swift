@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import NetworkPath
+import DialtoneNetworkPath
 
-@testable import Connection
+@testable import DialtoneConnection
 
 // What is known of openings, and what is checked of them.
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Coalescing
-import NetworkPath
+import DialtoneCoalescing
+import DialtoneNetworkPath
 
-@testable import Connection
+@testable import DialtoneConnection
 
 // What is checked once all actions of an answer are known.
 

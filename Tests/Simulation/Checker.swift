@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import NetworkPath
+import DialtoneNetworkPath
 
-@testable import Connection
+@testable import DialtoneConnection
 
 /// Follows a machine from outside, by what it is told and what it answers, and knows the rules in its own words.
 final class Checker {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-@testable import Connection
+@testable import DialtoneConnection
 
 // What must hold of clients and programs after every step.
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-@testable import Connection
+@testable import DialtoneConnection
 
 /// Sockets as the kernel has them, and the processes that read them: the truth, in its own words.
 struct ClientWorld: ConnectionFacts {

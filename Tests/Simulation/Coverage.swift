@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-@testable import Connection
+@testable import DialtoneConnection
 
 /// What came about, at least once or so many times.
 struct Coverage: Sendable {

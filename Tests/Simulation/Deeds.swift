@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import NetworkPath
-import TestSupport
+import DialtoneNetworkPath
+import DialtoneTestSupport
 
-@testable import Connection
+@testable import DialtoneConnection
 
 /// What can go wrong, and what users, clients and programs do meanwhile.
 enum Deed: CaseIterable {

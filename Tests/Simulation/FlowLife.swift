@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-@testable import Connection
+@testable import DialtoneConnection
 
 /// What is known of whether the other end of the flow that stands is there.
 struct FlowLife {

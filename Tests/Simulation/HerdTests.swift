@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Connection
-import Models
-import TestSupport
+import DialtoneConnection
+import DialtoneModels
+import DialtoneTestSupport
 import Testing
 
 /// Agents that lose their one server together; `docs/herd.md` has the figures of 100,000.

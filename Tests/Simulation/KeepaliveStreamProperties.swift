@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Connection
-import TestSupport
+import DialtoneConnection
+import DialtoneTestSupport
 import Testing
 
 /// Streams drawn from seeds: of honest servers, whose messages hold what looks like an answer, and of hostile ones.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Coalescing
-import TestSupport
+import DialtoneCoalescing
+import DialtoneTestSupport
 
-@testable import Connection
+@testable import DialtoneConnection
 
 /// What is under way on a flow, as far as its driver knows.
 struct Line {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import TestSupport
+import DialtoneTestSupport
 
 extension SplitMix64 {
     mutating func pick<T>(_ choices: [T]) -> T {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Coalescing
-import NetworkPath
-import TestSupport
+import DialtoneCoalescing
+import DialtoneNetworkPath
+import DialtoneTestSupport
 
-@testable import Connection
+@testable import DialtoneConnection
 
 // The end of a sequence: the world heals and the connection must follow; the user closes and nothing must be left.
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import TestSupport
+import DialtoneTestSupport
 
-@testable import Connection
+@testable import DialtoneConnection
 
 // Programs that begin and end, and sockets that are given out, taken back and closed.
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import NetworkPath
-import TestSupport
+import DialtoneNetworkPath
+import DialtoneTestSupport
 
-@testable import Connection
+@testable import DialtoneConnection
 
 /// One agent's connection, with its clients and programs, in a world that misbehaves; the agent is killed in between.
 /// In virtual time: the clock jumps to whatever comes next.

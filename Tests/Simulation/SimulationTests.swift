@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Connection
+import DialtoneConnection
 import Foundation
 import Testing
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Coalescing
-import Connection
-import Models
-import TestSupport
+import DialtoneCoalescing
+import DialtoneConnection
+import DialtoneModels
+import DialtoneTestSupport
 import Testing
 
 /// The planner against brute force and against a bound, on loads drawn from seeds.

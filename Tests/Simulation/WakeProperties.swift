@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import TestSupport
+import DialtoneTestSupport
 import Testing
 
-@testable import Connection
+@testable import DialtoneConnection
 
 /// Wakes under inputs drawn from a seed: clients that come and go, attempts that fail, hang or are answered late,
 /// programs that die, policies that change.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import NetworkPath
+import DialtoneNetworkPath
 
-@testable import Connection
+@testable import DialtoneConnection
 
 /// The network around one agent: two uplinks, four hosts that answer to a name, and a name server.
 struct World {

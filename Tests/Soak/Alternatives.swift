@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import DialtoneLabSupport
 import Foundation
-import LabSupport
 
 /// Where the kernel itself has a choice, and may choose anew for every packet: routes that are equal in all that ranks
 /// them. IPv6 goes through equal ones in turns when a gateway does not answer, and both families weigh what they know

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import TestSupport
+import DialtoneTestSupport
 
 /// Thinks up what happens to the network. The same seed gives the same changes, whatever the kernel makes of them:
 /// about every other one fails for want of what it names, and that is part of the game.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import DialtoneLabSupport
+import DialtoneNetworkPath
+import DialtonePlatform
 import Foundation
 import Glibc
-import LabSupport
-import NetworkPath
-import Platform
 
 /// What `dialtone check` says of a packet: a program of its own that knows nothing from before, run by root or by a
 /// user who may do nothing to the network.

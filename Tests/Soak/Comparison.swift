@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import NetworkPath
+import DialtoneNetworkPath
 
 /// Where the product and the kernel say different things.
 struct Disagreement: Equatable, Sendable, CustomStringConvertible {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import LabSupport
-import Netlink
-import NetworkPath
-import Platform
+import DialtoneLabSupport
+import DialtoneNetlink
+import DialtoneNetworkPath
+import DialtonePlatform
 
 /// A network from its birth to its end, with the product watching it.
 final class Episode {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import DialtoneLabSupport
 import Foundation
-import LabSupport
 
 /// What the kernel says of its network at one moment, read with `ip` and nothing of the product's.
 struct KernelWord: Equatable, Sendable {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import DialtoneResolver
 import Foundation
-import Resolver
 
 /// The host's configuration of names, in files of its own: with the machine's, a seed would not mean the same on
 /// another machine.

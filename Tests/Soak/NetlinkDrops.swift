@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import DialtoneLabSupport
 import Foundation
-import LabSupport
 
 /// What the kernel says of messages that it could not deliver.
 enum NetlinkDrops {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Platform
+import DialtonePlatform
 
 /// Looks for a shorter history that ends in a disagreement too: leaves out half of it, then quarters, down to single
 /// steps, then likewise the single changes of the steps that are left.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Platform
-import TestSupport
+import DialtonePlatform
+import DialtoneTestSupport
 
 /// A run: one network after the other is churned, until so many steps are done or one disagrees.
 struct Soak {

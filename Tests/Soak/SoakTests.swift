@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import DialtoneLabSupport
 import Foundation
-import LabSupport
 import Testing
 
 /// The product against the kernel itself. `make soak STEPS=n` says how long, `SEED=n` repeats a run.

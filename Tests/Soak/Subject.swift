@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import NetworkPath
+import DialtoneNetworkPath
 
 /// What is watched: a packet, in the product's terms and in those of `ip route get`.
 struct Subject: Hashable, Sendable {

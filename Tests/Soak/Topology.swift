@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import LabSupport
+import DialtoneLabSupport
 
 /// The network that is churned: a host, and at the other end of its cables one machine that is all its gateways.
 ///

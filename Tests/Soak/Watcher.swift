@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import LabSupport
-import Netlink
-import NetworkPath
-import Platform
+import DialtoneLabSupport
+import DialtoneNetlink
+import DialtoneNetworkPath
+import DialtonePlatform
 import Reachability
 
 /// The product: its engine, everything that is watched, and what it was told last of each.

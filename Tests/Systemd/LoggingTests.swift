@@ -4,7 +4,7 @@ import Foundation
 import Logging
 import Testing
 
-@testable import Systemd
+@testable import DialtoneSystemd
 
 private func event(
     _ message: Logger.Message, _ metadata: Logger.Metadata? = nil, level: Logger.Level = .notice

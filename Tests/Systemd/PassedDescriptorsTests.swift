@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import DialtonePlatform
 import Foundation
-import Platform
 import Testing
 
-@testable import Systemd
+@testable import DialtoneSystemd
 
 struct PassedDescriptorsTests {
     /// A descriptor under a number that nobody else in this process is given, so that once it is closed it stays so.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import DialtonePlatform
 import Foundation
-import Platform
 import Testing
 
-@testable import Systemd
+@testable import DialtoneSystemd
 
 /// The manager's end of `$NOTIFY_SOCKET`. It changes the environment, so it is made in exit tests only, each of which
 /// is a process of its own.

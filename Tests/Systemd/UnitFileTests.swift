@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import DialtoneTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// The files in `systemd/`, as systemd itself reads them.

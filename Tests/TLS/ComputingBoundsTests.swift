@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Connection
-import TLSTestSupport
+import DialtoneConnection
+import DialtoneTLSTestSupport
 import Testing
 
-@testable import TLS
+@testable import DialtoneTLS
 
 /// What a server cannot have the client compute.
 @Suite struct ComputingBoundsTests {

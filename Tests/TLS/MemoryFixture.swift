@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CPlatform
-import Connection
+import CDialtonePlatform
+import DialtoneConnection
+import DialtoneTLSTestSupport
 import Foundation
-import TLSTestSupport
 import Testing
 
-@testable import TLS
+@testable import DialtoneTLS
 
 /// What an idle session costs. Not a test: run it alone, with `DIALTONE_BENCH=1` in the environment.
 @Suite(

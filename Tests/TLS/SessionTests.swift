@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Connection
-import TLSTestSupport
-import TestSupport
+import DialtoneConnection
+import DialtoneTLSTestSupport
+import DialtoneTestSupport
 import Testing
 
-@testable import TLS
+@testable import DialtoneTLS
 
 @Suite struct SessionTests {
     let surroundings = Surroundings()

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Connection
-import NetworkPath
-import TLSTestSupport
+import DialtoneConnection
+import DialtoneNetworkPath
+import DialtoneTLSTestSupport
 
-@testable import TLS
+@testable import DialtoneTLS
 
 /// A client and a server with a wire between them, on which the test says how the bytes are cut.
 final class TestLink {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Connection
+import DialtoneConnection
+import DialtoneNetworkPath
+import DialtonePlatform
+import DialtoneRelayMessages
+import DialtoneTLSTestSupport
+import DialtoneTestSupport
 import Glibc
-import NetworkPath
-import Platform
-import RelayMessages
-import TLSTestSupport
-import TestSupport
 
 /// `dialtone-tls`, and a server whose certificate is trusted.
 final class RelayFixture {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Connection
-import Expectations
+import DialtoneConnection
+import DialtoneExpectations
+import DialtonePlatform
+import DialtoneRelayMessages
+import DialtoneTLSTestSupport
+import DialtoneTestSupport
 import Glibc
-import Platform
-import RelayMessages
-import TLSTestSupport
-import TestSupport
 import Testing
 
 @Suite("dialtone-tls", .timeLimit(.minutes(2)))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import COpenSSL
+internal import CDialtoneOpenSSL
 
 /// A certificate as it comes over the wire, from anybody.
 package enum ForeignCertificate {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import Connection
+package import DialtoneConnection
+internal import DialtonePlatform
+internal import DialtoneRelayMessages
+package import DialtoneTLS
 internal import Glibc
-internal import Platform
-internal import RelayMessages
-package import TLS
 
 extension TLSFiles {
     /// The files that a policy names, opened as the agent opens them.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import COpenSSL
+internal import CDialtoneOpenSSL
+internal import DialtoneTLS
 internal import Glibc
-internal import TLS
 
 /// A certificate with its key, made for one test.
 package final class TestCertificate {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import ConnectionIO
+package import DialtoneConnectionIO
+package import DialtonePlatform
+internal import DialtoneRelayMessages
+internal import DialtoneTLSRelay
 internal import Glibc
-package import Platform
-internal import RelayMessages
-internal import TLSRelay
 
 /// `dialtone-tls` as threads of this process.
 package final class TestRelay: Sendable {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import COpenSSL
+internal import CDialtoneOpenSSL
 
 /// A server's end of TLS sessions in memory, made with OpenSSL's own memory BIOs.
 package final class TestServer {

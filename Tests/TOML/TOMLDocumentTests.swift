@@ -2,7 +2,7 @@
 
 import Testing
 
-@testable import TOML
+@testable import DialtoneTOML
 
 /// A line for each node: its place, its key with the key's place, and its value.
 private func outline(_ entries: [TOMLEntry], _ indent: String = "") -> [String] {

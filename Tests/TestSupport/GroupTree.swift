@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import DialtonePlatform
 internal import Foundation
-internal import Platform
 
 /// Control groups of version 2, below one of a test's own.
 package final class GroupTree: Sendable {

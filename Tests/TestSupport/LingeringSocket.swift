@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import DialtonePlatform
 internal import Glibc
-package import Platform
 
 /// A socket whose last close waits until its peer has taken what was written, which it does not, or for a thousand
 /// seconds.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import DialtoneNetworkPath
+import DialtonePlatform
 import Glibc
-package import NetworkPath
-import Platform
 
 /// A DNS server on one address, UDP and TCP on the same port, that answers as a test tells it to. It has a thread of
 /// its own and needs nothing else: it can be started on a thread of a Lab's namespace, and serves there.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import DialtonePlatform
 internal import Glibc
-internal import Platform
 
 /// Runs a program to its end. Foundation's `Process` is not used: it copies 256 bytes of each entry of /proc/self/fd,
 /// however short, and reads past the end of the heap when the directory's buffer is full (seen with Swift 6.3).

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import DialtonePlatform
 internal import Glibc
-internal import Platform
 
 /// Two connected Unix sockets, for the caller to own.
 package func socketPair(isBlocking: Bool = true) -> (CInt, CInt) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Platform
+internal import DialtonePlatform
 
 /// What was waited for did not come.
 package struct NothingCame: Error, CustomStringConvertible {

@@ -80,8 +80,11 @@ struct LayeringTests {
                 import E.F
                 let text = "import G"
                 @_exported import H
+                import DialtoneI
+                import CDialtoneJ
+                import DialtoneClient
                 """)
-        #expect(file.imports.map(\.module) == ["A", "B", "C", "E", "H"])
+        #expect(file.imports.map(\.module) == ["A", "B", "C", "E", "H", "I", "CJ", "DialtoneClient"])
         #expect(file.target == "X")
     }
 }
@@ -102,7 +105,13 @@ extension SourceFile {
                 (?:(?:struct|class|enum|protocol|typealias|func|let|var)\s+)?
                 (\w+)
                 /#
-            return line.firstMatch(of: pattern).map { (index, String($0.output.1)) }
+            return line.firstMatch(of: pattern).map { (index, Self.shortName(String($0.output.1))) }
         }
+    }
+
+    /// The name that a module has in `Package.swift`, without the project's.
+    private static func shortName(_ module: String) -> String {
+        guard module != "DialtoneAPI", module != "DialtoneClient" else { return module }
+        return module.replacing(/^(C?)Dialtone(?=[A-Z])/) { $0.output.1 }
     }
 }

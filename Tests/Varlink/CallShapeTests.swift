@@ -2,7 +2,7 @@
 
 import Testing
 
-@testable import Varlink
+@testable import DialtoneVarlink
 
 @Suite struct CallShapeTests {
     private func violation(_ text: String) -> VarlinkViolation? {

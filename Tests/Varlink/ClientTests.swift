@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Expectations
+import DialtoneExpectations
+import DialtonePlatform
+import DialtoneTestSupport
 import Foundation
-import Platform
-import TestSupport
 import Testing
 
-@testable import Varlink
+@testable import DialtoneVarlink
 
 @Suite(.timeLimit(.minutes(3))) struct ClientTests {
     typealias Ping = TestAPI.Ping

@@ -3,7 +3,7 @@
 import Foundation
 import Testing
 
-@testable import Varlink
+@testable import DialtoneVarlink
 
 @Suite struct CodecTests {
     typealias Parameters = CodecAPI.Do.Parameters

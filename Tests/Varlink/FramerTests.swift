@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import DialtoneVarlink
 import Testing
-import Varlink
 
 @Suite struct FramerTests {
     @Test func messagesAreCutAtTheirNuls() throws {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import DialtonePlatform
+import DialtoneTestSupport
 import Foundation
-import Platform
-import TestSupport
 
-@testable import Varlink
+@testable import DialtoneVarlink
 
 /// A service whose methods take and give descriptors, and what its handlers saw.
 @AgentQueue

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Platform
-import TestSupport
+import DialtonePlatform
+import DialtoneTestSupport
 import Testing
 
-@testable import Varlink
+@testable import DialtoneVarlink
 
 @Suite struct SharePoolTests {
     /// As much as each of `users` has in the end who all take as long as they can, one after the other.

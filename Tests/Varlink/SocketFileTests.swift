@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Expectations
+import DialtoneExpectations
+import DialtonePlatform
+import DialtoneTestSupport
 import Foundation
-import Platform
 import Synchronization
-import TestSupport
 import Testing
 
-@testable import Varlink
+@testable import DialtoneVarlink
 
 @Suite(.timeLimit(.minutes(3))) struct SocketFileTests {
     private let directory = TemporaryDirectory()

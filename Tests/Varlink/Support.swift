@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import DialtonePlatform
+import DialtoneTestSupport
 import Foundation
-import Platform
-import TestSupport
 import Testing
 
-@testable import Varlink
+@testable import DialtoneVarlink
 
 /// An empty directory for sockets, removed with its owner.
 final class TemporaryDirectory: Sendable {

@@ -3,7 +3,7 @@
 import Foundation
 import Testing
 
-@testable import Varlink
+@testable import DialtoneVarlink
 
 @Suite struct TimestampTests {
     @Test(arguments: [

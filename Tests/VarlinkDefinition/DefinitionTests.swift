@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import DialtoneVarlinkDefinition
+import DialtoneVarlinkGeneration
 import Testing
-import VarlinkDefinition
-import VarlinkGeneration
 
 @Suite("Varlink definitions") struct DefinitionTests {
     private static let text = """
@@ -94,7 +94,7 @@ import VarlinkGeneration
             "        public static let isStream = true\n", "        public static let takesDescriptors = true\n",
             "            public var `default`: Int?\n",
             "            public init(door: Door? = nil, `default`: Int? = nil) {\n",
-            "            public enum Kind: String, Hashable", "\npublic import Varlink\n",
+            "            public enum Kind: String, Hashable", "\npublic import DialtoneVarlink\n",
             "        public init?(from _fields: inout some VarlinkFieldReader) {\n",
             "            let name: String? = _fields.text(\"name\") ?? _fields.lacking(\"name\")\n",
             "            self.since = _fields.time(\"since\")\n",
@@ -110,7 +110,7 @@ import VarlinkGeneration
         ] {
             #expect(swift.contains(part), "\(part)\nis not in\n\(swift)")
         }
-        let open = SwiftWriter.write(definition, source: Self.text, known: [:], module: "Varlink")
+        let open = SwiftWriter.write(definition, source: Self.text, known: [:], module: "DialtoneVarlink")
         #expect(open.contains("package struct Cause: RawRepresentable"), "others may be added")
         #expect(!open.contains("import"), "of the module that it would import")
         #expect(open.contains("package static let bell = Cause(rawValue: \"bell\")"))

@@ -2,8 +2,8 @@
 
 internal import DialtoneAPI
 internal import DialtoneClient
-internal import LabSupport
-internal import Platform
+internal import DialtoneLabSupport
+internal import DialtonePlatform
 
 /// A daemon on the Lab's host that supervises connections to its server.
 final class Agent: Sendable {

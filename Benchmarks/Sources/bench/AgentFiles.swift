@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import CBench
+internal import DialtoneLabSupport
+internal import DialtonePlatform
 internal import FoundationEssentials
 internal import Glibc
-internal import LabSupport
-internal import Platform
 
 /// The files of a daemon that is measured: its socket, its configuration and what it keeps, in a directory of their
 /// own.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import DialtoneLabSupport
 internal import Glibc
-internal import LabSupport
 
 /// Measures the agent and prints the table; README.md says how to read it.
 @main

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import CLabSupport
+internal import CDialtoneLabSupport
+internal import DialtonePlatform
 internal import Glibc
-internal import Platform
 
 /// A program started by a probe. The kernel kills it with the probe's main thread.
 struct Child: ~Copyable {

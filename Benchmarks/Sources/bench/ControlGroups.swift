@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import DialtonePlatform
 internal import Glibc
-internal import Platform
 
 /// Control groups of version 2 that can be frozen, below one of the benchmark's own.
 final class ControlGroups: Sendable {

@@ -2,9 +2,9 @@
 
 internal import CBench
 internal import DialtoneAPI
+internal import DialtoneLabSupport
+internal import DialtonePlatform
 internal import Glibc
-internal import LabSupport
-internal import Platform
 
 /// From the kernel's word of a usable route to the first segment of the new connection, as it arrives at the server.
 enum DialProbe {

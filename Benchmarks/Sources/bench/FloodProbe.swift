@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import CBench
+internal import DialtoneLabSupport
+internal import DialtonePlatform
 internal import Glibc
-internal import LabSupport
-internal import Platform
 
 /// What a subscriber notices of others that behave badly: from the kernel's event to its read, as ``SubscriberProbe``,
 /// in the same run without them and with them. Runs in a process and a network namespace of its own.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import CBench
-internal import CLabSupport
+internal import CDialtoneLabSupport
+internal import DialtonePlatform
 internal import Glibc
-internal import Platform
 
 /// From the kernel's event to a line of `ip monitor`, read by whoever started it: the quickest that a script can hear
 /// of it. The line has no verdict; it says what changed in the table.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import CBench
-internal import LabSupport
-internal import Platform
+internal import DialtoneLabSupport
+internal import DialtonePlatform
 
 /// What daemons cost while nothing happens: one for each number of connections, side by side.
 enum IdleProbe {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Coalescing
-internal import Connection
-internal import Models
-internal import TestSupport
+import DialtoneCoalescing
+internal import DialtoneConnection
+internal import DialtoneModels
+internal import DialtoneTestSupport
 
 /// How often the keepalives of a thousand connections wake the process, in virtual time: as the daemon plans it, and as
 /// no plan can undercut. `docs/keepalive.md` has more loads.

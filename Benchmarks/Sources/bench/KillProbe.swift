@@ -4,9 +4,9 @@ internal import CAsking
 internal import CBench
 internal import DialtoneAPI
 internal import DialtoneClient
+internal import DialtoneLabSupport
+internal import DialtonePlatform
 internal import Glibc
-internal import LabSupport
-internal import Platform
 
 /// The daemon is killed again and again while its clients are woken for one message after the other. What starts it
 /// anew and keeps its descriptors is a small program of the benchmark's (`sleeper manage`); under a real systemd the

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import CBench
+internal import DialtoneLabSupport
+internal import DialtonePlatform
 internal import Glibc
-internal import LabSupport
-internal import Platform
 
 /// A probe of reaction times that runs in a process and a network namespace of its own, so that nothing but what it
 /// measures hears of its events: no other probe, and none of the Lab's own threads.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import CBench
+internal import DialtoneLabSupport
+internal import DialtonePlatform
 internal import Glibc
-internal import LabSupport
-internal import Platform
 
 /// What a daemon costs that watches one host on a router: a million routes, of which ten thousand a second change. Runs
 /// in a process and a network namespace of its own, like the probes of reaction times.

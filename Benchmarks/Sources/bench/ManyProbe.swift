@@ -2,8 +2,8 @@
 
 internal import CBench
 internal import DialtoneAPI
-internal import LabSupport
-internal import Platform
+internal import DialtoneLabSupport
+internal import DialtonePlatform
 
 /// Ten thousand connections of one daemon: until they stand, at rest, and when their path is back after an outage.
 enum ManyProbe {

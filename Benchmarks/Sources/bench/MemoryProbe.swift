@@ -2,10 +2,10 @@
 
 internal import CBench
 internal import DialtoneAPI
+internal import DialtoneLabSupport
+internal import DialtonePlatform
 internal import FoundationEssentials
 internal import Glibc
-internal import LabSupport
-internal import Platform
 
 /// What a parked connection takes, without and with TLS: daemons with none, some and many side by side, at rest.
 enum MemoryProbe {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import LabSupport
+internal import DialtoneLabSupport
 
 /// What a user's calls take while another user asks on a thousand connections at once for whatever costs the daemon
 /// most. `lab-neighbour` is both of them, in processes of their own; run as root, it makes them two users.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import LabSupport
+import DialtoneLabSupport
 
 /// A probe in a process and a network of its own, which prints a line for each of its cases: its name, and numbers.
 enum ProbeProcess {

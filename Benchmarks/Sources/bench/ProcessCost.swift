@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import DialtoneLabSupport
 internal import FoundationEssentials
 internal import Glibc
-internal import LabSupport
 
 /// What the kernel has on a process in `/proc`.
 enum ProcessCost {

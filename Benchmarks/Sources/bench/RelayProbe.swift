@@ -3,9 +3,9 @@
 internal import CBench
 internal import DialtoneAPI
 internal import DialtoneClient
+internal import DialtoneLabSupport
+internal import DialtonePlatform
 internal import Glibc
-internal import LabSupport
-internal import Platform
 
 /// What it costs that TLS is done by a process of its own: a round trip through it beside one without TLS, and what a
 /// call takes while it does thousands of handshakes.

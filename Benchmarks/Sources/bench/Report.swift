@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Presentation
+internal import DialtonePresentation
 
 /// The table of what was measured, row for row what the design asks for. What cannot be measured yet has its row too.
 struct Report {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import CBench
-internal import LabSupport
-internal import Platform
+internal import DialtoneLabSupport
+internal import DialtonePlatform
 
 /// The second uplink gets the better default route while the first one works on: for how long the connection has no
 /// flow that works, with and without `make_before_break`.

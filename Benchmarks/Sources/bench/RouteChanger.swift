@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import CBench
-internal import LabSupport
-internal import Platform
+internal import DialtoneLabSupport
+internal import DialtonePlatform
 
 /// Adds and removes a route by one system call, so that no process starts while something is measured.
 final class RouteChanger: Sendable {

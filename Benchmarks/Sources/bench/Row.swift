@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import LabSupport
+internal import DialtoneLabSupport
 
 /// What can be measured by itself; the raw values are its names on the command line.
 enum Row: String, CaseIterable {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import CBench
-internal import Platform
+internal import DialtonePlatform
 
 /// When something happened, time after time: nanoseconds on `CLOCK_MONOTONIC`.
 protocol Stamps: Sendable {

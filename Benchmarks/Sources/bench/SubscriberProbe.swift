@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import CBench
+internal import DialtonePlatform
 internal import Glibc
-internal import Platform
 
 /// From the kernel's event to the read of a subscriber of the daemon, which waits in one system call on its socket.
 enum SubscriberProbe {

@@ -3,9 +3,9 @@
 internal import CAsking
 internal import CBench
 internal import DialtoneAPI
+internal import DialtoneLabSupport
+internal import DialtonePlatform
 internal import Glibc
-internal import LabSupport
-internal import Platform
 
 /// From the server's send to the return of its client's read, where the client has to be got to run first. Beside each,
 /// in the same minute, the same client of a bare C program that does nothing else than wait for its socket.

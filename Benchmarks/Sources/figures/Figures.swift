@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import DialtoneModels
 internal import Glibc
-internal import Models
 
 /// Computes the figures of `docs/herd.md` and `docs/keepalive.md`. The same seeds give the same figures everywhere.
 @main

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import DialtoneModels
 internal import Glibc
-internal import Models
 
 /// Attempts a second over the time since the server went, one panel for each scenario, both axes logarithmic.
 struct HerdChart {

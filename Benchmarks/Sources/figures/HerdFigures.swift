@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Connection
-internal import Models
+internal import DialtoneConnection
+internal import DialtoneModels
 
 /// 100,000 agents that lose one server, by family and by what becomes of the server.
 enum HerdFigures {

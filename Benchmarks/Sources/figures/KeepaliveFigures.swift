@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Coalescing
-internal import Connection
-internal import Models
-internal import NetworkPath
-internal import TestSupport
+import DialtoneCoalescing
+internal import DialtoneConnection
+internal import DialtoneModels
+internal import DialtoneNetworkPath
+internal import DialtoneTestSupport
 
 /// Wakes an hour of loads of keepalives, beside what no plan can undercut.
 enum KeepaliveFigures {

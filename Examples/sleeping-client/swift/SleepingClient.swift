@@ -2,8 +2,8 @@
 
 import DialtoneAPI
 import DialtoneClient
+import DialtonePlatform
 import Glibc
-import Platform
 
 /// A client that sleeps until its server speaks: takes the connection, reads, answers, parks.
 ///

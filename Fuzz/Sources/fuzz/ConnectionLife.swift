@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import NetworkPath
+internal import DialtoneNetworkPath
 
-@testable internal import Agent
-@testable internal import Coalescing
-@testable internal import Connection
+@testable internal import DialtoneAgent
+@testable internal import DialtoneCoalescing
+@testable internal import DialtoneConnection
 
 /// One connection's state machine with a driver that keeps the rules of its run loop, and a world that keeps none.
 struct ConnectionLife: ~Copyable {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Platform
-internal import Varlink
+internal import DialtonePlatform
+internal import DialtoneVarlink
 
 /// An answer with connections as clients see them, encoded some at a time: all of a user's take tens of milliseconds,
 /// in which nobody else would be served, and megabytes, for which there may be no room.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Connection
-internal import ConnectionIO
 internal import DialtoneAPI
-internal import Persistence
-internal import Varlink
+internal import DialtoneConnection
+internal import DialtoneConnectionIO
+internal import DialtonePersistence
+internal import DialtoneVarlink
 
 // From one process of the agent to the next.
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Configuration
-internal import Connection
-internal import ConnectionIO
 internal import DialtoneAPI
-internal import NetworkPath
-internal import Persistence
-internal import Platform
-internal import Processes
+internal import DialtoneConfiguration
+internal import DialtoneConnection
+internal import DialtoneConnectionIO
+internal import DialtoneNetworkPath
+internal import DialtonePersistence
+internal import DialtonePlatform
+internal import DialtoneProcesses
 
 /// A connection that the configuration names.
 struct ConfiguredConnection: Hashable {

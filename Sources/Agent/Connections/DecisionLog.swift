@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Connection
 internal import DialtoneAPI
+internal import DialtoneConnection
+internal import DialtoneNetworkPath
+internal import DialtonePersistence
+internal import DialtonePlatform
 internal import Logging
-internal import NetworkPath
-internal import Persistence
-internal import Platform
 internal import Reachability
 
 /// Writes down what the network did and what the agent decided, with the reasons.

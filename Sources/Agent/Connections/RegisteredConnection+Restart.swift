@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Connection
-internal import ConnectionIO
-internal import Persistence
-internal import Processes
+internal import DialtoneConnection
+internal import DialtoneConnectionIO
+internal import DialtonePersistence
+internal import DialtoneProcesses
 
 // A connection, from one process of the agent to the next.
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Configuration
-internal import Connection
-internal import ConnectionIO
 internal import DialtoneAPI
+internal import DialtoneConfiguration
+internal import DialtoneConnection
+internal import DialtoneConnectionIO
+internal import DialtoneNetworkPath
+internal import DialtonePersistence
+internal import DialtonePlatform
+internal import DialtoneProcesses
 internal import Glibc
-internal import NetworkPath
-internal import Persistence
-internal import Platform
-internal import Processes
 
 /// A connection with its name and owner.
 @AgentQueue

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Connection
 internal import DequeModule
 internal import DialtoneAPI
+internal import DialtoneConnection
+internal import DialtoneNetworkPath
+internal import DialtonePersistence
+internal import DialtonePlatform
 internal import Glibc
 internal import Logging
-internal import NetworkPath
-internal import Persistence
-internal import Platform
 internal import Reachability
 
 /// Writes down what happened, for the morning after: connections, the network and the agent itself, over restarts.

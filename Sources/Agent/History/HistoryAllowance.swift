@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Persistence
+internal import DialtonePersistence
 
 /// How many lines of the history each user may have written, of each kind. One who opens and closes connections all day
 /// would keep the disk busy all day; what is beyond is counted, and the next line that is written says how many were

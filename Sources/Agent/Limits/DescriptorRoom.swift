@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import CPlatform
+internal import CDialtonePlatform
+internal import DialtonePlatform
 internal import Glibc
-internal import Platform
 
 /// Whether this process has descriptors left for new work: beyond its limit every client is turned away, root too, and
 /// nothing is dialled or written down.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Connection
+internal import DialtoneConnection
+internal import DialtoneNetworkPath
+internal import DialtonePlatform
 internal import Glibc
 internal import Logging
-internal import NetworkPath
-internal import Platform
 
 /// Decides which lines about what users' connections do are written (``LogBudget``), and tells once a minute how many
 /// were left out. What clients do wrong is bounded where it is told (``VarlinkServer/onIncident``).

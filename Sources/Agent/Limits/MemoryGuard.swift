@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import DialtoneAPI
+internal import DialtonePlatform
+internal import DialtoneVarlink
 internal import Glibc
 internal import Logging
-internal import Platform
-internal import Varlink
 
 /// Why there is no memory for new work, or no descriptor.
 struct ResourceShortage: Error, Hashable {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import DialtonePlatform
 internal import Glibc
-internal import Platform
 
 /// The limits on this process's memory: those of its control group and of the groups above it, and of setrlimit(2).
 ///

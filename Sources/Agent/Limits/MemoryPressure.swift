@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import DialtonePlatform
 internal import Glibc
-internal import Platform
 
 /// Hears from the kernel that the processes of this group wait for memory (PSI, Documentation/accounting/psi.rst), in
 /// the way that systemd agrees on with its services (https://systemd.io/MEMORY_PRESSURE/). Nothing is polled.

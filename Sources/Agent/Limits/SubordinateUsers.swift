@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Platform
+internal import DialtonePlatform
 
 /// The users that are no people: the ranges of numbers that `/etc/subuid` gives to users for their containers
 /// (subuid(5)). The owner of a range can become each user in it (newuidmap(1)), 65,536 on a stock Debian, so they count

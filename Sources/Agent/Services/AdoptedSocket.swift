@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Connection
+internal import DialtoneConnection
+internal import DialtoneNetworkPath
+internal import DialtonePlatform
 internal import Glibc
-internal import NetworkPath
-internal import Platform
 
 /// The ends of a socket that a client brought to be supervised, and that was found fit for it: a connected one of TCP.
 struct AdoptedSocket: Sendable {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Connection
 internal import DialtoneAPI
-internal import NetworkPath
-internal import Persistence
-internal import Platform
-internal import Processes
-internal import Varlink
+internal import DialtoneConnection
+internal import DialtoneNetworkPath
+internal import DialtonePersistence
+internal import DialtonePlatform
+internal import DialtoneProcesses
+internal import DialtoneVarlink
 
 /// Answers `org.dialtone.Connections`: to each user about that user's connections, to root about all.
 @AgentQueue

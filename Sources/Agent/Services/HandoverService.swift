@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Connection
-internal import ConnectionIO
 internal import DialtoneAPI
+internal import DialtoneConnection
+internal import DialtoneConnectionIO
+internal import DialtonePersistence
+internal import DialtonePlatform
+internal import DialtoneProcesses
+internal import DialtoneVarlink
 internal import Glibc
-internal import Persistence
-internal import Platform
-internal import Processes
-internal import Varlink
 
 /// Answers the methods of `org.dialtone.Connections` by which flows change hands.
 @AgentQueue

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import DialtoneAPI
-internal import Persistence
-internal import Platform
-internal import Varlink
+internal import DialtonePersistence
+internal import DialtonePlatform
+internal import DialtoneVarlink
 
 /// Answers `History` of `org.dialtone.Connections`: to each user about that user's connections, to root about all, and
 /// to everybody about the network.

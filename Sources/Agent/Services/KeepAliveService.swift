@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Connection
 internal import DialtoneAPI
+internal import DialtoneConnection
+internal import DialtonePersistence
+internal import DialtonePlatform
+internal import DialtoneVarlink
 internal import Glibc
-internal import Persistence
-internal import Platform
-internal import Varlink
 
 /// Whoever is called to keep a connection alive.
 @AgentQueue

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import DialtoneAPI
+internal import DialtoneNetworkPath
+internal import DialtonePlatform
+internal import DialtoneVarlink
 internal import Glibc
-internal import NetworkPath
-internal import Platform
 internal import Reachability
-internal import Varlink
 
 /// Answers `org.dialtone.Network`: for everyone who may connect to the socket.
 @AgentQueue

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Connection
 internal import DialtoneAPI
-internal import Persistence
-internal import Platform
-internal import Varlink
+internal import DialtoneConnection
+internal import DialtonePersistence
+internal import DialtonePlatform
+internal import DialtoneVarlink
 
 /// The calls of `Take` that wait: for a flow that can be taken, or for something to be read on one. In the order in
 /// which they came, and no longer than their clients.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Configuration
-internal import Connection
 internal import DialtoneAPI
-internal import Varlink
+internal import DialtoneConfiguration
+internal import DialtoneConnection
+internal import DialtoneVarlink
 
 /// An opening exchange that a client left when it parked, and in which words, for the next process of the agent.
 struct LeftOpening {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import DialtoneAPI
-internal import Platform
-internal import Varlink
+internal import DialtonePlatform
+internal import DialtoneVarlink
 
 /// Runs `body`; the registry's refusal becomes the interface's error about the connection of a name.
 @AgentQueue

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Configuration
-internal import Connection
 internal import DialtoneAPI
+internal import DialtoneConfiguration
+internal import DialtoneConnection
+internal import DialtoneVarlink
 internal import Glibc
-internal import Varlink
 
 extension ConnectionPolicy {
     /// The policy that a client asks for, for packets of that client's user.

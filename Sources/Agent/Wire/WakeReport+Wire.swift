@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Connection
 internal import DialtoneAPI
-internal import Platform
+internal import DialtoneConnection
+internal import DialtonePlatform
 
 extension ConnectionsAPI.Wake {
     /// A report as clients and the history get it.

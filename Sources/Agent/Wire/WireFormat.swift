@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Connection
 internal import DialtoneAPI
-internal import NetworkPath
-internal import Persistence
-internal import Platform
-internal import Varlink
+internal import DialtoneConnection
+internal import DialtoneNetworkPath
+internal import DialtonePersistence
+internal import DialtonePlatform
+internal import DialtoneVarlink
 
 // What the socket carries, made of what the daemon knows, and the targets that it brings.
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import NetworkPath
+internal import DialtoneNetworkPath
 
 /// How many lines of the log each user may cause. No clock: the moments are parameters.
 ///

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import NetworkPath
+internal import DialtoneNetworkPath
 
 /// What each user may cause on the network, and what users together may do to one server, which they share evenly:
 /// questions to the name servers, and dials, each of which is a SYN. No clock: the moments are parameters.

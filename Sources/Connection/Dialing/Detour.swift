@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import NetworkPath
+package import DialtoneNetworkPath
 
 // A gateway can answer while nothing behind it does. When the server does not answer over the kernel's route, a dial
 // also tries another uplink. Later dials test the kernel's route, and the connection goes back when one succeeds.

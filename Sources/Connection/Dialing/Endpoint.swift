@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import NetworkPath
+package import DialtoneNetworkPath
 
 /// An address and a port.
 package struct Endpoint: Hashable, Sendable, CustomStringConvertible {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import NetworkPath
+internal import DialtoneNetworkPath
 
 /// The attempts of one dial: which address is tried when, side by side with which others (RFC 8305, "Happy Eyeballs").
 ///

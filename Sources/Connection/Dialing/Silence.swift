@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import NetworkPath
+internal import DialtoneNetworkPath
 
 /// Whether something gets through where the kernel's route leads: when a dial also tries another uplink, and how long
 /// it waits with the next test of that route.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import NetworkPath
+internal import DialtoneNetworkPath
 
 // A lease that is renewed and a cable that is put back end no flow. One whose local address or whose way is gone is
 // kept for a while: it is not judged by what does not come, another one is dialled at once where another way is there,

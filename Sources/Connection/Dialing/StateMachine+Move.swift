@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import NetworkPath
+internal import DialtoneNetworkPath
 
 // Make before break: a flow over the better path is dialled while the old one stands, and takes its place.
 

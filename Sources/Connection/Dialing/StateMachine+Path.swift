@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import NetworkPath
+internal import DialtoneNetworkPath
 
 // What the network does to a connection: the path's coming, going and moving, and the loss of a local address.
 

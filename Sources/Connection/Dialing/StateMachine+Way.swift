@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import NetworkPath
+internal import DialtoneNetworkPath
 
 // The path that a flow goes by: the one to its own other end. Mostly it is the connection's; where a name has several
 // addresses, or its services' hosts are elsewhere, it is another, and watched beside it for as long as the flow stands.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Coalescing
+internal import DialtoneCoalescing
 
 /// Learns how long each network holds an idle flow, and with that how rarely a keepalive need be sent there.
 ///

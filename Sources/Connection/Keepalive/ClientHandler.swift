@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import Coalescing
+package import DialtoneCoalescing
 
 /// A keepalive that the client makes itself: while its flow is parked, the client is woken for it at least once in each
 /// timeout, earlier where that shares a wake with others, and has ten seconds.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import Coalescing
+package import DialtoneCoalescing
 
 /// The keepalive that the agent sends by itself on a flow: what, and how often.
 package struct Heartbeat: Hashable, Sendable {

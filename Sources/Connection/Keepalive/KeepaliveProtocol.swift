@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import Coalescing
+package import DialtoneCoalescing
 
 /// How a flow is kept alive: what is sent, how often, and what the server owes in return.
 package enum KeepaliveProtocol: Hashable, Sendable {

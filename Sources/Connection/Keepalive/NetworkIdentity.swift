@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import NetworkPath
+package import DialtoneNetworkPath
 
 /// Which network a flow goes through: the same value whenever this machine is in the same network again.
 ///

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import NetworkPath
+internal import DialtoneNetworkPath
 
 /// A ``StatusReason`` in a word, for programs: what is not told apart by it, programs need not tell apart. A raw value
 /// is what subscribers and the history get, and stays.

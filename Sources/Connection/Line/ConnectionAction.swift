@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import NetworkPath
+package import DialtoneNetworkPath
 
 /// What the driver is to do. ``ConnectionStateMachine`` says in which order, and what each is answered with.
 package enum ConnectionAction: Hashable, Sendable {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import NetworkPath
+package import DialtoneNetworkPath
 
 /// What can happen to a connection. ``ConnectionStateMachine`` says when each may be told.
 package enum ConnectionInput: Hashable, Sendable {

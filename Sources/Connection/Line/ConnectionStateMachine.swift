@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import NetworkPath
+internal import DialtoneNetworkPath
 
 /// The life of one connection: decides when to dial, what to close and how long to wait. It does nothing itself.
 ///

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import NetworkPath
+package import DialtoneNetworkPath
 
 /// What can be said of a connection at one moment. Instants are of the clock that the machine's `now` came from.
 package struct ConnectionStatus: Hashable, Sendable {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import NetworkPath
+internal import DialtoneNetworkPath
 
 extension ConnectionStateMachine {
     /// What can be said of the connection now.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Coalescing
-package import NetworkPath
+internal import DialtoneCoalescing
+package import DialtoneNetworkPath
 
 /// Everything a user decides about a connection, checked: whatever a client, a file or an earlier process asked for, no
 /// figure of it is out of its range, and the state machine and the driver compute with it as it is.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import NetworkPath
+package import DialtoneNetworkPath
 
 /// The other end of a connection, as a user writes it: `tcp://192.0.2.7:5060`, `mqtt://broker.example.net`.
 package struct Remote: Hashable, Sendable, CustomStringConvertible {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import NetworkPath
+internal import DialtoneNetworkPath
 
 /// Why a text is not a remote. The description says what is wrong and what would be right.
 package enum RemoteError: Error, Hashable, Sendable, CustomStringConvertible {

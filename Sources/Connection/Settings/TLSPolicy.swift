@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import NetworkPath
+package import DialtoneNetworkPath
 
 /// How a connection whose scheme needs TLS is secured. What is left out is the system's or the scheme's.
 ///

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import NetworkPath
+internal import DialtoneNetworkPath
 
 /// The wakes of one connection's client: what is tried when, until the client acknowledges. It does nothing itself.
 ///

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import NetworkPath
+internal import DialtoneNetworkPath
 
 // What the kernel's side of the agent has recorded; ``ReplayedKernel`` reads it.
 

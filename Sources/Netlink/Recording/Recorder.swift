@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import DialtonePlatform
 internal import Dispatch
 internal import Glibc
-package import Platform
 
 /// Writes what passes between the kernel and the agent into a file, so that a day in the field can be replayed.
 ///

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import DialtonePlatform
 internal import Glibc
-package import Platform
 
 /// A recording that was read: what a ``Recorder`` wrote, as values.
 package struct Recording: Sendable {

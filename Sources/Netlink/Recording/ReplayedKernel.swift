@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import CNetlink
+internal import CDialtoneNetlink
+package import DialtoneNetworkPath
 internal import Glibc
-package import NetworkPath
 
 /// The kernel of a recording: takes its entries one by one and holds, after each, the snapshot that a ``KernelMonitor``
 /// had then, and the kernel's latest answer to each lookup.

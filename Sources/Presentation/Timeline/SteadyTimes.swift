@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import DialtoneAPI
-internal import Varlink
+internal import DialtoneVarlink
 
 /// The entries of a history with the time at which each happened, by a clock that nobody has set in between. The
 /// entries say that time, too, so that sums over them are of the same time as the picture.

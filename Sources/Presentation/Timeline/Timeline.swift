@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import DialtoneAPI
-internal import NetworkPath
-package import Varlink
+internal import DialtoneNetworkPath
+package import DialtoneVarlink
 
 /// The network and the connections over time, by the history: what was up from when to when, and why not.
 package struct Timeline: Hashable, Sendable {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import NetworkPath
-internal import Varlink
+internal import DialtoneNetworkPath
+internal import DialtoneVarlink
 
 /// A timeline as blocks of text, as wide as the terminal.
 package struct TimelineChart: Sendable {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import DialtoneAPI
-internal import NetworkPath
-internal import Varlink
+internal import DialtoneNetworkPath
+internal import DialtoneVarlink
 
 /// Makes spans of what a history has, entry by entry.
 struct TimelineDrawing {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import NetworkPath
-internal import Varlink
+internal import DialtoneNetworkPath
+internal import DialtoneVarlink
 
 /// A timeline as SVG, and as a page of HTML that has everything in itself: no script, no font and no picture from
 /// elsewhere.

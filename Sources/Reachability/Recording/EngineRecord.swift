@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Netlink
-internal import NetworkPath
-internal import Platform
+internal import DialtoneNetlink
+internal import DialtoneNetworkPath
+internal import DialtonePlatform
 
 /// What the engine has recorded: the questions and whatever their answers depend on beside the kernel, when which of
 /// them were evaluated, and each verdict that was another than the one before. ``Replay`` reads it.

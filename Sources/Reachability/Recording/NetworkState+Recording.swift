@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Netlink
-package import Platform
+internal import DialtoneNetlink
+package import DialtonePlatform
 
 extension NetworkState {
     /// An engine for the process's own network namespace that records what its verdicts rest on, and the verdicts, in a

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Netlink
-internal import NetworkPath
+internal import DialtoneNetlink
+internal import DialtoneNetworkPath
 
 // Values of the engine as fields of a recording's marks, and back. `docs/recording.md` lists them.
 

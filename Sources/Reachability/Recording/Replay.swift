@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import Netlink
-package import NetworkPath
+package import DialtoneNetlink
+package import DialtoneNetworkPath
 
 /// Runs a recording through the decoding, the snapshot and the verdicts of this program: what would it have said?
 ///

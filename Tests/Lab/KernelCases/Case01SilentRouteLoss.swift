@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import LabSupport
-import NetworkPath
+import DialtoneLabSupport
+import DialtoneNetworkPath
 import Testing
 
 /// Taking a link down, removing the last address on it or deleting a next-hop object drops IPv4 routes with no

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import DialtoneExpectations
+import DialtoneLabSupport
+import DialtoneNetworkPath
+import DialtonePlatform
 import Dispatch
-import Expectations
 import Glibc
-import LabSupport
-import NetworkPath
-import Platform
 import Reachability
 import Testing
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Expectations
-import LabSupport
-import NetworkPath
+import DialtoneExpectations
+import DialtoneLabSupport
+import DialtoneNetworkPath
 import Testing
 
 /// The kernel repeats itself. A lifetime that is refreshed sends the address again, a setting that is nobody's concern

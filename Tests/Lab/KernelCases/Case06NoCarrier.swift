@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import LabSupport
-import NetworkPath
+import DialtoneLabSupport
+import DialtoneNetworkPath
 import Testing
 
 /// A plain lookup succeeds with no carrier; unless `ignore_routes_with_linkdown` is set, the kernel sends the packet

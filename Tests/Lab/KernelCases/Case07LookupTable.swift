@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Expectations
-import LabSupport
-import Netlink
-import NetworkPath
+import DialtoneExpectations
+import DialtoneLabSupport
+import DialtoneNetlink
+import DialtoneNetworkPath
 import Testing
 
 /// The reply to a lookup says table 254 even when a rule led to another, unless `RTM_F_LOOKUP_TABLE` is set.

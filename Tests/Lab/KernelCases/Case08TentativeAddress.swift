@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import LabSupport
-import NetworkPath
+import DialtoneLabSupport
+import DialtoneNetworkPath
 import Testing
 
 /// While an IPv6 address is tentative a lookup succeeds, with a source that no answer would find its way to: `::1`, or

@@ -2,9 +2,9 @@
 
 import DialtoneAPI
 import DialtoneClient
-import Expectations
-import LabSupport
-import NetworkPath
+import DialtoneExpectations
+import DialtoneLabSupport
+import DialtoneNetworkPath
 import Testing
 
 /// A lookup answers for one packet. Rules on its mark, owner, protocol or port flip the verdict.

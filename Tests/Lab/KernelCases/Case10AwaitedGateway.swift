@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import LabSupport
-import NetworkPath
+import DialtoneLabSupport
+import DialtoneNetworkPath
 import Reachability
 import Testing
 

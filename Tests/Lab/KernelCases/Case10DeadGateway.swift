@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CLabSupport
-import Expectations
+import CDialtoneLabSupport
+import DialtoneExpectations
+import DialtoneLabSupport
+import DialtoneNetworkPath
+import DialtonePlatform
 import Glibc
-import LabSupport
-import NetworkPath
-import Platform
 import Testing
 
 /// A lookup succeeds while the gateway's neighbour entry is `FAILED`; only the neighbour group tells.

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import DialtoneExpectations
+import DialtoneLabSupport
+import DialtoneNetworkPath
+import DialtonePlatform
+import DialtoneTestSupport
 import Dispatch
-import Expectations
 import Glibc
-import LabSupport
-import NetworkPath
-import Platform
 import Reachability
-import TestSupport
 import Testing
 
 /// One route, several gateways: a packet goes by the one that its addresses select, and by another while that one's

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Expectations
-import LabSupport
-import NetworkPath
+import DialtoneExpectations
+import DialtoneLabSupport
+import DialtoneNetworkPath
 import Testing
 
 /// "Has a default route" is not reachability. Networks without one that work, and one with one that does not.

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Expectations
-import LabSupport
-import Netlink
-import NetworkPath
-import Platform
+import DialtoneExpectations
+import DialtoneLabSupport
+import DialtoneNetlink
+import DialtoneNetworkPath
+import DialtonePlatform
+import DialtoneTestSupport
 import Reachability
-import TestSupport
 import Testing
 
 /// The kernel drops what finds no room in the socket's buffer, says so once, and goes on. The answer: read on, mark the

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import LabSupport
-import Netlink
-import NetworkPath
+import DialtoneLabSupport
+import DialtoneNetlink
+import DialtoneNetworkPath
 import Reachability
 import Testing
 

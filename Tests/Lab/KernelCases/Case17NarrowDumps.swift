@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import DialtoneLabSupport
+import DialtoneNetlink
+import DialtoneNetworkPath
+import DialtonePlatform
 import Foundation
-import LabSupport
-import Netlink
-import NetworkPath
-import Platform
 import Reachability
 import Testing
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Expectations
-import LabSupport
-import Netlink
-import NetworkPath
-import Platform
+import DialtoneExpectations
+import DialtoneLabSupport
+import DialtoneNetlink
+import DialtoneNetworkPath
+import DialtonePlatform
 import Reachability
 import Testing
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Expectations
-import LabSupport
-import NetworkPath
+import DialtoneExpectations
+import DialtoneLabSupport
+import DialtoneNetworkPath
 import Reachability
 import Testing
 

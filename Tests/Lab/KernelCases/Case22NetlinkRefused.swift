@@ -2,9 +2,9 @@
 
 import DialtoneAPI
 import DialtoneClient
-import Expectations
+import DialtoneExpectations
+import DialtoneLabSupport
 import Foundation
-import LabSupport
 import Testing
 
 /// A sandbox without netlink: the agent does not know, and says so. It never says "offline".

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import LabSupport
-import Netlink
-import NetworkPath
-import Platform
+import DialtoneLabSupport
+import DialtoneNetlink
+import DialtoneNetworkPath
+import DialtonePlatform
+import DialtoneTestSupport
 import Reachability
-import TestSupport
 import Testing
 
 /// Where each case of docs/kernel-cases.md is played: the Lab's network, this library's engine on its host, and the

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Expectations
+import DialtoneExpectations
+import DialtoneLabSupport
+import DialtoneNetworkPath
+import DialtonePlatform
 import Foundation
-import LabSupport
-import NetworkPath
-import Platform
 import Reachability
 import Testing
 

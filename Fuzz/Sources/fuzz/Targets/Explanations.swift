@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-@testable internal import NetworkPath
+@testable internal import DialtoneNetworkPath
 
 extension FuzzTarget {
     /// What is told of a path, and of the same without an interface: links, rules and routes as no kernel would put

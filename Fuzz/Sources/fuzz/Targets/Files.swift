@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Processes
-internal import Varlink
+internal import DialtoneProcesses
+internal import DialtoneVarlink
 
-@testable internal import Agent
-@testable internal import Configuration
-@testable internal import Connection
-@testable internal import Persistence
-@testable internal import Platform
-@testable internal import TOML
+@testable internal import DialtoneAgent
+@testable internal import DialtoneConfiguration
+@testable internal import DialtoneConnection
+@testable internal import DialtonePersistence
+@testable internal import DialtonePlatform
+@testable internal import DialtoneTOML
 
 extension FuzzTarget {
     /// A configuration file, to its last check.

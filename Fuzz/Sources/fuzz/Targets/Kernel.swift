@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-@testable internal import Netlink
-@testable internal import NetworkPath
+@testable internal import DialtoneNetlink
+@testable internal import DialtoneNetworkPath
 @testable internal import Reachability
 
 extension FuzzTarget {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-@testable internal import Connection
-@testable internal import NetworkPath
-@testable internal import Resolver
+@testable internal import DialtoneConnection
+@testable internal import DialtoneNetworkPath
+@testable internal import DialtoneResolver
 
 extension FuzzTarget {
     /// What a name server answers.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-@testable internal import Agent
-@testable internal import Coalescing
-@testable internal import Connection
 @testable internal import DialtoneAPI
+@testable internal import DialtoneAgent
+@testable internal import DialtoneCoalescing
+@testable internal import DialtoneConnection
 
 extension FuzzTarget {
     /// What a client may ask for, and a connection that lives with it: the settings, the state machine in virtual time

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Connection
+internal import DialtoneConnection
 
-@testable internal import Platform
-@testable internal import RelayMessages
+@testable internal import DialtonePlatform
+@testable internal import DialtoneRelayMessages
 
 extension FuzzTarget {
     /// What the agent and `dialtone-tls` say to each other: either may be in a stranger's hands.

@@ -2,8 +2,8 @@
 
 @testable internal import DialtoneAPI
 @testable internal import DialtoneClient
-@testable internal import Presentation
-@testable internal import Varlink
+@testable internal import DialtonePresentation
+@testable internal import DialtoneVarlink
 
 extension FuzzTarget {
     /// What whoever listens on the agent's socket replies to a client, and what of it is shown to a person.

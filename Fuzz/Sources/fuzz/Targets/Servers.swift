@@ -2,9 +2,9 @@
 
 internal import DialtoneAPI
 
-@testable internal import Agent
-@testable internal import Configuration
-@testable internal import Connection
+@testable internal import DialtoneAgent
+@testable internal import DialtoneConfiguration
+@testable internal import DialtoneConnection
 
 extension FuzzTarget {
     /// What a server sends where the answer to a keepalive is awaited. Nothing of it is lost, and nothing made up.

@@ -2,10 +2,10 @@
 
 internal import Glibc
 
-@testable internal import Agent
-@testable internal import Persistence
-@testable internal import Platform
-@testable internal import Processes
+@testable internal import DialtoneAgent
+@testable internal import DialtonePersistence
+@testable internal import DialtonePlatform
+@testable internal import DialtoneProcesses
 
 extension FuzzTarget {
     /// What /proc, /sys and /etc/subuid say: of processes, control groups and mounts, whose names others choose, and of

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Connection
-internal import NetworkPath
-internal import TLSTestSupport
+internal import DialtoneConnection
+internal import DialtoneNetworkPath
+internal import DialtoneTLSTestSupport
 
-@testable internal import TLS
+@testable internal import DialtoneTLS
 
 extension FuzzTarget {
     /// What a server sends where TLS is expected: noise, or the words of a real server with some of them changed.

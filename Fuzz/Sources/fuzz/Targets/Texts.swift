@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Varlink
+internal import DialtoneVarlink
 
-@testable internal import Agent
-@testable internal import Configuration
-@testable internal import Connection
 @testable internal import DialtoneAPI
-@testable internal import NetworkPath
-@testable internal import Persistence
-@testable internal import Platform
-@testable internal import Presentation
+@testable internal import DialtoneAgent
+@testable internal import DialtoneConfiguration
+@testable internal import DialtoneConnection
+@testable internal import DialtoneNetworkPath
+@testable internal import DialtonePersistence
+@testable internal import DialtonePlatform
+@testable internal import DialtonePresentation
 
 extension FuzzTarget {
     static func readText(_ text: String, as kind: Int) {

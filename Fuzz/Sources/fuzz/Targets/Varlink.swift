@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-@testable internal import Agent
-@testable internal import Connection
 @testable internal import DialtoneAPI
-@testable internal import PrivilegedLauncher
-@testable internal import Varlink
+@testable internal import DialtoneAgent
+@testable internal import DialtoneConnection
+@testable internal import DialtonePrivilegedLauncher
+@testable internal import DialtoneVarlink
 
 extension FuzzTarget {
     /// What a client sends: a stream cut anywhere, to messages, to calls, to the parameters of every method.

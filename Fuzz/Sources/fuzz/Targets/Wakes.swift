@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-@testable internal import Connection
+@testable internal import DialtoneConnection
 
 extension FuzzTarget {
     /// Wakes of a client, one that an earlier process left among them.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Connection
-internal import ConnectionIO
-internal import Platform
+internal import DialtoneConnection
+internal import DialtoneConnectionIO
+internal import DialtonePlatform
 
 /// The calls of a client that keeps its connection alive itself: while its flow is parked, and no more often than its
 /// timeout asks.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Connection
-internal import Persistence
-internal import Platform
-internal import Processes
+internal import DialtoneConnection
+internal import DialtonePersistence
+internal import DialtonePlatform
+internal import DialtoneProcesses
 
 /// The processes that matter to one connection: by the numbers by which the connection knows them, and with a
 /// descriptor of each in the store for the next process of the agent.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Platform
+internal import DialtonePlatform
 
 /// Looks again at how the clients of a user's standing wakes can be reached, after a subscriber of that user came or
 /// went: a few wakes in each turn of the queue, so that others have theirs in between.

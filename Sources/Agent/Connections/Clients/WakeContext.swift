@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import CPlatform
-internal import Configuration
-internal import Connection
+internal import CDialtonePlatform
+internal import DialtoneConfiguration
+internal import DialtoneConnection
+internal import DialtonePlatform
+internal import DialtonePrivilegedLauncher
+internal import DialtoneProcesses
+internal import DialtoneVarlink
 internal import Glibc
-internal import Platform
-internal import PrivilegedLauncher
-internal import Processes
-internal import Varlink
 
 /// What it takes to wake clients, shared by all connections.
 @AgentQueue
