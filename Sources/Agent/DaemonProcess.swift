@@ -19,6 +19,8 @@ package struct DaemonOptions: Sendable {
     package var configuration: String?
     /// The socket in place of the standard one.
     package var socket: String?
+    /// The state directory in place of the standard one.
+    package var state: String?
     /// Where to record what the kernel says.
     package var recording: String?
     /// The minimum log level.
@@ -26,10 +28,12 @@ package struct DaemonOptions: Sendable {
 
     /// What the command line says.
     package init(
-        configuration: String? = nil, socket: String? = nil, recording: String? = nil, logLevel: Logger.Level = .notice
+        configuration: String? = nil, socket: String? = nil, state: String? = nil, recording: String? = nil,
+        logLevel: Logger.Level = .notice
     ) {
         self.configuration = configuration
         self.socket = socket
+        self.state = state
         self.recording = recording
         self.logLevel = logLevel
     }
@@ -138,6 +142,7 @@ private final class Running {
     private let logger: Logger
     private var signalWatch: SignalWatch?
     private var watchdog: Watchdog?
+    private var isEnding = false
 
     init(
         _ options: DaemonOptions, _ configuration: Configuration, _ inheritance: Inheritance, _ crashes: CrashGuard,
@@ -150,7 +155,7 @@ private final class Running {
         // Before what the process before left is read.
         let memory = MemoryLimits()
         agent = Agent(
-            configuration, engine: engine, state: SavedState(logger),
+            configuration, engine: engine, state: SavedState(logger, in: options.state ?? SavedState.standardPath),
             continuity: Self.continuity(inheritance, crashes, logger), crashes: crashes, memory: memory,
             relayPath: Self.relayPath(options, inheritance.listeners), logger: logger)
         do throws(SystemError) {
@@ -187,7 +192,7 @@ private final class Running {
         let limit = ServiceManager.storeLimit
         guard limit > 0 else {
             logger.notice(
-                "connections end with this process: no service manager keeps them (FileDescriptorStoreMax=, $FDSTORE)")
+                "this agent runs by itself, and its connections end with it: under a service manager they outlive it")
             return nil
         }
         do throws(SystemError) {
@@ -250,7 +255,10 @@ private final class Running {
     }
 
     private func take(_ signal: CInt) {
+        // Ctrl-C comes from the terminal, and once more from the script that started it.
+        if isEnding { return }
         if signal == SIGHUP { return reload() }
+        isEnding = true
         logger.notice("ending", metadata: ["signal": "\(signal)"])
         notify { () throws(SystemError) in try ServiceManager.notifyStopping() }
         agent.stop { [engine] in

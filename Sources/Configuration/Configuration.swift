@@ -22,7 +22,7 @@ package struct Configuration: Hashable, Sendable {
 
 /// One `[[connection]]`. An absent setting is not filled in here: its default belongs to the part that obeys it.
 package struct ConnectionSettings: Hashable, Sendable {
-    /// What it is called; unique over all files. See ``nameProblem(_:)``.
+    /// What it is called; unique over all files. See `ConnectionName`.
     package var name: String
     /// Where it goes, as it is written: `tcp://sip.example.com:5060`.
     package var remote: String
@@ -37,21 +37,6 @@ package struct ConnectionSettings: Hashable, Sendable {
     package init(name: String, remote: String) {
         self.name = name
         self.remote = remote
-    }
-
-    /// The longest name: one that fits a terminal's table beside the rest.
-    package static let longestName = 64
-
-    /// What is wrong with a connection's name, for the end of a sentence; `nil` if nothing is. Letters, digits and
-    /// `. _ - @ :`, so that a name can stand in a shell command, a file name and a log field as it is.
-    package static func nameProblem(_ name: String) -> String? {
-        if name.isEmpty { return "is empty" }
-        if name.utf8.count > longestName { return "is longer than \(longestName) bytes" }
-        let isPlain = name.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "._-@:".contains($0)) }
-        if !isPlain || name.hasPrefix("-") || name.hasPrefix(".") {
-            return "may hold letters, digits and . _ - @ : only, and begin with neither . nor -"
-        }
-        return nil
     }
 }
 

@@ -84,7 +84,7 @@ struct ConfigurationReader {
     }
 
     private mutating func checkName(_ name: Located<String>, in table: TableReader) {
-        if let problem = ConnectionSettings.nameProblem(name.value) {
+        if let problem = ConnectionName.problem(name.value) {
             table.error("name", name.position, "\"\(name.value)\" \(problem)")
         } else if let first = names[name.value] {
             table.error("name", name.position, "\"\(name.value)\" is taken, at \(first.place)")

@@ -151,14 +151,12 @@ package final class ConnectionDriver {
 
     // MARK: - What can be asked
 
-    /// What can be said of the connection now, with the newest proof that the kernel knows of.
+    /// What can be said of the connection now, with what the kernel has heard of the remote since.
     package var status: ConnectionStatus {
         var status = connection.status
         // While a proof is owed, none is better than the machine's.
-        if status.state == .ready, let proof = status.lastProof,
-            let acknowledged = flows[status.epoch]?.lastAcknowledgement
-        {
-            status.lastProof = max(proof, acknowledged)
+        if status.state == .ready, let proof = status.lastProof, let heard = flows[status.epoch]?.lastHeard {
+            status.lastProof = max(proof, heard)
         }
         return status
     }

@@ -51,6 +51,14 @@ extension Flow {
         return BootClock.now() - age
     }
 
+    /// When anything last came from the remote, data or an acknowledgement, on ``BootClock``. The kernel does not count
+    /// a segment with data as an acknowledgement if it acknowledges nothing new.
+    var lastHeard: Duration? {
+        information.map {
+            BootClock.now() - .milliseconds(Int64(min($0.tcpi_last_ack_recv, $0.tcpi_last_data_recv)))
+        }
+    }
+
     /// What the kernel says of a flow that is connected.
     var information: tcp_info? {
         guard isConnected else { return nil }

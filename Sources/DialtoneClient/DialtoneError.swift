@@ -26,36 +26,40 @@ public enum DialtoneError: Error, Hashable, Sendable, CustomStringConvertible {
     /// What was tried, what came back and what to do, as a sentence for a person.
     public var description: String {
         switch self {
+        case .notRunning(let paths) where paths.first == processEnvironment()[SocketPath.variable]:
+            """
+            The agent does not run on \(paths[0]), which \(SocketPath.variable) names. Start one there with \
+            "dialtoned --socket \(paths[0])", or unset the variable to use the machine's.
+            """
         case .notRunning(let paths):
             """
-            No Dialtone daemon listens on \(paths.joined(separator: " or ")). Start it with \
+            The agent is not running: nothing listens on \(paths.joined(separator: " or ")). Start it with \
             "systemctl start dialtoned", or with "make run" in the source; \(SocketPath.variable) names another socket.
             """
         case .accessDenied(let path):
             """
-            The daemon's socket \(path) is not open to this user. It is open to the group dialtone: \
+            The agent's socket \(path) is not open to this user. It is open to the group dialtone: \
             "usermod -aG dialtone USER" lets a user in, from the next login on. SocketMode= and SocketGroup= in a \
             drop-in of dialtoned.socket open it to others.
             """
         case .busy(let path):
-            "The daemon at \(path) does not accept clients. See what it is doing with \"systemctl status dialtoned\"."
+            "The agent at \(path) does not accept clients. See what it is doing with \"systemctl status dialtoned\"."
         case .unreachable(let error):
-            "The daemon cannot be reached: \(error)."
+            "The agent cannot be reached: \(error)."
         case .refused(ConnectionsAPI.Close.name, let failure) where failure.isPermissionDenied:
             """
             A configuration file names this connection, and would bring it back. Take it out there, and have the \
-            daemon \
-            read its configuration again with "systemctl reload dialtoned".
+            agent read its configuration again with "systemctl reload dialtoned".
             """
         case .refused(let method, let failure):
-            failure.inWords ?? "The daemon refused \(method): \(failure)."
+            failure.inWords ?? "The agent refused \(method): \(failure)."
         case .interrupted(let method, let error):
             """
-            The daemon did not answer \(method): \(error). See why with "journalctl -u dialtoned".
+            The agent did not answer \(method): \(error). See why with "journalctl -u dialtoned".
             """
         case .timedOut(let method, let limit):
             """
-            The daemon did not answer \(method) within \(limit). See what it is doing with "systemctl status \
+            The agent did not answer \(method) within \(limit). See what it is doing with "systemctl status \
             dialtoned".
             """
         case .cancelled:
@@ -107,7 +111,7 @@ extension VarlinkFailure {
         case .invalidTarget:
             decoded(as: NetworkAPI.InvalidTarget.self).map { "The target makes no sense: \($0.reason)." }
         case .foreignNetwork:
-            decoded(as: NetworkAPI.ForeignNetwork.self).map { "The daemon refuses: \($0.reason)." }
+            decoded(as: NetworkAPI.ForeignNetwork.self).map { "The agent refuses: \($0.reason)." }
         case .outOfResources: decoded(as: NetworkAPI.OutOfResources.self).map { Self.shortage($0.reason) }
         case .quotaExceeded:
             decoded(as: NetworkAPI.QuotaExceeded.self).map {
@@ -127,7 +131,7 @@ extension VarlinkFailure {
         switch code {
         case .noSuchConnection:
             decoded(as: ConnectionsAPI.NoSuchConnection.self).map {
-                "There is no connection \"\($0.name)\". \"dialtone list\" shows those that there are."
+                "There is no connection \"\($0.name)\". \"dialtone list\" lists all connections."
             }
         case .ambiguousName:
             decoded(as: ConnectionsAPI.AmbiguousName.self).map { error in
@@ -156,7 +160,7 @@ extension VarlinkFailure {
             }
         case .outOfResources: decoded(as: ConnectionsAPI.OutOfResources.self).map { Self.shortage($0.reason) }
         case .foreignNetwork:
-            decoded(as: ConnectionsAPI.ForeignNetwork.self).map { "The daemon refuses: \($0.reason)." }
+            decoded(as: ConnectionsAPI.ForeignNetwork.self).map { "The agent refuses: \($0.reason)." }
         case .staleEpoch, .notReady, .invalidTimeout, .heldByClient, .notTaken, .invalidDescriptor, .systemFailure:
             inWordsOfHandover(code)
         }
@@ -175,8 +179,8 @@ extension VarlinkFailure {
         case .notReady:
             decoded(as: ConnectionsAPI.NotReady.self).map {
                 """
-                The connection "\($0.name)" has no socket for that: it is \($0.state.rawValue). "dialtone watch \
-                \($0.name)" shows when that changes.
+                The connection "\($0.name)" has no socket for that: it is \(Self.words(for: $0.state)). \
+                "dialtone watch \($0.name)" shows when that changes.
                 """
             }
         case .invalidTimeout:
@@ -206,20 +210,29 @@ extension VarlinkFailure {
         }
     }
 
+    /// Of a connection that is ready, the agent's login is what keeps others away.
+    private static func words(for state: ConnectionsAPI.State) -> String {
+        switch state {
+        case .ready: "logging in"
+        case .backingOff: "backing off"
+        case .waiting, .resolving, .connecting, .securing, .verifying, .failed, .closed: state.rawValue
+        }
+    }
+
     /// The errors that every service has, as sentences.
     private var inWordsOfVarlink: String? {
         if let error: ServiceAPI.InvalidParameter = decoded() {
-            return "The daemon does not accept the parameter \"\(error.parameter)\", or not this value of it."
+            return "The agent does not accept the parameter \"\(error.parameter)\", or not this value of it."
         }
         if let error: ServiceAPI.MethodNotFound = decoded() {
-            return "The daemon has no method \(error.method): it is older than this program."
+            return "The agent has no method \(error.method): it is older than this program."
         }
         if let error: ServiceAPI.InterfaceNotFound = decoded() {
             return
-                "What listens there has no interface \(error.interface): it is not a Dialtone daemon, or an older one."
+                "What listens there has no interface \(error.interface): it is not a Dialtone agent, or an older one."
         }
         if isPermissionDenied {
-            return "The daemon does not allow this user to do that."
+            return "The agent does not allow this user to do that."
         }
         return nil
     }

@@ -30,7 +30,8 @@ package final class SavedState {
     /// Keeps everything in memory.
     package init() { directory = nil }
 
-    nonisolated private static var standardPath: String? {
+    /// Where the environment says.
+    package nonisolated static var standardPath: String? {
         StateDirectory.standard(user: geteuid()) { getenv($0).map { String(cString: $0) } }
     }
 

@@ -53,7 +53,7 @@ package struct ConnectionScreen: Sendable {
         let all: [(String, String?)] = [
             ("remote", remote), ("over", interface), ("since", since),
             ("last heard from", connection.lastProof.map { "\((now - $0).short) ago" }),
-            ("socket", "number \(connection.epoch), held by \(holder)"), ("session", session),
+            ("socket", socket), ("session", session),
             ("keepalive", connection.keepaliveInterval.map { "every \($0.short)" }), ("TLS", security),
             ("owner", connection.owner == nil ? nil : reader.owner(connection)), ("wake", wake),
             ("unread", connection.unreadBytes.flatMap { $0 > 0 ? "\($0) bytes" : nil }),
@@ -79,10 +79,13 @@ package struct ConnectionScreen: Sendable {
         return "\(instant), \(ConnectionText.duration(connection, now: now))"
     }
 
-    private var holder: String {
-        switch connection.holder {
-        case .daemon: "the agent"
-        case .client: "a client"
+    private var socket: String {
+        guard connection.state.hasFlow else {
+            return connection.epoch > 0 ? "none; the last one was number \(connection.epoch)" : "none so far"
+        }
+        return switch connection.holder {
+        case .daemon: "number \(connection.epoch), held by the agent"
+        case .client: "number \(connection.epoch), held by a client"
         }
     }
 
@@ -112,6 +115,6 @@ package struct ConnectionScreen: Sendable {
     private var wake: String? {
         guard let number = connection.wake else { return nil }
         return connection.wakeFailed == true
-            ? "number \(number): the client could not be woken" : "number \(number): waking the client"
+            ? "number \(number): no client could be woken" : "number \(number): waking the client"
     }
 }

@@ -16,7 +16,13 @@ enum ConnectionText {
 
     /// What a connection is doing now, and whether it is of use.
     static func standing(_ connection: ConnectionsAPI.Connection) -> String {
-        isUnused(connection) ? "connected, not logged in" : state(connection.state)
+        if isUnused(connection) { return "connected, not logged in" }
+        return isLoggingIn(connection) ? "logging in" : state(connection.state)
+    }
+
+    /// Whether it is connected, and the agent logs in on it for its client.
+    private static func isLoggingIn(_ connection: ConnectionsAPI.Connection) -> Bool {
+        connection.state == .ready && connection.session == .opening
     }
 
     /// Whether it is connected, and its server serves nobody on it.
@@ -42,7 +48,7 @@ enum ConnectionText {
     /// The tone of a connection's state.
     static func tone(_ connection: ConnectionsAPI.Connection) -> Style.Tone {
         switch connection.state {
-        case .ready: isUnused(connection) ? .warning : .good
+        case .ready: isUnused(connection) || isLoggingIn(connection) ? .warning : .good
         case .waiting, .resolving, .connecting, .securing, .verifying, .backingOff: .warning
         case .failed, .closed: .bad
         }
@@ -59,7 +65,7 @@ enum ConnectionText {
             if connection.holder == .client { parts.append("a client has the socket") }
             if let count = connection.unreadBytes, count > 0 { parts.append("\(count) bytes unread") }
             if connection.wake != nil {
-                parts.append(connection.wakeFailed == true ? "its client could not be woken" : "waking its client")
+                parts.append(connection.wakeFailed == true ? "no client could be woken" : "waking its client")
             }
             if let avoided = connection.avoidedInterface { parts.append("nothing gets through over \(avoided)") }
             // It is connected, and the login was refused.

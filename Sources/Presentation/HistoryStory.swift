@@ -16,6 +16,8 @@ package struct HistoryStory: Sendable {
     private var hasTold = false
     /// How many runs of the agent were told of so far.
     private var run = 0
+    /// Whether the last thing that was told of is that the agent ended.
+    private var hasEnded = false
     /// By the name that the reader knows the connection by.
     private var outages: [String: OutageTally] = [:]
     /// When something was last told of.
@@ -37,30 +39,28 @@ package struct HistoryStory: Sendable {
         self.reader = reader
     }
 
-    /// The lines of one thing that happened.
-    package struct Entry: Sendable {
-        /// The day, where it has one.
-        let day: String?
-        let lines: [String]
+    /// One thing that is told.
+    package enum Entry: Sendable {
+        /// What is not kept any more.
+        case note(String)
+        /// What happened, and what is to be said before it.
+        case line(WatchLine, after: String?)
     }
 
     /// What happened next; `nil` where there is nothing to be told.
-    package mutating func entry(_ entry: ConnectionsAPI.History.Reply, _ style: Style) -> Entry? {
+    package mutating func entry(_ entry: ConnectionsAPI.History.Reply) -> Entry? {
         if let dropped = entry.dropped {
             guard since.map({ $0 < dropped.until }) ?? true else { return nil }
             if dropped.part == .connections { beginning = max(beginning ?? dropped.until, dropped.until) }
-            return Entry(day: nil, lines: [style.paint(text(dropped), .faint)])
+            return .note(text(dropped))
         }
         guard let time = entry.time, until.map({ time <= $0 }) ?? true else { return nil }
         let isTold = since.map { time >= $0 } ?? true
         if isTold { begin(by: instant(time, entry.uptime)) }
         guard let line = line(entry), isTold else { return nil }
         hasTold = true
-        var text = line.lines(style, clock: localTime.clock)
-        if let omitted = entry.omitted {
-            text.insert(style.paint("\(omitted) events of this owner are left out: there were too many", .faint), at: 0)
-        }
-        return Entry(day: localTime.day(line.time), lines: text)
+        return .line(
+            line, after: entry.omitted.map { "\($0) events of this owner are left out: there were too many" })
     }
 
     /// What comes from `first` on is told. Its uptime says what the machine's was when the telling begins: the clock on
@@ -100,13 +100,19 @@ package struct HistoryStory: Sendable {
         guard let change = entry.agent else { return nil }
         if change.kind == .started { run += 1 }
         let instant = instant(change.time, entry.uptime)
-        defer { last = instant }
-        switch change.kind {
-        case .started: for name in outages.keys { outages[name]?.agentStarted(at: instant, after: last) }
-        case .ended: for name in outages.keys { outages[name]?.agentEnded(at: instant) }
-        case .resumed: break
-        }
-        return WatchLine(change)
+        let before = last
+        last = instant
+        defer { hasEnded = change.kind == .ended }
+        guard change.kind == .started else { return WatchLine(change) }
+        for name in outages.keys { outages[name]?.agentStarted(at: instant, after: before) }
+        return WatchLine(change, after: hasEnded ? nil : before.map { death(at: $0, before: instant) })
+    }
+
+    /// How the agent went that did not say that it ended. Nobody knows when.
+    private func death(at last: OutageTally.Instant, before start: OutageTally.Instant) -> String {
+        var wentOff = false
+        if let now = start.uptime, let then = last.uptime { wentOff = now < then }
+        return (wentOff ? "the machine went off" : "the agent was killed or crashed") + ", after \(moment(last.wall))"
     }
 
     /// By the name that the reader knows a connection by: how often it was down, for how long, and why the longest time
@@ -148,6 +154,6 @@ package struct HistoryStory: Sendable {
             table.add([.init(name), .init(text, tone)])
         }
         let since = beginning.map { [style.paint("Counted since \(moment($0)): nothing older is kept.", .faint)] } ?? []
-        return [""] + table.lines(style).dropFirst() + since
+        return (hasTold ? [""] : []) + table.lines(style).dropFirst() + since
     }
 }

@@ -79,8 +79,8 @@ struct OutageTally: Sendable {
 
     /// Between the agent's end and its next start, as far as they belong together.
     private static let longestRestart = Duration.seconds(3600)
-    /// Between the end of a connection and that of the agent, and between the agent's start and that of a connection,
-    /// where the one is part of the other: ten thousand are closed, and opened, in less.
+    /// Between the agent's start and that of a connection, where the one is part of the other: ten thousand are opened
+    /// in less.
     fileprivate static let longestTurn = Duration.seconds(5)
 
     private var state = State.unknown
@@ -103,10 +103,10 @@ struct OutageTally: Sendable {
         }
         switch (event.connection.state, state) {
         case (.closed, .flowing(let since)):
-            state = .closed(at: time, outage: nil)
+            close(with: nil, event, at: time)
             return "after \(duration(since, time)) up"
         case (.closed, .without(let since, let carried)):
-            state = .closed(at: time, outage: Outage(since: since, carried: carried))
+            close(with: Outage(since: since, carried: carried), event, at: time)
         case (.closed, _):
             forget()
         case (.ready, .flowing), (.verifying, .flowing):
@@ -125,20 +125,12 @@ struct OutageTally: Sendable {
         case (_, .unknown), (_, .closed), (_, .interrupted):
             forget()
             state = event.kind == .opened ? .beginning(since: time) : .without(since: time, carried: .zero)
-        case (_, .without):
+        case (_, .without), (.resolving, .beginning), (.connecting, .beginning), (.securing, .beginning):
             break
         case (_, .beginning(let since)):
             if event.kind != .opened { state = .without(since: since, carried: .zero) }
         }
         return nil
-    }
-
-    /// The agent was told to end, and closed its connections. Which of them come back shows when it starts again.
-    mutating func agentEnded(at time: Instant) {
-        guard case .closed(let end, let outage) = state, time.duration(since: end) <= Self.longestTurn else {
-            return
-        }
-        state = .interrupted(Interruption(flowSince: nil, outage: outage, end: end))
     }
 
     /// The agent began anew.
@@ -199,6 +191,14 @@ struct OutageTally: Sendable {
         case .flowing, .without, .interrupted: break
         }
         return true
+    }
+
+    /// It is closed. Whether one that ended with the agent comes back shows when that starts again.
+    private mutating func close(with outage: Outage?, _ event: ConnectionsAPI.Event, at time: Instant) {
+        state =
+            event.connection.cause == .agentEnded
+            ? .interrupted(Interruption(flowSince: nil, outage: outage, end: time))
+            : .closed(at: time, outage: outage)
     }
 
     /// Nothing is known from here on; an outage up to here counts.

@@ -68,12 +68,14 @@ package struct WatchLine: Hashable, Sendable {
     }
 
     /// Something that happened to the agent.
-    init(_ change: ConnectionsAPI.AgentChange) {
+    ///
+    /// - Parameter death: how the run before ended, if it did not say that it did.
+    init(_ change: ConnectionsAPI.AgentChange, after death: String? = nil) {
         time = change.time
         subject = "agent"
         detail = ""
         switch change.kind {
-        case .started: (text, tone) = ("started", .faint)
+        case .started: (text, tone) = death.map { ("started; before that, \($0)", .warning) } ?? ("started", .faint)
         case .ended: (text, tone) = ("ended", .faint)
         case .resumed:
             let slept = change.slept.map { " after \($0.short)" }
@@ -144,9 +146,11 @@ package struct WatchLine: Hashable, Sendable {
 
     /// The line, with the wall clock's time of day; further ones below where the terminal is too narrow.
     ///
-    /// - Parameter clock: writes an instant as the local time of day, as in `14:02:11.042`.
-    package func lines(_ style: Style, clock: (Timestamp) -> String) -> [String] {
-        lines(behind: subject.padded(to: 8) + "  ", style, clock)
+    /// - Parameters:
+    ///   - subjectWidth: how wide the column of the subjects is.
+    ///   - clock: writes an instant as the local time of day, as in `14:02:11.042`.
+    package func lines(_ style: Style, subjectWidth: Int = 8, clock: (Timestamp) -> String) -> [String] {
+        lines(behind: subject.padded(to: subjectWidth) + "  ", style, clock)
     }
 
     /// The same for who knows of whom it is.

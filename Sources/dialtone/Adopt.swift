@@ -30,6 +30,7 @@ struct Adopt: AsyncParsableCommand {
     var policy: PolicyOptions
 
     func validate() throws {
+        if let problem = ConnectionName.problem(name) { throw ValidationError("the name \"\(name)\" \(problem)") }
         guard fd >= 0, fcntl(fd, F_GETFD) >= 0 else {
             throw ValidationError(
                 "--fd \(fd): no such descriptor is open; give it one, as in 3<>/dev/tcp/192.0.2.1/5222"

@@ -40,6 +40,11 @@ struct Check: AsyncParsableCommand {
     @OptionGroup
     var probing: ProbeOption
 
+    @Option(
+        help: ArgumentHelp(
+            "With --probe, how long an address has to answer: up to 5m; by default 10s.", valueName: "duration"))
+    var timeout: DurationArgument?
+
     @OptionGroup(title: "The packets that are asked about")
     var packets: PacketOptions
 
@@ -55,6 +60,10 @@ struct Check: AsyncParsableCommand {
 
     func validate() throws {
         try probing.refuse(target)
+        if !probing.probe, timeout != nil {
+            throw ValidationError("--timeout is for --probe: without it nothing is waited for")
+        }
+        try timeout?.check("--timeout", atMost: Self.longestTimeout)
         if probing.probe, packets.protocol == .udp {
             throw ValidationError("--probe asks by TCP; a program on UDP need not answer anybody")
         }
@@ -85,13 +94,17 @@ struct Check: AsyncParsableCommand {
         }
     }
 
+    /// Longer than the kernel tries to connect by default (tcp_syn_retries in tcp(7)).
+    private static let longestTimeout = Duration.seconds(300)
+
     private func probe(_ host: HostReachability, _ target: Target) async throws {
         let explanation = NetworkAPI.Explain.Reply(try await explanation(of: host))
         guard explanation.path.status != .unknown else {
             let text = PathText.check(explanation.path, target: self.target.text)
             return try answer(explanation.path, json: explanation.path, Output.style.sentence(text))
         }
-        let screen = await ProbeOption.ask(self.target, target, explanation)
+        let screen = await ProbeOption.ask(
+            self.target, target, explanation, limit: timeout?.duration ?? ProbeOption.usualLimit)
         if json {
             Output.write(json: screen)
         } else {

@@ -17,8 +17,9 @@ struct DialtoneCommand: AsyncParsableCommand {
 
             DURATION is 5s, 1m30s, 1h or plain seconds, everywhere.
 
-            Exit status: 0 yes or done, 1 no or refused, 64 bad usage, 65 a file that makes no sense, 69 the agent is \
-            not running or the kernel cannot be asked, 73 a file cannot be written, 77 not allowed.
+            Exit status: 0 yes or done, 1 no or refused, 64 bad usage, 65 a file that makes no sense, 66 a file that \
+            cannot be read, 69 the agent is not running or the kernel cannot be asked, 73 a file cannot be written, \
+            74 the output cannot be written, 77 not allowed.
             """,
         version: Product.version,
         subcommands: [
@@ -30,7 +31,9 @@ struct DialtoneCommand: AsyncParsableCommand {
     static func main() async {
         // A reader that is gone is an error of the next write, and no reason to die of a signal.
         signal(SIGPIPE, SIG_IGN)
+        if let width = Output.terminalWidth, width < leastColumns { setenv("COLUMNS", "\(leastColumns)", 1) }
         do {
+            requireCommandToHelpWith()
             var command = try parseAsRoot()
             if var command = command as? any AsyncParsableCommand {
                 try await command.run()
@@ -52,6 +55,19 @@ struct DialtoneCommand: AsyncParsableCommand {
             exit(withError: error)
         }
         Output.fail(UsageText.reworded(text, arguments: CommandLine.arguments, commands: commandNames))
+        Glibc.exit(EX_USAGE)
+    }
+
+    /// The parser's help has a column of 26 for the options, and traps where the terminal has no room beside it.
+    private static let leastColumns = 40
+
+    /// `dialtone help` shows its general help for whatever it does not know.
+    private static func requireCommandToHelpWith() {
+        let words = CommandLine.arguments.dropFirst()
+        guard words.first == "help", let word = words.dropFirst().first, !word.hasPrefix("-"),
+            !commandNames.contains(word)
+        else { return }
+        Output.fail(UsageText.unknownCommand(word, among: commandNames))
         Glibc.exit(EX_USAGE)
     }
 

@@ -22,10 +22,10 @@ struct History: AsyncParsableCommand {
     @Argument(help: "Connections to tell of; by default all, and the network.", completion: .connections)
     var names: [String] = []
 
-    @Option(help: ArgumentHelp("Only what happened then or later.", valueName: "time"))
+    @Option(help: ArgumentHelp("Only what happened then or later.", valueName: "time"), transform: Since.init)
     var since: Since?
 
-    @Option(help: ArgumentHelp("Only what happened then or earlier.", valueName: "time"))
+    @Option(help: ArgumentHelp("Only what happened then or earlier.", valueName: "time"), transform: Since.init)
     var until: Since?
 
     @Option(name: [.customShort("n"), .long], help: "Only so many lines, the last ones, and no sums.")
@@ -65,9 +65,10 @@ struct History: AsyncParsableCommand {
         let parameters = ConnectionsAPI.History.Parameters(
             names: names.isEmpty ? nil : names, owner: owner.number, since: json ? since?.time : nil)
         var story = HistoryStory(Output.localTime, for: Output.reader, since: since?.time, until: until?.time)
-        var pages = DayPages()
+        var pages = DayPages(Output.localTime, subjects: json ? [] : Array((try? await KnownNames.present()) ?? []))
         var kept: Set<String> = []
         var lastSequence: Int?
+        var agentTime: Timestamp?
         // What may not be written yet: of names, whether anybody has them is known in the end only.
         var withheld: [HistoryStory.Entry] = []
         let isWithheld = !names.isEmpty || reverse || lines != nil
@@ -78,9 +79,12 @@ struct History: AsyncParsableCommand {
                 kept.insert(event.connection.name)
                 lastSequence = event.sequence
             }
+            agentTime = reply.agent?.time ?? agentTime
             if json {
                 if until.map({ time <= $0.time }) ?? true { Output.write(json: reply) }
-            } else if let entry = story.entry(reply, Output.style) {
+            } else if let entry = story.entry(reply) {
+                // What happened to the agent before there was such a connection is nothing of it.
+                if !names.isEmpty, kept.isEmpty, reply.dropped == nil { continue }
                 if isWithheld { withheld.append(entry) } else { Output.write(pages.lines(entry, Output.style)) }
                 if let lines, withheld.count > 2 * max(lines, 1) { withheld.removeFirst(withheld.count - lines) }
             }
@@ -96,21 +100,25 @@ struct History: AsyncParsableCommand {
         }
         if follow {
             let stream = WatchStream(
-                names: names, owner: owner.number, json: json, isSilentAtFirst: true, after: lastSequence,
-                pages: pages)
+                names: names, owner: owner.number, json: json, pages: pages,
+                following: .init(story, after: lastSequence, agentAt: agentTime))
             try await stream.run()
         }
     }
 }
 
 /// An instant in the past, as `--since` takes it.
-struct Since: ExpressibleByArgument {
+struct Since {
     let time: Timestamp
 
-    init?(argument: String) {
+    init(_ text: String) throws {
         let now = Timestamp.now()
-        let time = SinceText.instant(argument, now: now, today: Output.localDate(now), instant: Output.instant)
-        guard let time else { return nil }
+        let time = SinceText.instant(text, now: now, today: Output.localDate(now), instant: Output.instant)
+        guard let time else {
+            throw ValidationError(
+                "\"\(text)\" is no time in the past: give one as in 02:30, yesterday, 2026-11-21, "
+                    + "\"2026-11-21 23:00\", 90s or \"2 days ago\"")
+        }
         self.time = time
     }
 }

@@ -37,7 +37,7 @@ struct KeepaliveOptions: ParsableArguments {
         help: ArgumentHelp("What exactly answers a custom keepalive, with the same escapes.", valueName: "text"))
     var keepaliveExpect: String?
 
-    @Flag(help: "Wake a sleeping machine for keepalives. For root and the daemon's own user.")
+    @Flag(help: "Wake a sleeping machine for keepalives. For root and the agent's own user.")
     var wakeMachine = false
 
     func validate() throws {

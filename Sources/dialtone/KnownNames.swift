@@ -16,7 +16,7 @@ enum KnownNames {
         guard !kept.isSuperset(of: names) else { return }
         let known = kept.union(try await present())
         guard let unknown = names.first(where: { !known.contains($0) }) else { return }
-        let advice = hint(for: unknown, among: known) ?? " \"dialtone list\" shows those that there are."
+        let advice = hint(for: unknown, among: known) ?? " \"dialtone list\" lists all connections."
         Output.fail("There is no connection \"\(unknown)\".\(advice)")
         throw ExitCode(EXIT_FAILURE)
     }
@@ -29,7 +29,8 @@ enum KnownNames {
         return hint(for: missing.name, among: (try? await present()) ?? []) ?? ""
     }
 
-    private static func present() async throws -> Set<String> {
+    /// The names of the present connections.
+    static func present() async throws -> Set<String> {
         Set(try await DialtoneClient().call(ConnectionsAPI.List.self, VarlinkEmpty()).connections.map(\.name))
     }
 

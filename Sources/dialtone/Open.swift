@@ -21,6 +21,11 @@ struct Open: AsyncParsableCommand {
     @OptionGroup
     var policy: PolicyOptions
 
+    func validate() throws {
+        guard let name, let problem = ConnectionName.problem(name) else { return }
+        throw ValidationError("--name \"\(name)\" \(problem)")
+    }
+
     func run() async throws {
         let reply = try await DialtoneClient().call(
             ConnectionsAPI.Open.self,

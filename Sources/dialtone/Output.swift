@@ -24,7 +24,7 @@ enum Output {
     static let environment = processEnvironment()
 
     /// The columns of the terminal that standard output is; `nil` where it has none. People change it.
-    private static var terminalWidth: Int? {
+    static var terminalWidth: Int? {
         var size = winsize()
         guard ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return nil }
         return Int(size.ws_col)
@@ -64,7 +64,9 @@ enum Output {
             if count < 0 {
                 if errno == EINTR { continue }
                 // Whoever read is gone (`dialtone watch | head`): so is the reason to go on.
-                exit(errno == EPIPE ? EXIT_SUCCESS : EXIT_FAILURE)
+                if errno == EPIPE { exit(EXIT_SUCCESS) }
+                fail("\(SystemError.last("writing to the standard output"))")
+                exit(EX_IOERR)
             }
             rest = rest.dropFirst(count)
         }

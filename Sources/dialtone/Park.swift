@@ -26,11 +26,19 @@ struct Park: AsyncParsableCommand {
     /// Whose connection `dialtone take` took.
     private static var ownerOfTaken: Int? { Output.environment["DIALTONE_OWNER"].flatMap { Int($0) } }
 
+    /// The number of the socket that is given back.
+    private var parked: Int? { epoch ?? Output.environment["DIALTONE_EPOCH"].flatMap { Int($0) } }
+
+    func validate() throws {
+        guard parked == nil else { return }
+        throw ValidationError(
+            "which socket is given back? Give --epoch its number, as \"dialtone status \(name)\" shows it; a command "
+                + "under \"dialtone take\" has it in DIALTONE_EPOCH")
+    }
+
     func run() async throws {
-        guard let epoch = epoch ?? Output.environment["DIALTONE_EPOCH"].flatMap({ Int($0) }) else {
-            throw ValidationError("which socket is given back? Give --epoch, or set DIALTONE_EPOCH")
-        }
+        guard let parked else { return }
         try await DialtoneClient().park(
-            name, owner: owner.number ?? Self.ownerOfTaken, epoch: epoch, opening: opening.wire())
+            name, owner: owner.number ?? Self.ownerOfTaken, epoch: parked, opening: opening.wire())
     }
 }

@@ -20,7 +20,7 @@ struct ProbeOption: ParsableArguments {
     var probe = false
 
     /// As long as a connection's attempt may take by default.
-    private static let limit = Duration.seconds(10)
+    static let usualLimit = Duration.seconds(10)
 
     /// Refuses a target that cannot be probed.
     func refuse(_ target: TargetArgument?) throws {
@@ -34,9 +34,12 @@ struct ProbeOption: ParsableArguments {
 
     /// What came of the addresses that these paths lead to. It waits for the server on a thread of its own.
     ///
-    /// - Parameter target: what was asked for, with all that is said of its packets.
+    /// - Parameters:
+    ///   - target: what was asked for, with all that is said of its packets.
+    ///   - limit: how long an address has to answer.
     static func ask(
-        _ argument: TargetArgument, _ target: Target, _ explanation: NetworkAPI.Explain.Reply
+        _ argument: TargetArgument, _ target: Target, _ explanation: NetworkAPI.Explain.Reply,
+        limit: Duration = usualLimit
     ) async -> ProbeScreen {
         let options = SocketOptions(keepalive: nil, userTimeout: limit, mark: target.mark, user: target.user)
         let tls = argument.scheme.flatMap { scheme in

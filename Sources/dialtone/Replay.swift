@@ -17,7 +17,8 @@ struct Replay: ParsableCommand {
             path that changed, at the time when it did. The agent is not asked, and this machine's network is not \
             looked at. Says where the verdict is another than the one that was recorded.
 
-            Exit status: 0 all verdicts are as they were recorded, 1 some are not, 65 the file is no recording.
+            Exit status: 0 all verdicts are as they were recorded, 1 some are not, 65 the file is no recording, 66 it \
+            cannot be read.
             """)
 
     @Argument(help: "The recording.", completion: .file())
@@ -35,14 +36,13 @@ struct Replay: ParsableCommand {
             replay = try Reachability.Replay(contentsOf: file)
         } catch {
             Output.fail(error.description)
-            throw ExitCode(EX_DATAERR)
+            throw ExitCode(error.isUnreadable ? EX_NOINPUT : EX_DATAERR)
         }
         func time(_ instant: Duration) -> Timestamp {
             Timestamp(milliseconds: (replay.wallAtBoot + instant).milliseconds)
         }
-        for change in replay.changes {
-            try write(change, at: time(change.time))
-        }
+        var pages = DayPages(Output.localTime, subjects: replay.changes.map(\.question.description))
+        for change in replay.changes { write(change, at: time(change.time), &pages) }
         for deviation in replay.deviations {
             Output.fail("\(Output.localTime.clock(time(deviation.time)))  \(deviation.question): \(deviation)")
         }
@@ -52,14 +52,14 @@ struct Replay: ParsableCommand {
         if !replay.deviations.isEmpty { throw ExitCode.failure }
     }
 
-    private func write(_ change: Reachability.Replay.Change, at time: Timestamp) throws {
+    private func write(_ change: Reachability.Replay.Change, at time: Timestamp, _ pages: inout DayPages) {
         let (path, changes) = (NetworkAPI.Path(change.path), change.changes.map(\.rawValue))
         if json {
             Output.write(
                 json: Line(time: time, target: change.question.description, path: path, changes: changes))
         } else {
             let line = WatchLine(path: path, of: change.question.description, changes: changes, at: time)
-            Output.write(line.lines(Output.style, clock: Output.localTime.clock))
+            Output.write(pages.lines(line, Output.style))
         }
     }
 

@@ -49,6 +49,9 @@ struct SelectionOptions: ParsableArguments {
     func validate() throws {
         let known = ConnectionsAPI.Connection.fieldNames
         guard let unknown = format?.fields.first(where: { !known.contains($0) }) else { return }
+        if Layout(rawValue: unknown) != nil {
+            throw ValidationError("--format takes fields of connections; did you mean \"--output \(unknown)\"?")
+        }
         let advice = suggestion(for: unknown, among: known).map { "; did you mean \"\($0)\"?" } ?? ""
         throw ValidationError("a connection has no field \"\(unknown)\"\(advice)")
     }
@@ -66,7 +69,9 @@ extension ConnectionsAPI.State {
     fileprivate static var words: String { allCases.map(\.rawValue).joined(separator: ", ") }
 
     fileprivate init(word: String) throws {
-        guard let state = Self.allCases.first(where: { $0.rawValue == word }) else {
+        // Also as the table writes it: "backing off".
+        let plain = word.lowercased().filter(\.isLetter)
+        guard let state = Self.allCases.first(where: { $0.rawValue.lowercased() == plain }) else {
             let advice = suggestion(for: word, among: Self.allCases.map(\.rawValue)).map { "; did you mean \"\($0)\"?" }
             throw ValidationError("no state is called \"\(word)\"\(advice ?? " (\(Self.words))")")
         }

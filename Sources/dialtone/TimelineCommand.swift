@@ -29,10 +29,12 @@ struct TimelineCommand: AsyncParsableCommand {
     @Argument(help: "Connections to show; by default all, and the network.", completion: .connections)
     var names: [String] = []
 
-    @Option(help: ArgumentHelp("The beginning of the picture; a day ago unless given.", valueName: "time"))
+    @Option(
+        help: ArgumentHelp("The beginning of the picture; a day ago unless given.", valueName: "time"),
+        transform: Since.init)
     var since: Since?
 
-    @Option(help: ArgumentHelp("Its end; now unless given.", valueName: "time"))
+    @Option(help: ArgumentHelp("Its end; now unless given.", valueName: "time"), transform: Since.init)
     var until: Since?
 
     @Flag(help: "Draw with ASCII characters, as is done where the locale is not UTF-8.")

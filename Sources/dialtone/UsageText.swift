@@ -14,10 +14,15 @@ enum UsageText {
         let first = lines.isEmpty ? "" : String(lines.removeFirst())
         var message = withDoubleQuotes(first)
         if let word = arguments.dropFirst().first, !word.hasPrefix("-"), !commands.contains(word) {
-            message = "there is no command \"\(word)\""
-            if let meant = suggestion(for: word, among: commands) { message += "; did you mean \"\(meant)\"?" }
+            message = unknownCommand(word, among: commands)
         }
         return ([message] + lines.map(String.init)).joined(separator: "\n")
+    }
+
+    /// That there is no such command, and which was probably meant.
+    static func unknownCommand(_ word: String, among commands: [String]) -> String {
+        let meant = suggestion(for: word, among: commands).map { "; did you mean \"\($0)\"?" }
+        return "there is no command \"\(word)\"\(meant ?? "")"
     }
 
     /// With quotes of two strokes around what stood in quotes of one; an apostrophe is within a word.

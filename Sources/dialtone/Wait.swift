@@ -49,7 +49,7 @@ struct Wait: AsyncParsableCommand {
             Output.fail("gave up on \(goal): \(why ?? "there was no verdict by then")")
             throw ExitCode(1)
         case .unknown:
-            Output.fail("The kernel cannot be asked for a route. Is netlink to be had here?")
+            Output.fail("The kernel cannot be asked for a route. Is netlink blocked here (container, seccomp)?")
             throw ExitCode(EX_UNAVAILABLE)
         }
     }

@@ -41,7 +41,7 @@ struct Watch: AsyncParsableCommand {
     func run() async throws {
         let stream = WatchStream(
             names: names, owner: owner.number, json: json,
-            pages: DayPages(knowing: Output.localTime.day(.now())))
+            pages: DayPages(Output.localTime, knowing: Output.localTime.day(.now())))
         try await Output.endWithReader()
         if let host {
             let target = NetworkAPI.Target(host: "\(host.target.host)", port: host.target.port.map { Int($0) })

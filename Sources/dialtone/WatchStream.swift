@@ -3,31 +3,46 @@
 internal import DialtoneAPI
 internal import DialtoneClient
 internal import DialtoneNetworkPath
+internal import DialtonePlatform
 internal import DialtonePresentation
 internal import DialtoneVarlink
 internal import Synchronization
 
 /// Writes a line for each change, for `dialtone watch` and `dialtone history --follow`, until something ends it.
 final class WatchStream: Sendable {
+    /// What was told of the history, and is gone on with.
+    struct Told: Sendable {
+        fileprivate var story: HistoryStory
+        /// The sequence of the last event that was told, if any was.
+        fileprivate var last: Int?
+        /// When that was told of the agent which came last.
+        fileprivate var agentTime: Timestamp?
+
+        init(_ story: HistoryStory, after last: Int?, agentAt agentTime: Timestamp?) {
+            (self.story, self.last, self.agentTime) = (story, last, agentTime)
+        }
+    }
+
     private let names: [String]
     private let owner: Int?
     private let json: Bool
-    private let isSilentAtFirst: Bool
-    private let after: Int?
     private let pages: Mutex<DayPages>
+    /// `nil` where nothing was told.
+    private let told: Mutex<Told?>
+    private let after: Int?
+    /// Whether the history goes on; else the present state comes first.
+    private let goesOn: Bool
 
     /// - Parameters:
     ///   - names: the connections; none for all, and the network.
-    ///   - isSilentAtFirst: whether the present state is known and not written.
-    ///   - after: the sequence of the last event that was written, if any was.
     ///   - pages: the days that were written so far.
-    init(
-        names: [String], owner: Int?, json: Bool, isSilentAtFirst: Bool = false, after: Int? = nil,
-        pages: DayPages = DayPages()
-    ) {
+    ///   - told: what of the history was written; `nil` to begin with the present state.
+    init(names: [String], owner: Int?, json: Bool, pages: DayPages, following told: Told? = nil) {
         (self.names, self.owner, self.json) = (names, owner, json)
-        (self.isSilentAtFirst, self.after) = (isSilentAtFirst, after)
         self.pages = Mutex(pages)
+        self.told = Mutex(told)
+        after = told?.last
+        goesOn = told != nil
     }
 
     /// Writes until the agent refuses, or what it says makes no sense.
@@ -51,7 +66,7 @@ final class WatchStream: Sendable {
             do throws(DialtoneError) {
                 for try await reply in DialtoneClient().stream(NetworkAPI.MonitorPath.self, .init(target: target)) {
                     defer { (isKnown, pause) = (true, RetryPause()) }
-                    if isSilentAtFirst, !isKnown { continue }
+                    if goesOn, !isKnown { continue }
                     if json {
                         Output.write(json: reply)
                     } else {
@@ -60,14 +75,16 @@ final class WatchStream: Sendable {
                 }
             } catch {
                 // Where the agent went, the other stream says so.
-                guard isKnown, error.isPassing else { throw error }
+                guard isKnown || goesOn, error.isPassing else { throw error }
             }
             try await pause.wait()
         }
     }
 
     private func watchConnections() async throws {
-        var isThere: Bool?
+        // It told the history a moment ago.
+        var isThere: Bool? = goesOn ? true : nil
+        var isFirst = true
         let events = DialtoneClient().connectionEvents(names: names.isEmpty ? nil : names, owner: owner, after: after)
         for try await event in events {
             switch event {
@@ -78,9 +95,8 @@ final class WatchStream: Sendable {
                 write(agentIsThere: false)
             case .reply(let reply):
                 if isThere == false { write(agentIsThere: true) }
-                // What is no event is how things stand.
-                if !isSilentAtFirst || isThere != nil || reply.event != nil { write(reply) }
-                isThere = true
+                try await write(reply, isFirst: isFirst)
+                (isThere, isFirst) = (true, false)
             }
         }
     }
@@ -90,20 +106,60 @@ final class WatchStream: Sendable {
         if json { Output.fail("the agent is \(line.text)") } else { write(line) }
     }
 
-    private func write(_ reply: ConnectionsAPI.Monitor.Reply) {
+    private func write(_ reply: ConnectionsAPI.Monitor.Reply, isFirst: Bool) async throws {
         if json {
-            Output.write(json: reply)
+            // What is no event is how things stand, which is known at first.
+            if !goesOn || !isFirst || reply.event != nil { Output.write(json: reply) }
         } else if let event = reply.event {
-            write(WatchLine(event, for: Output.reader))
-        } else {
+            if goesOn {
+                tell(.init(event: event, uptime: BootClock.now()))
+            } else {
+                write(WatchLine(event, for: Output.reader))
+            }
+        } else if !goesOn {
             if reply.kind == .gap { write(WatchLine(gapAt: .now())) }
             for connection in reply.connections { write(WatchLine(connection, at: .now(), for: Output.reader)) }
+        } else if reply.kind == .gap {
+            do {
+                try await catchUp()
+            } catch {
+                // An agent that goes again has a gap again when it is back.
+                guard (error as? DialtoneError)?.isPassing == true else { throw error }
+            }
         }
     }
 
+    /// Tells what happened that the agent has no event of any more: the history has it.
+    private func catchUp() async throws {
+        let parameters = ConnectionsAPI.History.Parameters(names: names.isEmpty ? nil : names, owner: owner)
+        let last = told.withLock { $0?.last }
+        var isNew = last == nil
+        for try await reply in DialtoneClient().stream(ConnectionsAPI.History.self, parameters) {
+            isNew = isNew || reply.event?.sequence == last
+            // The network's changes come by a stream of their own.
+            if isNew, reply.event != nil || reply.agent != nil { tell(reply) }
+        }
+        if !isNew { write(WatchLine(gapAt: .now())) }
+    }
+
+    /// Tells what happened in the words of the history, unless it was told.
+    private func tell(_ reply: ConnectionsAPI.History.Reply) {
+        let entry = told.withLock { told -> HistoryStory.Entry? in
+            if let sequence = reply.event?.sequence {
+                if let last = told?.last, sequence <= last { return nil }
+                told?.last = sequence
+            }
+            if let time = reply.agent?.time {
+                if let last = told?.agentTime, time <= last { return nil }
+                told?.agentTime = time
+            }
+            return told?.story.entry(reply)
+        }
+        guard let entry else { return }
+        pages.withLock { Output.write($0.lines(entry, Output.style)) }
+    }
+
     private func write(_ line: WatchLine) {
-        let style = Output.style
-        let lines = line.lines(style, clock: Output.localTime.clock)
-        pages.withLock { Output.write($0.lines(lines, of: Output.localTime.day(line.time), style)) }
+        pages.withLock { Output.write($0.lines(line, Output.style)) }
     }
 }

@@ -6,7 +6,8 @@ internal import DialtoneSystemd
 internal import Glibc
 
 let usage = """
-    Usage: dialtoned [--config FILE] [--socket PATH] [--record FILE] [--log-level LEVEL] [--check-config]
+    Usage: dialtoned [--config FILE] [--socket PATH] [--state DIRECTORY] [--record FILE]
+                     [--log-level LEVEL] [--check-config]
 
     The network reachability and reconnection agent. It watches the kernel's network, supervises signaling connections,
     and tells subscribers on a Unix socket. SIGHUP reloads the configuration, SIGTERM ends it. `dialtone` is its command
@@ -15,10 +16,12 @@ let usage = """
       --config FILE      the configuration file; else /etc/dialtone/dialtone.toml, for users
                          ~/.config/dialtone/dialtone.toml
       --socket PATH      the socket to serve on, unless the service manager passes one
+      --state DIRECTORY  where the history and what is learned of keepalives are kept; else $STATE_DIRECTORY, as root
+                         /var/lib/dialtone, for users ~/.local/state/dialtone
       --record FILE      record what the kernel says of the network, for `dialtone replay` and Wireshark; it holds
                          addresses and the names of watched hosts; a file that is there is kept as FILE.old
       --check-config     check the configuration, say what is wrong with it, and end
-      --log-level LEVEL  the least that is logged: trace, debug, info, notice (the default), warning, error, critical
+      --log-level LEVEL  the minimum log level: trace, debug, info, notice (the default), warning, error, critical
       --version          show the version
       --help, -h         show this
 
@@ -27,10 +30,11 @@ let usage = """
     """
 
 let (options, isCheck) = ProgramOptions.read(
-    usage: usage, valued: ["config", "socket", "record", "log-level"], flags: ["check-config"]
+    usage: usage, valued: ["config", "socket", "state", "record", "log-level"], flags: ["check-config"]
 ) { options throws(ProgramOptions.Mistake) in
     let parsed = DaemonOptions(
-        configuration: options["config"], socket: options["socket"], recording: options["record"],
+        configuration: options["config"], socket: options["socket"], state: options["state"],
+        recording: options["record"],
         logLevel: try options.logLevel())
     return (parsed, options.has("check-config"))
 }

@@ -124,7 +124,7 @@ struct RegistryTests {
         let names = try (1...11).map { _ in try fixture.open(nil, "tcp://\(host):1") }
         #expect(Set(names).count == names.count)
         for name in names {
-            #expect(ConnectionSettings.nameProblem(name) == nil, "\(name)")
+            #expect(ConnectionName.problem(name) == nil, "\(name)")
             #expect(host.hasPrefix(name.prefix(60)), "it is still told by its beginning")
         }
     }

@@ -51,15 +51,15 @@ import Testing
             }))
         let connection = try surroundings.connection(to: server) { $0.heartbeat = Heartbeat(.crlf) }
         _ = await surroundings.entered(.ready)
-        let begin = connection.status.lastProof
+        let begin = connection.connection.status.lastProof
         // In one turn: nobody is told that something has come. It lasts until the handshake is acknowledged, after
         // which the keepalive is sent, and until it is answered.
         let limit = BootClock.now() + .seconds(30)
-        while connection.status.lastProof == begin, BootClock.now() < limit {
+        while connection.connection.status.lastProof == begin, BootClock.now() < limit {
             if !isHeard.load(ordering: .relaxed) { connection.keepaliveSender.beat(1) }
             connection.keepaliveSender.lookForProof()
         }
-        #expect(connection.status.lastProof != begin)
+        #expect(connection.connection.status.lastProof != begin)
         #expect(connection.unreadBytes == 0)
         connection.close()
     }
@@ -109,6 +109,22 @@ import Testing
         expect(await heard.next(), is: Self.ping)
         #expect(try #require(connection.status.lastProof) >= sent - Flow.acknowledgementGranularity)
         connection.close()
+    }
+
+    @Test func whateverComesIsHeardFromTheServer() async throws {
+        let server = try LoopbackServer()
+        let connection = try surroundings.connection(to: "tcp://\(server.endpoint)")
+        let peer = try server.accept()
+        _ = await surroundings.entered(.ready)
+        // Longer than the kernel's counting is coarse: what was heard of the dial must not do.
+        try await Task.sleep(for: Flow.acknowledgementGranularity * 3)
+        let sent = BootClock.now()
+        peer.send(Self.pong)
+        while connection.unreadBytes != 2, !Task.isCancelled { await Task.yield() }
+        let heard = try #require(connection.status.lastProof)
+        #expect(heard >= sent - Flow.acknowledgementGranularity, "\(heard), and sent at \(sent)")
+        connection.close()
+        peer.close()
     }
 
     @Test func afterAResumeTheKeepaliveIsSentAtOnceAndItsAnswerVerifies() async throws {

@@ -182,7 +182,7 @@ struct HandoverFaultStories {
         try office.server.send("INVITE")
         _ = try await office.events.event("the wake to be given up") { $0.wake?.stage == .failed }
         let status = try await office.home.dialtone("status", on: office.machine)
-        #expect(status.output.contains("6 bytes unread, its client could not be woken"), "\(status.output)")
+        #expect(status.output.contains("6 bytes unread, no client could be woken"), "\(status.output)")
         let history = try await office.home.dialtone("history", "office", on: office.machine)
         #expect(history.output.contains("not woken for data: given up after "), "\(history.output)")
     }

@@ -51,7 +51,7 @@ struct NightStories {
         #expect(try String(contentsOfFile: file, encoding: .utf8).hasPrefix(before))
 
         let people = try await home.dialtone("history", "office", "--since", "1h", on: machine)
-        #expect(people.lines.filter { $0.hasSuffix("started") }.count == 2, "\(people)")
+        #expect(people.lines.filter { $0.contains("agent     started") }.count == 2, "\(people)")
         #expect(people.lines.last?.contains("outage") == true, "\(people)")
         #expect(people.lines.allSatisfy { !$0.contains("network ") }, "\(people)")
         expect(try await second.terminate(), is: .status(0))

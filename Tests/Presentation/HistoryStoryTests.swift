@@ -12,9 +12,10 @@ struct HistoryStoryTests {
 
     private func entry(
         _ state: State, at seconds: Int64, from previous: State? = nil, _ kind: ConnectionsAPI.EventKind = .state,
-        because reason: String? = nil, of name: String = "office"
+        because reason: String? = nil, by cause: ConnectionsAPI.Cause? = nil, of name: String = "office"
     ) -> ConnectionsAPI.History.Reply {
-        var event = Sample.event(kind, Sample.connection(name, state) { $0.epoch = 1 }, reason: reason, from: previous)
+        let connection = Sample.connection(name, state) { ($0.epoch, $0.cause) = (1, cause) }
+        var event = Sample.event(kind, connection, reason: reason, from: previous)
         event.time = Sample.noon.advanced(by: seconds * 1000)
         return .init(event: event, uptime: .seconds(seconds) + Self.boot)
     }
@@ -75,14 +76,14 @@ struct HistoryStoryTests {
         upTo end: Int64? = nil
     ) -> (lines: [String], summary: [String]) {
         // A day of a thousand seconds shows that a new one is told.
+        let localTime = LocalTime(
+            day: { "day \(($0.milliseconds - Sample.noon.milliseconds) / 1_000_000)" },
+            clock: { "\(($0.milliseconds - Sample.noon.milliseconds) / 1000) s" })
         var story = HistoryStory(
-            .init(
-                day: { "day \(($0.milliseconds - Sample.noon.milliseconds) / 1_000_000)" },
-                clock: { "\(($0.milliseconds - Sample.noon.milliseconds) / 1000) s" }),
-            since: since.map { Sample.noon.advanced(by: $0 * 1000) },
+            localTime, since: since.map { Sample.noon.advanced(by: $0 * 1000) },
             until: end.map { Sample.noon.advanced(by: $0 * 1000) })
-        var pages = DayPages()
-        let lines = entries.compactMap { story.entry($0, Sample.plain) }.flatMap { pages.lines($0, Sample.plain) }
+        var pages = DayPages(localTime)
+        let lines = entries.compactMap { story.entry($0) }.flatMap { pages.lines($0, Sample.plain) }
         let now = Sample.noon.advanced(by: seconds * 1000)
         return (lines, story.summary(now: now, uptime: .seconds(seconds) + Self.boot, Sample.plain))
     }
@@ -141,9 +142,7 @@ struct HistoryStoryTests {
         #expect(lines.count == 2, "\(lines)")
         #expect(summary == ["", "office  1 outage, down 33 m 20 s, still down"])
         #expect(
-            tell(down, until: 4000, since: 3500).summary == [
-                "", "office  1 outage, down 8 m 20 s, still down",
-            ])
+            tell(down, until: 4000, since: 3500).summary == ["office  1 outage, down 8 m 20 s, still down"])
         let gone = down + [entry(.closed, at: 3100, from: .backingOff)]
         #expect(tell(gone, until: 9000, since: 8000).summary == ["Nothing happened since then."], "closed before")
     }
@@ -191,7 +190,7 @@ struct HistoryStoryTests {
         ]
         #expect(tell(killed).summary == ["", "office  1 outage, down 5.0 s"])
         let ended = [
-            entry(.ready, at: 0, from: .connecting), entry(.closed, at: 90, from: .ready, .closed),
+            entry(.ready, at: 0, from: .connecting), entry(.closed, at: 90, from: .ready, .closed, by: .agentEnded),
             agent(.ended, at: 90), agent(.started, at: 100), entry(.waiting, at: 101, .opened),
             entry(.ready, at: 105, from: .connecting),
         ]
@@ -210,7 +209,10 @@ struct HistoryStoryTests {
         let closed = [entry(.closed, at: 60, from: .ready, .closed), agent(.ended, at: 600), agent(.started, at: 601)]
         let again = [entry(.waiting, at: 700, .opened), entry(.ready, at: 701, from: .connecting)]
         #expect(tell(start + closed + again).summary == ["", "office  no outage"], "its user had closed it before")
-        let ended = [entry(.closed, at: 60, from: .ready, .closed), agent(.ended, at: 60), agent(.started, at: 61)]
+        let ended = [
+            entry(.closed, at: 60, from: .ready, .closed, by: .agentEnded), agent(.ended, at: 60),
+            agent(.started, at: 61),
+        ]
         #expect(tell(start + ended).summary == ["", "office  no outage"], "a client's, and nobody opened it again")
         #expect(tell(start + [agent(.started, at: 60)]).summary == ["", "office  no outage"])
         let lost = [entry(.waiting, at: 30, from: .ready), agent(.started, at: 60)]
@@ -223,10 +225,34 @@ struct HistoryStoryTests {
             tell(start + [lost[0], heard, lost[1]]).summary == ["", "office  1 outage, down 20 s"])
     }
 
+    @Test func `what its user closed right before the agent was restarted, and opened after, was not down`() {
+        let told = tell([
+            agent(.started, at: 0), entry(.ready, at: 0, from: .connecting),
+            entry(.closed, at: 59, from: .ready, .closed, by: .closeRequested), agent(.ended, at: 60),
+            agent(.started, at: 61), entry(.waiting, at: 62, .opened), entry(.ready, at: 63, from: .connecting),
+        ])
+        #expect(told.summary == ["", "office  no outage"])
+    }
+
+    @Test func `an agent that did not say that it ended was killed, or went off with the machine`() {
+        let before = [agent(.started, at: 0), entry(.ready, at: 1, from: .connecting)]
+        let killed = tell(before + [agent(.started, at: 70)]).lines.last
+        #expect(
+            killed?.hasSuffix("agent     started; before that, the agent was killed or crashed, after day 0 1 s")
+                == true,
+            "\(killed ?? "none")")
+        var off = agent(.started, at: 70)
+        off.uptime = .seconds(3)
+        #expect(tell(before + [off]).lines.last?.contains("before that, the machine went off, after") == true)
+        let ended = tell(before + [agent(.ended, at: 60), agent(.started, at: 70)]).lines.last
+        #expect(ended?.hasSuffix("agent     started") == true, "\(ended ?? "none")")
+    }
+
     @Test func `an outage over a restart of the agent is one`() {
         let lost = [
             agent(.started, at: 0), entry(.ready, at: 0, from: .connecting), entry(.waiting, at: 30, from: .ready),
-            entry(.closed, at: 60, from: .waiting, .closed), agent(.ended, at: 60), agent(.started, at: 61),
+            entry(.closed, at: 60, from: .waiting, .closed, by: .agentEnded), agent(.ended, at: 60),
+            agent(.started, at: 61),
             entry(.waiting, at: 61, .opened), entry(.ready, at: 90, from: .connecting),
         ]
         #expect(tell(lost).summary == ["", "office  1 outage, down 59 s"])
@@ -236,7 +262,10 @@ struct HistoryStoryTests {
         let before = [
             agent(.started, at: 0), entry(.waiting, at: 0, .opened), entry(.ready, at: 1, from: .connecting),
         ]
-        let ended = [entry(.closed, at: 60, from: .ready, .closed), agent(.ended, at: 60), agent(.started, at: 70)]
+        let ended = [
+            entry(.closed, at: 60, from: .ready, .closed, by: .agentEnded), agent(.ended, at: 60),
+            agent(.started, at: 70),
+        ]
         let again = [entry(.waiting, at: 2830, .opened), entry(.ready, at: 2831, from: .connecting)]
         #expect(tell(before + ended + again).summary == ["", "office  no outage"], "46 m later")
         #expect(tell(before + [agent(.started, at: 70)] + again).summary == ["", "office  no outage"], "killed")
@@ -274,7 +303,8 @@ struct HistoryStoryTests {
         #expect(tell(night + [back]).summary == ["", "office  1 outage, down 5.0 s"])
         // The other way round: it was off for an hour.
         night += [
-            entry(.closed, at: 10, from: .waiting, .closed), agent(.ended, at: 10), agent(.started, at: 3000),
+            entry(.closed, at: 10, from: .waiting, .closed, by: .agentEnded), agent(.ended, at: 10),
+            agent(.started, at: 3000),
             entry(.waiting, at: 3000, .opened), entry(.ready, at: 3010, from: .connecting),
         ]
         for index in night.indices.suffix(3) { night[index].uptime = .seconds(51 + index) }

@@ -17,9 +17,9 @@ struct TimelineTests {
 
     private func event(
         _ state: ConnectionsAPI.State, at seconds: Int64, _ kind: ConnectionsAPI.EventKind = .state,
-        because reason: String? = nil, of name: String = "office"
+        because reason: String? = nil, by cause: ConnectionsAPI.Cause? = nil, of name: String = "office"
     ) -> Reply {
-        var event = Sample.event(kind, Sample.connection(name, state), reason: reason)
+        var event = Sample.event(kind, Sample.connection(name, state) { $0.cause = cause }, reason: reason)
         event.time = Self.at(seconds)
         return .init(event: event, uptime: .seconds(seconds) + Self.boot)
     }
@@ -55,7 +55,8 @@ struct TimelineTests {
             event(.ready, at: 1),
             network(.unsatisfied, "wlan0", at: 300), event(.waiting, at: 300, because: "no carrier"),
             network(.satisfied, "wwan0", at: 400), event(.ready, at: 401),
-            event(.closed, at: 500), agent(.ended, at: 500), agent(.started, at: 510),
+            event(.closed, at: 500, because: "the agent was stopped", by: .agentEnded), agent(.ended, at: 500),
+            agent(.started, at: 510),
             network(.satisfied, "wwan0", at: 510), event(.ready, at: 511, .continued),
             event(.backingOff, at: 800, because: "closed by the server"), event(.ready, at: 802),
         ]
@@ -91,7 +92,7 @@ struct TimelineTests {
             let row = timeline(evening, from: since, to: until).connections.first
             var story = HistoryStory(
                 LocalTime(day: { _ in "" }, clock: { _ in "" }), since: Self.at(since), until: Self.at(until))
-            for entry in evening { _ = story.entry(entry, Sample.plain) }
+            for entry in evening { _ = story.entry(entry) }
             let told = try #require(
                 story.summary(now: Self.at(1000), uptime: .seconds(1000) + Self.boot, Sample.plain).last)
             let row2 = try #require(row)
@@ -100,6 +101,19 @@ struct TimelineTests {
             #expect(told.contains(down), "\(told) and \(figures)")
             #expect(row2.outages < 2 || told.contains("longest \(row2.longest.short)"), "\(told)")
         }
+    }
+
+    @Test func `when an agent was killed nobody knows, unless its connections went on`() {
+        let before = [agent(.started, at: 0), network(.satisfied, "wlan0", at: 0), event(.ready, at: 1)]
+        let lost = [agent(.started, at: 500), event(.waiting, at: 500, .opened), event(.ready, at: 502)]
+        #expect(
+            spans(timeline(before + lost).connections.first) == [
+                "500-502 retrying: the agent was killed or crashed", "502-1000 up",
+            ])
+        let kept = [agent(.started, at: 500), event(.ready, at: 500, .continued)]
+        #expect(spans(timeline(before + kept).connections.first) == ["1-1000 up"])
+        let closed = event(.closed, at: 499, by: .closeRequested)
+        #expect(spans(timeline(before + [closed, agent(.ended, at: 500)]).connections.first) == ["1-499 up"])
     }
 
     @Test func `the longest outage has its cause`() {
@@ -116,7 +130,8 @@ struct TimelineTests {
         #expect(timeline(failing).connections.first?.longestCause == "refused")
         let stopped =
             failing + [
-                event(.closed, at: 20, because: "close requested"), agent(.ended, at: 20), agent(.started, at: 30),
+                event(.closed, at: 20, because: "the agent was stopped", by: .agentEnded), agent(.ended, at: 20),
+                agent(.started, at: 30),
                 event(.waiting, at: 31, .opened, because: "opened"), event(.ready, at: 40),
             ]
         let row = timeline(stopped).connections.first

@@ -131,7 +131,7 @@ final class ConnectionRegistry {
         origin: RegisteredConnection.Origin, given parameters: [UInt8]
     ) throws(RegistryError) -> RegisteredConnection {
         let name = name ?? freeName(for: policy.remote, owner: owner)
-        guard ConnectionSettings.nameProblem(name) == nil else { throw .invalidName }
+        guard ConnectionName.problem(name) == nil else { throw .invalidName }
         // Nobody tells that a client has read the last of one that ended.
         let key = ConnectionKey(name, of: owner)
         if let namesake = connections[key] { forgetIfOver(namesake) }
@@ -347,7 +347,7 @@ final class ConnectionRegistry {
 
     /// Closes every connection, for the end of the daemon.
     func closeAll() {
-        for connection in connections.values { remove(connection) }
+        for connection in connections.values { remove(connection, because: .agentEnded) }
     }
 
     /// What an earlier process supervised, once.
@@ -445,11 +445,11 @@ final class ConnectionRegistry {
     /// with a number if need be.
     private func freeName(for remote: Remote, owner: UInt32) -> String {
         let host = remote.host.description
-        var name = String(host.prefix(ConnectionSettings.longestName))
+        var name = String(host.prefix(ConnectionName.longest))
         var number = 1
         while connections[ConnectionKey(name, of: owner)] != nil {
             number += 1
-            name = host.prefix(ConnectionSettings.longestName - 1 - "\(number)".count) + "-\(number)"
+            name = host.prefix(ConnectionName.longest - 1 - "\(number)".count) + "-\(number)"
         }
         return name
     }

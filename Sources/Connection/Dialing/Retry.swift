@@ -188,7 +188,8 @@ extension StatusReason {
         case .opened, .noPath, .pathAvailable, .pathMoved, .retryDue, .dialledTooOften, .awaitsTurn, .serverAsked,
             .connected, .replaced, .detoured, .resumed, .unanswered, .unverified, .verified, .remoteClosed, .endedAgain,
             .localAddressRemoved, .adopted, .restarted, .taken, .parked, .arrived, .certificateEnds, .clientGone,
-            .sessionOpened, .openingFailed, .redialRequested, .policyChanged, .closeRequested, .nameConfigured:
+            .sessionOpened, .openingFailed, .redialRequested, .policyChanged, .closeRequested, .nameConfigured,
+            .agentEnded:
             .transient
         }
     }

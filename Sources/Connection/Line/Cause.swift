@@ -27,7 +27,7 @@ package enum Cause: String, Hashable, Sendable, CaseIterable {
     // The client.
     case adopted, taken, parked, arrived, clientGone
     // The agent.
-    case restarted
+    case restarted, agentEnded
 }
 
 extension StatusReason {
@@ -66,6 +66,7 @@ extension StatusReason {
         case .policyChanged: .settingsChanged
         case .closeRequested: .closeRequested
         case .nameConfigured: .nameConfigured
+        case .agentEnded: .agentEnded
         }
     }
 }

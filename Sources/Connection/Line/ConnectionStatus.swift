@@ -68,7 +68,7 @@ package struct ConnectionStatus: Hashable, Sendable {
         set { boxedPath = newValue.map { .value($0) } }
     }
     /// When a round trip that the remote answered was last seen to end, of the flow that stands. The machine knows of
-    /// the connect, of keepalives and of verifications; the driver may know a later one.
+    /// the connect, of keepalives and of verifications; the driver makes it when anything was last heard.
     package var lastProof: Duration?
 
     /// What the last dial or flow failed of; `nil` once a flow stands on which its server took the login, if there is

@@ -74,6 +74,8 @@ package enum StatusReason: Hashable, Sendable {
     case closeRequested
     /// The configuration names a connection of the same name and owner, and took this one's place.
     case nameConfigured
+    /// The agent was told to end, and the connection ends with it.
+    case agentEnded
 }
 
 extension StatusReason {
@@ -86,7 +88,7 @@ extension StatusReason {
         case .opened, .noPath, .pathAvailable, .pathMoved, .retryDue, .dialledTooOften, .awaitsTurn, .serverAsked,
             .connected, .replaced, .detoured, .resumed, .verified, .localAddressRemoved, .adopted, .restarted,
             .taken, .parked, .arrived, .certificateEnds, .clientGone, .sessionOpened, .redialRequested, .policyChanged,
-            .closeRequested, .nameConfigured:
+            .closeRequested, .nameConfigured, .agentEnded:
             false
         }
     }
@@ -146,6 +148,7 @@ extension StatusReason: CustomStringConvertible {
         case .redialRequested: "redial requested"
         case .policyChanged: "policy changed"
         case .closeRequested: "close requested"
+        case .agentEnded: "the agent was stopped"
         case .nameConfigured: "the configuration has a connection of this name"
         }
     }
@@ -189,8 +192,7 @@ extension StatusReason: CustomStringConvertible {
             .resolutionFailed, .dialFailed, .connected, .replaced, .detoured, .resumed, .unanswered, .unverified,
             .verified, .remoteClosed, .endedAgain, .flowFailed, .localAddressRemoved, .adopted, .restarted, .taken,
             .parked, .arrived, .certificateEnds, .clientGone, .sessionOpened, .openingFailed, .redialRequested,
-            .policyChanged,
-            .closeRequested, .nameConfigured:
+            .policyChanged, .closeRequested, .nameConfigured, .agentEnded:
             nil
         }
     }

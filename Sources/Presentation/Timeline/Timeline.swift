@@ -124,7 +124,7 @@ package struct Timeline: Hashable, Sendable {
         keptSince = dropped.map(\.until).max().flatMap { $0 > since ? min($0, end) : nil }
         var story = HistoryStory(
             LocalTime(day: { _ in "" }, clock: { _ in "" }), for: reader, since: since, until: until)
-        for entry in steady.moved { _ = story.entry(entry, Style(hasColour: false)) }
+        for entry in steady.moved { _ = story.entry(entry) }
         let figures = story.figures(now: now, uptime: uptime)
         connections = drawing.connections.sorted { $0.key < $1.key }.compactMap { name, spans in
             var row = Row(name: name, spans: Self.cut(spans, since, end))

@@ -65,7 +65,8 @@ package struct TimelineChart: Sendable {
         let axis = axis(layout.blocks)
         if !axis.isEmpty { lines.append(style.paint(margin + axis, .faint)) }
         lines.append("")
-        lines += legend(width).map { style.paint($0, .faint) }
+        let hasBlank = rows.contains { blocks(of: $0, layout.blocks).contains { $0.character == " " } }
+        lines += legend(width, hasBlank: hasBlank).map { style.paint($0, .faint) }
         return lines + (kept.map { fitted($0, width, indent: 0).map { style.paint($0, .faint) } } ?? [])
     }
 
@@ -226,7 +227,7 @@ package struct TimelineChart: Sendable {
     }
 
     /// What each block means, in lines that break between two of them.
-    private func legend(_ width: Int) -> [String] {
+    private func legend(_ width: Int, hasBlank: Bool) -> [String] {
         let kinds = Set(timeline.rows.flatMap(\.spans).map(\.kind))
         var parts = timeline.interfaces.enumerated().map { "\(Self.letter($0)) \(printable($1))" }
         if timeline.connections.contains(where: { $0.spans.contains { $0.kind == .up } }) {
@@ -236,6 +237,7 @@ package struct TimelineChart: Sendable {
         for kind in Timeline.Kind.allCases where kind != .up && kinds.contains(kind) {
             parts.append("\(glyphs.of(kind)) \(kind.text)")
         }
+        if hasBlank { parts.append("blank: not known") }
         var lines: [String] = []
         for part in parts {
             if let last = lines.last, last.count + 3 + part.count <= width {

@@ -27,16 +27,18 @@ struct TimelineDrawing {
             if isOpen { spans[spans.count - 1].end = time }
             isOpen = false
         }
-    }
 
-    /// A connection that was closed so short a time before the agent ended was closed with it.
-    private static let longestEnding = Duration.seconds(5)
+        /// Nothing was known any more from an earlier time on.
+        mutating func forget(from time: Timestamp) {
+            if isOpen, let last = spans.last { close(at: max(time, last.begin)) }
+        }
+    }
 
     private let reader: Reader
     private var networkLine = Line()
     private var lines: [String: Line] = [:]
-    /// The connections that were closed last, and when.
-    private var closed: [String: Timestamp] = [:]
+    /// From when to when nobody knows whether the agent was there, for connections not heard of since.
+    private var gaps: [String: (begin: Timestamp, end: Timestamp)] = [:]
     /// The last entry of the run: when it was, and how long the machine had been up.
     private var last: (time: Timestamp, uptime: Duration?)?
     private var hasEnded = false
@@ -54,7 +56,10 @@ struct TimelineDrawing {
             networkLine.turn(Self.kind(change), interface, because: Self.cause(change), at: time)
         } else if let event = entry.event {
             let name = reader.subject(event.connection)
-            if event.connection.state == .closed { closed[name] = time }
+            if let gap = gaps.removeValue(forKey: name), event.kind != .continued || !event.connection.state.hasFlow {
+                lines[name]?.forget(from: gap.begin)
+                lines[name]?.turn(.retrying, because: "the agent was killed or crashed", at: gap.end)
+            }
             lines[name, default: Line()].turn(Self.kind(event), because: event.reason, at: time)
         } else if let change = entry.agent {
             note(change, at: time, uptime: entry.uptime)
@@ -64,6 +69,8 @@ struct TimelineDrawing {
 
     /// Nothing is known of what comes later.
     mutating func end(at time: Timestamp) {
+        for (name, gap) in gaps { lines[name]?.forget(from: gap.begin) }
+        gaps = [:]
         networkLine.close(at: time)
         for name in lines.keys { lines[name]?.close(at: time) }
     }
@@ -74,7 +81,7 @@ struct TimelineDrawing {
             turnOff(at: time, because: "the agent was stopped")
             hasEnded = true
         case .started:
-            // One that was killed had its connections go on, unless the machine went with it.
+            // One that was killed had its connections go on, as they say then, unless the machine went with it.
             if !hasEnded, let last, let before = last.uptime, let uptime, uptime < before {
                 turnOff(at: last.time, because: "the machine went off")
                 hasEnded = true
@@ -82,6 +89,8 @@ struct TimelineDrawing {
             if hasEnded {
                 networkLine.turn(nil, because: nil, at: time)
                 for name in lines.keys { lines[name]?.turn(nil, because: nil, at: time) }
+            } else if let last {
+                for name in lines.keys where lines[name]?.isOpen == true { gaps[name] = (last.time, time) }
             }
             hasEnded = false
         case .resumed: break
@@ -90,11 +99,9 @@ struct TimelineDrawing {
 
     private mutating func turnOff(at time: Timestamp, because cause: String) {
         networkLine.turn(.agentOff, because: cause, at: time)
-        for (name, line) in lines {
-            let wasClosed = closed[name].map { time - $0 <= Self.longestEnding } ?? false
-            if line.isOpen || wasClosed { lines[name]?.turn(.agentOff, because: cause, at: time) }
+        for name in lines.keys where lines[name]?.isOpen == true {
+            lines[name]?.turn(.agentOff, because: cause, at: time)
         }
-        closed = [:]
     }
 
     private static func kind(_ event: ConnectionsAPI.Event) -> Timeline.Kind? {
@@ -105,7 +112,7 @@ struct TimelineDrawing {
         case .waiting where event.connection.cause == .settingsChanged: .retrying
         case .waiting: .noNetwork
         case .resolving, .connecting, .securing, .backingOff, .failed: .retrying
-        case .closed: nil
+        case .closed: event.connection.cause == .agentEnded ? .agentOff : nil
         }
     }
 

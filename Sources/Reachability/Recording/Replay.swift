@@ -43,6 +43,8 @@ package struct Replay {
     package struct Failure: Error, CustomStringConvertible {
         /// What was tried, and what came back.
         package let description: String
+        /// Whether the file system refused the file, and nobody knows what is in it.
+        package let isUnreadable: Bool
     }
 
     /// The paths as they changed.
@@ -86,7 +88,9 @@ package struct Replay {
         do throws(RecordingError) {
             self.init(try Recording(contentsOf: path))
         } catch {
-            throw Failure(description: "\(path): \(error)")
+            var isUnreadable = false
+            if case .unreadable = error { isUnreadable = true }
+            throw Failure(description: "\(path): \(error)", isUnreadable: isUnreadable)
         }
     }
 

@@ -13,12 +13,13 @@ extension FuzzTarget {
         if kind < readers.count { return readers[kind](Array(messages)) }
         let localTime = LocalTime(day: { "\($0)" }, clock: { "\($0)" })
         var story = HistoryStory(localTime, for: someone)
+        var pages = DayPages(localTime)
         var entries: [ConnectionsAPI.History.Reply] = []
         for message in messages.split(separator: 0) {
             guard case .success(let entry, _) = try? VarlinkReply<ConnectionsAPI.History.Reply>(Array(message)) else {
                 continue
             }
-            _ = story.entry(entry, style)
+            if let told = story.entry(entry) { _ = pages.lines(told, style) }
             entries.append(entry)
         }
         let timeline = Timeline(

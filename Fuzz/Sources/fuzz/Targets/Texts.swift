@@ -30,7 +30,7 @@ extension FuzzTarget {
         case 5: _ = TrafficClass(text)
         case 6:
             _ = CertificatePin(text)
-            _ = ConnectionSettings.nameProblem(text)
+            _ = ConnectionName.problem(text)
         case 7:
             guard let time = Timestamp(text) else { return }
             precondition(Timestamp(time.description) == time)
