@@ -48,7 +48,7 @@ final class Stage: Sendable {
         let client = agent.client
         Task { [weak self] in
             for try await reply in client.stream(NetworkAPI.MonitorPath.self, .init()) {
-                self?.narrate(WatchLine(network: reply.path, changes: reply.changes, at: .now()))
+                self?.narrate(WatchLine(path: reply.path, of: "network", changes: reply.changes, at: .now()))
             }
         }
         Task { [weak self] in

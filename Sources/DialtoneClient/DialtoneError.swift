@@ -172,7 +172,7 @@ extension VarlinkFailure {
         case .staleEpoch:
             decoded(as: ConnectionsAPI.StaleEpoch.self).map {
                 """
-                This flow of the connection "\($0.name)" is over, flow \($0.epoch) took its place. Close this one, and \
+                This socket of the connection "\($0.name)" is over, number \($0.epoch) took its place. Close this one, and \
                 take the connection again.
                 """
             }
@@ -192,7 +192,7 @@ extension VarlinkFailure {
                 error.process > 0
                     ? "Process \(error.process) has the socket of \"\(error.name)\", until it parks it or ends."
                     : """
-                    A process that cannot be seen from here has the flow of "\(error.name)", until it parks the flow. \
+                    A process that cannot be seen from here has the socket of "\(error.name)", until it parks it. \
                     If it is gone: "dialtone redial \(error.name)".
                     """
             }

@@ -259,6 +259,7 @@ extension SavedFlows.Standing {
         static let place = 14
         /// As `dialtone-tls` said it.
         static let security = 15
+        static let upSince = 16
     }
 
     fileprivate func write(_ fields: inout FieldWriter) {
@@ -272,6 +273,7 @@ extension SavedFlows.Standing {
         if let past = adoption.past {
             fields.put(Field.connectedAt, signed: past.connectedAt.nanoseconds)
             fields.put(Field.since, signed: past.since.nanoseconds)
+            fields.put(Field.upSince, signed: past.upSince.nanoseconds)
             if past.isInDoubt { fields.put(Field.isInDoubt, 1) }
         }
         if let number { fields.put(Field.number, number) }
@@ -285,7 +287,7 @@ extension SavedFlows.Standing {
         var (local, remote) = (Endpoint?.none, Endpoint?.none)
         var (holder, session) = (FlowOwnership.Holder.daemon, FlowOwnership.Session.unknown)
         var (proof, interface) = (Duration?.none, String?.none)
-        var (connectedAt, since) = (Duration.zero, Duration.zero)
+        var (connectedAt, since, upSince) = (Duration.zero, Duration.zero, Duration?.none)
         var (isBound, isInDoubt) = (false, false)
         var security: TLSSummary?
         while let (field, value) = try fields.next() {
@@ -299,6 +301,7 @@ extension SavedFlows.Standing {
             case Field.interface: interface = try value.text()
             case Field.connectedAt: connectedAt = .nanoseconds(try value.signed())
             case Field.since: since = .nanoseconds(try value.signed())
+            case Field.upSince: upSince = .nanoseconds(try value.signed())
             case Field.number: number = try value.count()
             case Field.place: place = StreamCounts.Place(code: try value.unsigned())
             case Field.isBound: isBound = try value.unsigned() != 0
@@ -313,7 +316,7 @@ extension SavedFlows.Standing {
             adoption: Adoption(
                 epoch: epoch, local: local, remote: remote, ownership: FlowOwnership(holder: holder, session: session),
                 lastProof: proof, interface: interface, isBound: isBound, security: security,
-                past: .init(connectedAt: connectedAt, since: since, isInDoubt: isInDoubt)),
+                past: .init(connectedAt: connectedAt, since: since, upSince: upSince, isInDoubt: isInDoubt)),
             number: number, place: place)
     }
 }

@@ -107,8 +107,8 @@ package struct ConnectionScreen: Sendable {
             case .pinned: "certificate pinned"
             case .unverified: "certificate not verified"
             }
-        let whose = security.isOwnCertificate == true ? "its own certificate ends" : "ends"
-        let end = security.certificateEndsAt.map { ", \(whose) in \(($0 - now).short)" } ?? ""
+        let whose = security.isOwnCertificate == true ? "its own certificate " : ""
+        let end = security.certificateEndsAt.map { ", \(whose)\(ConnectionText.ending($0, now: now))" } ?? ""
         return "\(security.version), \(security.cipher), \(assurance)\(end)"
     }
 

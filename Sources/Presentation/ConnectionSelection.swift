@@ -31,9 +31,6 @@ package struct ConnectionSelection: Sendable {
         self.order = order
     }
 
-    /// Whether it leaves anything out.
-    package var isPartial: Bool { onlyDown || !states.isEmpty }
-
     /// Those of `connections` that are meant.
     package func of(_ connections: [ConnectionsAPI.Connection]) -> [ConnectionsAPI.Connection] {
         let meant = connections.filter { connection in

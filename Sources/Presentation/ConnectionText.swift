@@ -39,7 +39,8 @@ enum ConnectionText {
 
     /// Who reads and writes its socket.
     static func holder(_ connection: ConnectionsAPI.Connection) -> String {
-        switch connection.holder {
+        guard connection.state.hasFlow else { return "–" }
+        return switch connection.holder {
         case .daemon: "agent"
         case .client: "client"
         }
@@ -73,7 +74,7 @@ enum ConnectionText {
             if connection.security?.assurance == .unverified { parts.append("TLS unverified") }
             if let end = connection.security?.certificateEndsAt, end - now < noticeTime {
                 let whose = connection.security?.isOwnCertificate == true ? "its" : "the server's"
-                parts.append("\(whose) certificate ends in \((end - now).short)")
+                parts.append("\(whose) certificate \(ending(end, now: now))")
             }
             if connection.endsWithAgent == true { parts.append("no place in the store, ends with the agent") }
             return parts.joined(separator: ", ")
@@ -86,6 +87,11 @@ enum ConnectionText {
             parts.append("\(ordinal(connection.attempt)) try in \((next - now).short)")
         }
         return parts.joined(separator: ", ")
+    }
+
+    /// `ends in 3 d`, or `ended 3 d ago`: a socket may outlive its certificate.
+    static func ending(_ end: Timestamp, now: Timestamp) -> String {
+        end > now ? "ends in \((end - now).short)" : "ended \((now - end).short) ago"
     }
 
     /// `1st`, `2nd`, `3rd`, `4th`, `11th`.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import DialtonePlatform
 package import DialtoneVarlink
 
 /// What `--format` asks for: a list of fields (`name,state,security.version`), which are separated by tabs, or a
@@ -86,12 +87,14 @@ private struct FieldTexts: VarlinkFieldWriter {
     mutating func put(_ name: String, _ value: Bool) { texts[prefix + name] = "\(value)" }
     mutating func put(_ name: String, _ value: Int) { texts[prefix + name] = "\(value)" }
     mutating func put(_ name: String, _ value: Double) { texts[prefix + name] = "\(value)" }
-    mutating func put(_ name: String, _ value: String) { texts[prefix + name] = value }
+    mutating func put(_ name: String, _ value: String) { texts[prefix + name] = value.printable }
     mutating func put(_ name: String, _ value: Timestamp) { texts[prefix + name] = value.description }
     mutating func put(_ name: String, _ values: [Int]) {
         texts[prefix + name] = values.map { "\($0)" }.joined(separator: ",")
     }
-    mutating func put(_ name: String, _ values: [String]) { texts[prefix + name] = values.joined(separator: ",") }
+    mutating func put(_ name: String, _ values: [String]) {
+        texts[prefix + name] = values.joined(separator: ",").printable
+    }
     mutating func put(_ name: String, _ value: some VarlinkWritable) {
         let outer = prefix
         prefix += name + "."

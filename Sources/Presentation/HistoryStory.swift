@@ -56,7 +56,7 @@ package struct HistoryStory: Sendable {
         }
         guard let time = entry.time, until.map({ time <= $0 }) ?? true else { return nil }
         let isTold = since.map { time >= $0 } ?? true
-        if isTold { begin(by: instant(time, entry.uptime)) }
+        if isTold { begin(by: instant(time, entry.uptime), afterRun: entry.agent?.kind == .started ? last : nil) }
         guard let line = line(entry), isTold else { return nil }
         hasTold = true
         return .line(
@@ -65,11 +65,19 @@ package struct HistoryStory: Sendable {
 
     /// What comes from `first` on is told. Its uptime says what the machine's was when the telling begins: the clock on
     /// the wall may have been set since something was seen on it.
-    private mutating func begin(by first: OutageTally.Instant) {
+    ///
+    /// - Parameter last: when the run before was last heard of, where what comes first is another run's beginning:
+    ///   nothing is known of the time between them.
+    private mutating func begin(by first: OutageTally.Instant, afterRun last: OutageTally.Instant? = nil) {
         guard let since, !hasBegun else { return }
         hasBegun = true
+        if let last { return begin(at: last) }
         let uptime = first.uptime.map { $0 - (first.wall - since) }
         let time = OutageTally.Instant(wall: since, uptime: uptime, run: run)
+        begin(at: time)
+    }
+
+    private mutating func begin(at time: OutageTally.Instant) {
         for name in outages.keys where outages[name]?.count(from: time) == false { outages[name] = nil }
     }
 

@@ -42,7 +42,7 @@ package enum SinceText {
         if words.count == 2 || words[0].contains("-") {
             let parts = numbers(words[0], "-")
             guard parts.count == 3, (1970...9999).contains(parts[0]), (1...12).contains(parts[1]),
-                (1...31).contains(parts[2])
+                (1...Timestamp.days(in: parts[1], of: parts[0])).contains(parts[2])
             else { return nil }
             (local.year, local.month, local.day) = (parts[0], parts[1], parts[2])
             if words.count == 1 { return instant(local) }

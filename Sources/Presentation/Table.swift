@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import DialtonePlatform
+
 /// Columns of text, each as wide as its widest cell. Cells are padded before they are painted, so that colour does not
 /// count as width.
 package struct Table: Sendable {
@@ -10,7 +12,7 @@ package struct Table: Sendable {
 
         /// A cell of plain text, or of text in a tone.
         package init(_ text: String, _ tone: Style.Tone? = nil) {
-            self.text = text
+            self.text = text.printable
             self.tone = tone
         }
     }
@@ -57,13 +59,13 @@ package struct Table: Sendable {
 }
 
 extension String {
-    /// Itself in lines of at most `width` characters, broken between words where that is possible, each behind `indent`
+    /// Itself without control characters, in lines of at most `width` characters, broken between words where that is possible, each behind `indent`
     /// blanks. Of nothing, no lines.
     func wrapped(to width: Int, indent: Int) -> [String] {
         let room = max(width - indent, 8)
         var lines: [String] = []
         var line = ""
-        for word in split(separator: " ") {
+        for word in printable.split(separator: " ") {
             if !line.isEmpty, line.count + 1 + word.count > room {
                 lines.append(line)
                 line = ""

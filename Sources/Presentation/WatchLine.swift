@@ -2,6 +2,7 @@
 
 package import DialtoneAPI
 internal import DialtoneNetworkPath
+internal import DialtonePlatform
 package import DialtoneVarlink
 
 /// The lines of `dialtone watch`: the time, who, what happened, and what it rests on.
@@ -15,11 +16,6 @@ package struct WatchLine: Hashable, Sendable {
     /// The names of what changed, or the epoch.
     package let detail: String
     let tone: Style.Tone
-
-    /// A change of the network's path, or its present state when `changes` is empty.
-    package init(network path: NetworkAPI.Path, changes: [String], at time: Timestamp) {
-        self.init(path: path, of: "network", changes: changes, at: time)
-    }
 
     /// A change of the path to some host, or its present state when `changes` is empty.
     ///
@@ -46,16 +42,7 @@ package struct WatchLine: Hashable, Sendable {
 
     /// A change of the network's path as the history has it.
     init(_ change: ConnectionsAPI.NetworkChange) {
-        let interface = change.interface.map { name in
-            NetworkAPI.Interface(
-                index: 0, name: name, kind: change.kind ?? .other, up: true, carrier: true, addresses: [],
-                expensive: change.expensive, constrained: change.constrained)
-        }
-        let path = NetworkAPI.Path(
-            generation: 0, status: change.status, reason: change.reason, coherent: true, interface: interface,
-            gateway: change.gateway, source: change.source, isDirect: false, isLocalAddress: false,
-            supportsIPv4: change.supportsIPv4, supportsIPv6: change.supportsIPv6, supportsDNS: change.supportsDNS,
-            expensive: change.expensive, constrained: change.constrained)
+        let path = change.path
         time = change.time
         subject = "network"
         detail = change.changes.joined(separator: ", ")
@@ -161,7 +148,8 @@ package struct WatchLine: Hashable, Sendable {
     private func lines(behind subject: String, _ style: Style, _ clock: (Timestamp) -> String) -> [String] {
         let clock = clock(time)
         let indent = clock.count + 2 + subject.count
-        let first = "\(style.paint(clock, .faint))  \(subject)"
+        let first = "\(style.paint(clock, .faint))  \(subject.printable)"
+        let (text, detail) = (text.printable, detail.printable)
         let end = detail.isEmpty ? "" : "  " + style.paint(detail, .faint)
         // As wide as most texts are, so that what stands behind them stands in a column.
         let column = min(64, style.width.map { max($0 - indent - 2 - detail.count, 0) } ?? 64)
@@ -183,5 +171,21 @@ package struct WatchLine: Hashable, Sendable {
 extension String {
     fileprivate func padded(to width: Int) -> String {
         self + String(repeating: " ", count: max(0, width - count))
+    }
+}
+
+extension ConnectionsAPI.NetworkChange {
+    /// The path that it tells of, as far as it does.
+    var path: NetworkAPI.Path {
+        let interface = interface.map { name in
+            NetworkAPI.Interface(
+                index: 0, name: name, kind: kind ?? .other, up: true, carrier: true, addresses: [],
+                expensive: expensive, constrained: constrained)
+        }
+        return NetworkAPI.Path(
+            generation: 0, status: status, reason: reason, coherent: true, interface: interface,
+            gateway: gateway, source: source, isDirect: false, isLocalAddress: false,
+            supportsIPv4: supportsIPv4, supportsIPv6: supportsIPv6, supportsDNS: supportsDNS,
+            expensive: expensive, constrained: constrained)
     }
 }

@@ -110,7 +110,8 @@ public final class HostReachability: Sendable {
 
     private func flags(of path: Path?) throws(ReachabilityError) -> ReachabilityFlags {
         guard let path, path.status != .unknown else {
-            throw .unknown("asking the kernel for the route to \(target.host): netlink is not to be had here")
+            throw .unknown(
+                "asking the kernel for the route to \(target.host): is netlink blocked here (container, seccomp)?")
         }
         return ReachabilityFlags(path)
     }

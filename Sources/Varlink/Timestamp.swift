@@ -68,7 +68,8 @@ public struct Timestamp: Hashable, Comparable, Sendable, CustomStringConvertible
         year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
     }
 
-    private static func days(in month: Int, of year: Int) -> Int {
+    /// How many days a month has; `month` is from 1 to 12.
+    package static func days(in month: Int, of year: Int) -> Int {
         [31, isLeap(year) ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][month - 1]
     }
 

@@ -129,10 +129,7 @@ struct Check: AsyncParsableCommand {
             Output.fail("\(ReachabilityError.noSuchInterface(interface, known: names.sorted()))")
             throw ExitCode(EX_USAGE)
         }
-        if target.isLinkLocal, target.interface == nil {
-            Output.fail("each link has a \(self.target.text) of its own: name one, as in \(target.host)%eth0")
-            throw ExitCode(EX_USAGE)
-        }
+        try self.target.requireLink(of: target)
     }
 
     private func explanation(of host: HostReachability) async throws -> Explanation {

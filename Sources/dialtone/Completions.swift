@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import ArgumentParser
+internal import DialtoneConnection
 
 // What a shell offers on its completion key. Lists of names are asked for when the key is pressed.
 
@@ -13,18 +14,16 @@ extension CompletionKind {
 
     /// The beginnings of URLs that connections have.
     static var remotes: CompletionKind {
-        .list(["tcp", "tls", "sip", "sips", "xmpp", "xmpps", "mqtt", "mqtts", "ws", "wss"].map { $0 + "://" })
+        .list(Remote.Scheme.allCases.map { "\($0.rawValue)://" })
     }
 
     /// What may be sent as a keepalive.
     static var keepaliveProtocols: CompletionKind {
-        .list(["tcp", "crlf", "whitespace", "xmpp-ping", "mqtt", "websocket", "custom", "client", "none"])
+        .list(KeepaliveOptions.protocols)
     }
 
     /// How packets may be marked (RFC 4594).
     static var trafficClasses: CompletionKind {
-        .list(
-            ["none", "ef", "voice-admit"] + (0...7).map { "cs\($0)" }
-                + (1...4).flatMap { group in (1...3).map { "af\(group)\($0)" } })
+        .list(TrafficClass.names.keys.sorted())
     }
 }

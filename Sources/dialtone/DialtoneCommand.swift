@@ -18,8 +18,8 @@ struct DialtoneCommand: AsyncParsableCommand {
             DURATION is 5s, 1m30s, 1h or plain seconds, everywhere.
 
             Exit status: 0 yes or done, 1 no or refused, 64 bad usage, 65 a file that makes no sense, 66 a file that \
-            cannot be read, 69 the agent is not running or the kernel cannot be asked, 73 a file cannot be written, \
-            74 the output cannot be written, 77 not allowed.
+            cannot be read, 69 the agent is not running or the kernel cannot be asked, 71 the system refuses, 73 a \
+            file cannot be written, 74 the output cannot be written, 77 not allowed.
             """,
         version: Product.version,
         subcommands: [
@@ -43,6 +43,9 @@ struct DialtoneCommand: AsyncParsableCommand {
         } catch let error as DialtoneError {
             Output.fail(error.description + (await KnownNames.hint(for: error)))
             Glibc.exit(error.exitStatus)
+        } catch let error as SystemError {
+            Output.fail("\(error)")
+            Glibc.exit(EX_OSERR)
         } catch {
             exit(saying: error)
         }

@@ -40,7 +40,11 @@ struct History: AsyncParsableCommand {
     @OptionGroup
     var owner: OwnerOption
 
-    @Flag(help: "Write one JSON object a line: the replies of History as the socket carries them.")
+    @Flag(
+        help: """
+            Write one JSON object a line: the replies of History as the socket carries them; with --follow, then those \
+            of MonitorPath and Monitor.
+            """)
     var json = false
 
     @OptionGroup
@@ -86,7 +90,7 @@ struct History: AsyncParsableCommand {
                 // What happened to the agent before there was such a connection is nothing of it.
                 if !names.isEmpty, kept.isEmpty, reply.dropped == nil { continue }
                 if isWithheld { withheld.append(entry) } else { Output.write(pages.lines(entry, Output.style)) }
-                if let lines, withheld.count > 2 * max(lines, 1) { withheld.removeFirst(withheld.count - lines) }
+                if let lines, withheld.count / 2 > max(lines, 1) { withheld.removeFirst(withheld.count - lines) }
             }
         }
         // Of what was before `since`, a script is told nothing.

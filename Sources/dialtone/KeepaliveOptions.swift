@@ -5,6 +5,11 @@ internal import DialtoneAPI
 
 /// How a connection is kept alive.
 struct KeepaliveOptions: ParsableArguments {
+    /// What may be sent, as the help explains it.
+    static let protocols = [
+        "tcp", "crlf", "whitespace", "xmpp-ping", "mqtt", "websocket", "custom", "client", "none",
+    ]
+
     @Option(
         help: ArgumentHelp(
             "The longest time between two keepalives, as in 90s; 0 for none at all.", valueName: "duration"))

@@ -18,6 +18,8 @@ struct List: AsyncParsableCommand {
     @OptionGroup
     var color: ColorOption
 
+    func validate() throws { try selection.refuse(json: json) }
+
     func run() async throws {
         let all = try await DialtoneClient().call(ConnectionsAPI.List.self, VarlinkEmpty()).connections
         let shown = selection.selection.of(all)

@@ -41,7 +41,8 @@ enum Output {
 
     /// Writes a line to the standard error.
     static func fail(_ line: String) {
-        let bytes = Array("dialtone: \(line)\n".utf8)
+        let text = line.split(separator: "\n", omittingEmptySubsequences: false).map { String($0).printable }
+        let bytes = Array("dialtone: \(text.joined(separator: "\n"))\n".utf8)
         _ = Glibc.write(STDERR_FILENO, bytes, bytes.count)
     }
 
@@ -58,15 +59,23 @@ enum Output {
     }
 
     private static func write(bytes: [UInt8]) {
+        do throws(SystemError) {
+            try write(bytes, to: STDOUT_FILENO, "writing to the standard output")
+        } catch {
+            // Whoever read is gone (`dialtone watch | head`): so is the reason to go on.
+            if error.code == EPIPE { exit(EXIT_SUCCESS) }
+            fail("\(error)")
+            exit(EX_IOERR)
+        }
+    }
+
+    private static func write(_ bytes: [UInt8], to number: CInt, _ operation: String) throws(SystemError) {
         var rest = bytes[...]
         while !rest.isEmpty {
-            let count = rest.withUnsafeBytes { Glibc.write(STDOUT_FILENO, $0.baseAddress, $0.count) }
+            let count = rest.withUnsafeBytes { Glibc.write(number, $0.baseAddress, $0.count) }
             if count < 0 {
                 if errno == EINTR { continue }
-                // Whoever read is gone (`dialtone watch | head`): so is the reason to go on.
-                if errno == EPIPE { exit(EXIT_SUCCESS) }
-                fail("\(SystemError.last("writing to the standard output"))")
-                exit(EX_IOERR)
+                throw .last(operation)
             }
             rest = rest.dropFirst(count)
         }
@@ -77,15 +86,7 @@ enum Output {
         let number = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o666)
         guard number >= 0 else { throw .last("opening it") }
         let descriptor = OwnedDescriptor(number)
-        var rest = Array(text.utf8)[...]
-        while !rest.isEmpty {
-            let count = rest.withUnsafeBytes { Glibc.write(descriptor.number, $0.baseAddress, $0.count) }
-            if count < 0 {
-                if errno == EINTR { continue }
-                throw .last("writing it")
-            }
-            rest = rest.dropFirst(count)
-        }
+        try write(Array(text.utf8), to: descriptor.number, "writing it")
     }
 
     /// The local date and time.

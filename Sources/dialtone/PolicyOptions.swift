@@ -27,7 +27,7 @@ struct PolicyOptions: ParsableArguments {
     @Flag(
         name: .customLong("keep-abandoned"),
         help: """
-            Keep a flow whose client ends without parking it, for the next client to read on. By default it is made \
+            Keep a socket whose client ends without parking it, for the next client to read on. By default it is made \
             anew, for nobody knows where in the stream that client was.
             """)
     var keepsAbandonedFlow = false

@@ -47,6 +47,9 @@ struct SelectionOptions: ParsableArguments {
     var format: FieldTemplate?
 
     func validate() throws {
+        if format != nil, output != .table {
+            throw ValidationError("--format says how each connection is written: it takes no --output")
+        }
         let known = ConnectionsAPI.Connection.fieldNames
         guard let unknown = format?.fields.first(where: { !known.contains($0) }) else { return }
         if Layout(rawValue: unknown) != nil {
@@ -54,6 +57,13 @@ struct SelectionOptions: ParsableArguments {
         }
         let advice = suggestion(for: unknown, among: known).map { "; did you mean \"\($0)\"?" } ?? ""
         throw ValidationError("a connection has no field \"\(unknown)\"\(advice)")
+    }
+
+    /// Refuses a second way to say how connections are written.
+    func refuse(json: Bool) throws {
+        if json, format != nil || output == .wide {
+            throw ValidationError("--json takes neither --format nor --output wide")
+        }
     }
 
     /// Those that are meant.

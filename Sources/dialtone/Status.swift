@@ -5,6 +5,7 @@ internal import DialtoneAPI
 internal import DialtoneClient
 internal import DialtonePresentation
 internal import DialtoneVarlink
+internal import Glibc
 
 struct Status: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -39,6 +40,8 @@ struct Status: AsyncParsableCommand {
         }
     }
 
+    func validate() throws { try selection.refuse(json: json) }
+
     func run() async throws {
         let agent = DialtoneClient()
         let path = try await agent.call(NetworkAPI.GetPath.self, .init()).path
@@ -49,6 +52,10 @@ struct Status: AsyncParsableCommand {
             shown = shown.filter { $0.name == name }
         }
         if let number = owner.number { shown = shown.filter { $0.owner == number } }
+        if let name, shown.isEmpty {
+            Output.fail("\"\(name)\" is not among the connections that --owner, --down and --state choose")
+            throw ExitCode(EXIT_FAILURE)
+        }
         if json || selection.output == .json {
             return Output.write(json: Document(path: path, connections: shown))
         }

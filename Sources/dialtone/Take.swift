@@ -3,6 +3,7 @@
 internal import ArgumentParser
 internal import DialtoneAPI
 internal import DialtoneClient
+internal import DialtonePlatform
 internal import DialtoneVarlink
 
 struct Take: AsyncParsableCommand {
@@ -27,7 +28,7 @@ struct Take: AsyncParsableCommand {
             """)
     var fd = false
 
-    @Flag(help: "Wait until there is a connection to be had.")
+    @Flag(help: "Wait until the connection can be taken.")
     var wait = false
 
     @Flag(help: "Wait until there is something to read.")
@@ -64,7 +65,13 @@ struct Take: AsyncParsableCommand {
         let child = Child(
             program: program, arguments: command, connection: flow.connection, epoch: epoch,
             streams: fd ? .passed : .standard)
-        let status = try await child.run(with: flow)
+        let status: CInt
+        do throws(SystemError) {
+            status = try await child.run(with: flow)
+        } catch {
+            Output.fail("\(error)")
+            throw ExitCode(126)
+        }
         if status != 0 { throw ExitCode(status) }
         // Nothing is left on one that has ended. But so the agent knows that the command had it.
         if isOver {

@@ -15,6 +15,15 @@ struct TargetArgument {
     /// What is spoken there, where that was said.
     var scheme: Remote.Scheme?
 
+    /// Refuses an address that each link has for its own where no link is named.
+    ///
+    /// - Parameter target: the target with all that was said of its packets; by default as it was written.
+    func requireLink(of target: Target? = nil) throws {
+        let target = target ?? self.target
+        guard target.isLinkLocal, target.interface == nil else { return }
+        throw ValidationError("each link has a \(text) of its own: name one, as in \(target.host)%eth0")
+    }
+
     /// Reads a target; what is none is told with what would be one.
     static func parse(_ text: String) throws -> TargetArgument {
         if text.contains("://") {

@@ -33,6 +33,7 @@ struct Wait: AsyncParsableCommand {
     var timeout: DurationArgument?
 
     func validate() throws {
+        try target?.requireLink()
         try probing.refuse(target)
         if probing.probe, untilUnreachable {
             throw ValidationError("--until-unreachable goes by the route alone: leave --probe out")

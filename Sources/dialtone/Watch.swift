@@ -33,6 +33,7 @@ struct Watch: AsyncParsableCommand {
     var color: ColorOption
 
     func validate() throws {
+        try host?.requireLink()
         if host != nil, !names.isEmpty || owner.number != nil {
             throw ValidationError("--host watches the route to a host: it takes no names and no --owner")
         }
@@ -44,7 +45,8 @@ struct Watch: AsyncParsableCommand {
             pages: DayPages(Output.localTime, knowing: Output.localTime.day(.now())))
         try await Output.endWithReader()
         if let host {
-            let target = NetworkAPI.Target(host: "\(host.target.host)", port: host.target.port.map { Int($0) })
+            let target = NetworkAPI.Target(
+                host: "\(host.target.host)", port: host.target.port.map { Int($0) }, interface: host.target.interface)
             return try await stream.watchPath(to: target, called: host.text)
         }
         // A script may begin before the connection is there.

@@ -61,11 +61,14 @@ final class WatchStream: Sendable {
 
     /// Writes what becomes of the path to a host, or of the network's; goes on when the agent is back.
     func watchPath(to target: NetworkAPI.Target?, called subject: String = "network") async throws {
-        var (isKnown, pause) = (false, RetryPause())
+        var (isKnown, isThere, pause) = (false, true, RetryPause())
+        // Otherwise the stream of the connections says it.
+        let tellsOfAgent = target != nil
         while true {
             do throws(DialtoneError) {
                 for try await reply in DialtoneClient().stream(NetworkAPI.MonitorPath.self, .init(target: target)) {
-                    defer { (isKnown, pause) = (true, RetryPause()) }
+                    if tellsOfAgent, !isThere { write(agentIsThere: true) }
+                    defer { (isKnown, isThere, pause) = (true, true, RetryPause()) }
                     if goesOn, !isKnown { continue }
                     if json {
                         Output.write(json: reply)
@@ -74,8 +77,9 @@ final class WatchStream: Sendable {
                     }
                 }
             } catch {
-                // Where the agent went, the other stream says so.
                 guard isKnown || goesOn, error.isPassing else { throw error }
+                if tellsOfAgent, isThere { write(agentIsThere: false) }
+                isThere = false
             }
             try await pause.wait()
         }

@@ -59,7 +59,7 @@ struct ConnectionsServiceTests {
 
     @Test(arguments: [
         ("tcp://192.0.2.7", "the port is missing"), ("192.0.2.7:1", "the scheme is missing"),
-        ("tcp://192.0.2.7:0", "\"0\" is not a port"), ("tcp://192.0.2.7:65536", "\"65536\" is not a port"),
+        ("tcp://192.0.2.7:0", "invalid port \"0\""), ("tcp://192.0.2.7:65536", "invalid port \"65536\""),
         ("tls://192.0.2.7", "the port is missing"), ("tcp://user@192.0.2.7:1", "password"), ("", "scheme"),
         ("tcp://300.1.1.1:1", "not a complete IPv4 address"),
     ])

@@ -34,7 +34,9 @@ struct CommandLineTests {
         ["take", "office", "--"], ["park"], ["park", "office"], ["park", "office", "--epoch", "x"], ["adopt", "chat"],
         ["adopt", "chat", "--fd=-1"], ["open", "tcp://h:1", "--name", "a b"], ["adopt", "a b", "--fd", "0"],
         ["check", "127.0.0.1:1", "--timeout", "1"], ["history", "--since", "tomorrow"],
-        ["status", "--format", "json"], ["status", "--state", "backing on"],
+        ["status", "--format", "json"], ["status", "--state", "backing on"], ["wait", "fe80::1"],
+        ["status", "--format", "name", "-o", "wide"], ["list", "--json", "--format", "name"],
+        ["watch", "--host", "fe80::1"], ["history", "--since", "2026-02-31"], ["check", "fe80::1"],
     ])
     func `nonsense is bad usage, told with the right usage`(arguments: [String]) async throws {
         let machine = try await Namespace.island()

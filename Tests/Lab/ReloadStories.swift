@@ -35,7 +35,7 @@ struct ReloadStories {
         expect(try await daemon.exit(), is: .status(EX_CONFIG))
         let error = daemon.text(of: .error)
         #expect(error.hasPrefix("\(home.file):3:10: connection.remote: "), "\(error)")
-        #expect(error.contains("\"65536\" is not a port"), "\(error)")
+        #expect(error.contains("invalid port \"65536\""), "\(error)")
     }
 
     @Test func `a good configuration is said to be good`() async throws {

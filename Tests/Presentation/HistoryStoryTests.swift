@@ -248,6 +248,19 @@ struct HistoryStoryTests {
         #expect(ended?.hasSuffix("agent     started") == true, "\(ended ?? "none")")
     }
 
+    @Test func `of the time that an agent was killed for nothing is counted, from wherever the story is told`() {
+        let night = [
+            agent(.started, at: 0), entry(.ready, at: 1, from: .connecting), entry(.backingOff, at: 30, from: .ready),
+            agent(.started, at: 2800), entry(.waiting, at: 2800, .opened), entry(.ready, at: 2810, from: .connecting),
+        ]
+        #expect(tell(night).summary.last == "office  1 outage, down 10 s")
+        #expect(tell(night, since: 2000).summary.last == "office  1 outage, down 10 s")
+        // The machine went off, too.
+        var rebooted = night
+        for index in 3..<6 { rebooted[index].uptime = .seconds(3 + index) }
+        #expect(tell(rebooted, since: 2000).summary.last == "office  1 outage, down 2.0 s")
+    }
+
     @Test func `an outage over a restart of the agent is one`() {
         let lost = [
             agent(.started, at: 0), entry(.ready, at: 0, from: .connecting), entry(.waiting, at: 30, from: .ready),

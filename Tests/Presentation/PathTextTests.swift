@@ -101,7 +101,10 @@ struct PathTextTests {
             PathText.check(Sample.path(.requiresConnection, gateway: nil), target: "h")
                 == "Route available once a connection is brought up: h over wlan0 (wifi).")
         let unknown = PathText.check(Sample.path(.unknown, interface: nil), target: "h:1")
-        #expect(unknown == "Unknown: the kernel cannot be asked for the route to h:1. Is netlink to be had here?")
+        #expect(
+            unknown
+                == "Unknown: the kernel cannot be asked for the route to h:1. Is netlink blocked here (container, seccomp)?"
+        )
         #expect(!unknown.contains("Not reachable"))
     }
 

@@ -74,7 +74,7 @@ struct TimelineTests {
         let timeline = timeline(evening)
         #expect(
             spans(timeline.network) == [
-                "0-300 wlan0", "300-400 noNetwork: no carrier", "400-500 wwan0",
+                "0-300 wlan0", "300-400 noNetwork: wlan0 has no carrier", "400-500 wwan0",
                 "500-510 agentOff: the agent was stopped",
                 "510-1000 wwan0",
             ])

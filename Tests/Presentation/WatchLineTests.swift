@@ -21,7 +21,8 @@ struct WatchLineTests {
 
     @Test func `a change of the network names what changed`() {
         let line = WatchLine(
-            network: Sample.path(.unsatisfied, .noCarrier), changes: ["status", "interface"], at: Sample.noon)
+            path: Sample.path(.unsatisfied, .noCarrier), of: "network", changes: ["status", "interface"],
+            at: Sample.noon)
         #expect(line.subject == "network")
         #expect(line.text == "unavailable: wlan0 has no carrier")
         #expect(line.detail == "status, interface")
@@ -32,7 +33,8 @@ struct WatchLineTests {
     }
 
     @Test func `a line without a detail does not end in blanks`() {
-        let line = WatchLine(network: Sample.path(.unsatisfied, .noRoute, interface: nil), changes: [], at: Sample.noon)
+        let line = WatchLine(
+            path: Sample.path(.unsatisfied, .noRoute, interface: nil), of: "network", changes: [], at: Sample.noon)
         #expect(text(line) == "14:02:11.042  network   unavailable: no route")
         #expect(withoutEscapes(text(line, Sample.colour)) == text(line))
     }
@@ -128,7 +130,7 @@ struct WatchLineTests {
 
     @Test func `a long line pushes the columns and cuts nothing`() {
         let path = Sample.path(.unsatisfied, .noRoute) { $0.destination = String(repeating: "2001:db8::", count: 9) }
-        let line = WatchLine(network: path, changes: ["status"], at: Sample.noon)
+        let line = WatchLine(path: path, of: "network", changes: ["status"], at: Sample.noon)
         #expect(text(line).hasSuffix("2001:db8::  status"))
     }
 }

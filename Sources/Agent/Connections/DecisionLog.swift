@@ -56,8 +56,8 @@ final class DecisionLog {
         metadata["interface"] = event.status.interface.map { "\($0)" }
         logger.log(level: level, "\(event.reason)", metadata: metadata)
         // What only a person can mend is said in full, once, when it is found.
-        if event.status.state == .failed, event.kind == .stateChanged, let advice = event.reason.advice,
-            limits.admits(.warning, .advice, of: recorded.owner)
+        if event.status.state == .failed || event.reason.isFirstRepetition, event.kind == .stateChanged,
+            let advice = event.reason.advice, limits.admits(.warning, .advice, of: recorded.owner)
         {
             logger.warning("\(advice)", metadata: ["connection": "\(recorded.name)", "owner": "\(recorded.owner)"])
         }

@@ -99,6 +99,11 @@ extension StatusReason {
         return self == .remoteClosed || self == .flowFailed(.reset)
     }
 
+    /// Whether the server ended a flow as it ended the one before, and did so for the first time.
+    package var isFirstRepetition: Bool {
+        if case .endedAgain(let ending) = self { ending.times == 2 } else { false }
+    }
+
     /// Whether a dial or a flow failed of nothing getting through to the server, or back.
     var isSilence: Bool {
         if case .dialFailed(let failure, _) = self { return failure.isSilence }

@@ -123,14 +123,19 @@ package struct Adoption: Hashable, Sendable {
         package var connectedAt: Duration
         /// When the connection entered the state that it was in.
         package var since: Duration
+        /// When the connection came up, over one flow or several.
+        package var upSince: Duration
         /// Whether it still had to prove itself.
         package var isInDoubt: Bool
         /// The highest number that an attempt had since; 0 until whoever restores the connection sets it.
         package var newestEpoch: UInt64 = 0
 
         /// A past; instants of the boot clock.
-        package init(connectedAt: Duration, since: Duration, isInDoubt: Bool = false) {
+        ///
+        /// - Parameter upSince: `nil` for when this flow was connected.
+        package init(connectedAt: Duration, since: Duration, upSince: Duration? = nil, isInDoubt: Bool = false) {
             self.connectedAt = connectedAt
+            self.upSince = upSince ?? connectedAt
             self.since = since
             self.isInDoubt = isInDoubt
         }

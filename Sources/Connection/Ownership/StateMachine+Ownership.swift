@@ -29,7 +29,7 @@ extension ConnectionStateMachine {
         // Nobody looked for the proof that it owed to the earlier run.
         if isInDoubt { ready.liveness.verify(at: turn.now) }
         state = .ready(ready)
-        turnedAt = ready.settledAt ?? turn.now
+        turnedAt = adoption.past?.upSince ?? turn.now
         if let past = adoption.past {
             since = past.since
             reason = .restarted(.kept)
@@ -67,7 +67,8 @@ extension ConnectionStateMachine {
             ownership: FlowOwnership(holder: ready.ownership.holder, session: ready.ownership.session),
             lastProof: ready.liveness.lastProof, interface: ready.interface, isBound: ready.isBound,
             security: ready.security?.value,
-            past: .init(connectedAt: ready.settledAt ?? since, since: since, isInDoubt: ready.isInDoubt))
+            past: .init(
+                connectedAt: ready.settledAt ?? since, since: since, upSince: turnedAt, isInDoubt: ready.isInDoubt))
     }
 
     /// The highest number that a flow had; the next one's is above it.

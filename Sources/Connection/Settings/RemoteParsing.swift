@@ -41,7 +41,7 @@ package enum RemoteError: Error, Hashable, Sendable, CustomStringConvertible {
         case .missingPort(let scheme):
             "the port is missing: \(scheme.rawValue) has no port of its own, write \(scheme.rawValue)://host:port"
         case .invalidPort(let port):
-            "\"\(port)\" is not a port: a number from 1 to 65535 is"
+            "invalid port \"\(port)\" (1–65535)"
         case .userInformation:
             "a user or password has no place in a remote: the client logs in, not the agent"
         case .unexpectedResource(let scheme, let resource):

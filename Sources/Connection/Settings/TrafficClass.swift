@@ -44,7 +44,7 @@ package struct TrafficClass: Hashable, Sendable, CustomStringConvertible {
 
     /// Class selectors (RFC 2474, section 4.2.2), assured forwarding (RFC 2597, section 6), expedited forwarding (RFC
     /// 3246, section 2.6), voice-admit (RFC 5865, section 5) and lower effort (RFC 8622, section 9).
-    private static let names: [String: UInt8] = {
+    package static let names: [String: UInt8] = {
         var names: [String: UInt8] = ["none": 0, "ef": 46, "va": 44, "le": 1]
         for selector in UInt8(1)...7 { names["cs\(selector)"] = selector << 3 }
         for group in UInt8(1)...4 {

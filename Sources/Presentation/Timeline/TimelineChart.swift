@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import DialtoneNetworkPath
+internal import DialtonePlatform
 internal import DialtoneVarlink
 
 /// A timeline as blocks of text, as wide as the terminal.
@@ -126,12 +127,10 @@ package struct TimelineChart: Sendable {
         }
     }
 
-    /// Text that does nothing to a terminal but show: what a server said may be in it.
+    /// Text that does nothing to a terminal but show, in the characters that are used.
     private func printable(_ text: String) -> String {
-        text.reduce(into: "") { result, character in
-            let isPlain = character.unicodeScalars.allSatisfy { $0.value >= 0x20 && !(0x7F...0x9F).contains($0.value) }
-            result.append(isPlain && (!isASCII || character.isASCII) ? character : "?")
-        }
+        let text = text.printable
+        return isASCII ? String(text.map { $0.isASCII ? $0 : "?" }) : text
     }
 
     /// That the beginning is not known.

@@ -125,17 +125,6 @@ struct TimelineDrawing {
     }
 
     private static func cause(_ change: ConnectionsAPI.NetworkChange) -> String {
-        change.reason.map { reason in
-            switch reason {
-            case .noRoute: "no route"
-            case .noCarrier: "no carrier"
-            case .noAddress: "no source address"
-            case .gatewayUnreachable: "the gateway does not answer"
-            case .prohibited: "prohibited"
-            case .blackhole: "blackhole"
-            case .unreachable: "declared unreachable"
-            case .nameUnresolved: "no name server answers"
-            }
-        } ?? PathText.status(change.status)
+        change.reason.map { PathText.reason($0, change.path) } ?? PathText.status(change.status)
     }
 }
