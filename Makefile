@@ -33,7 +33,7 @@ BUILT = .build/$(CONFIGURATION)
 BUILD = swift build --disable-build-manifest-caching
 # What the examples are compiled to. It goes before each build of them: SwiftPM does not see, in a package that shares the
 # folder of another one's build, that the library has changed, and links what was compiled for the one before.
-EXAMPLES = reachability_watch.build sleeping_client.build
+EXAMPLES = reachability_watch.build sleeping_client*.build
 # Each function is a section of its own, so that the linker finds those that nobody calls.
 RELEASE = --configuration release --static-swift-stdlib -Xswiftc -Xfrontend -Xswiftc -function-sections
 SWIFT_SOURCES = $(wildcard Sources Plugins Tests Demo Examples Benchmarks/Sources Benchmarks/Package.swift Fuzz/Sources Fuzz/Package.swift) Package.swift

@@ -17,4 +17,12 @@ let package = Package(
             dependencies: [.product(name: "DialtoneClient", package: "dialtone")],
             path: "sleeping-client/swift"),
     ]
+        // The stages of the tutorial in DialtoneClient's documentation, which has them as its code. The last is the
+        // client above.
+        + ["1-open", "2-greet", "3-answer", "4-wake"].map { stage in
+            .executableTarget(
+                name: "sleeping-client-\(stage)",
+                dependencies: [.product(name: "DialtoneClient", package: "dialtone")],
+                path: "sleeping-client/steps/\(stage)")
+        }
 )

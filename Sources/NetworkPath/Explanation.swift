@@ -45,7 +45,7 @@ public struct Explanation: Hashable, Sendable {
     public var steps: [Step]
     /// The verdicts on the other addresses of the target's name.
     public var others: [Path]
-    /// The names of the interfaces that were thought away: the one that was named, and those that would go with it.
+    /// The names of the interfaces that were ignored: the one that was named, and those that would go with it.
     public var without: [String]
 
     /// An explanation.

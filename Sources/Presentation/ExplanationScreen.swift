@@ -22,7 +22,7 @@ package struct ExplanationScreen: Sendable {
             + (explanation.others ?? []).map { line("also", PathText.other($0), style) }
     }
 
-    /// What goes along with the interface that was thought away.
+    /// What goes along with the interface that was ignored.
     private func without(_ style: Style) -> [String] {
         guard let gone = explanation.without, gone.count > 1 else { return [] }
         return [line("without", "\(gone[0]), and with it \(gone.dropFirst().joined(separator: ", "))", style)]

@@ -36,7 +36,7 @@ package enum PathText {
     ///
     /// - Parameters:
     ///   - target: what was asked about, as the user wrote it.
-    ///   - interface: the name of an interface that was thought away.
+    ///   - interface: the name of an interface that was ignored.
     package static func check(_ path: NetworkAPI.Path, target: String, without interface: String? = nil) -> String {
         let condition = interface.map { " without \($0)" } ?? ""
         switch path.status {

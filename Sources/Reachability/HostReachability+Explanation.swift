@@ -4,7 +4,7 @@ public import DialtoneNetworkPath
 internal import DialtonePlatform
 
 extension HostReachability {
-    /// Why the path is as it is, step by step; with an interface to think away, what the path would be without it.
+    /// Why the path is as it is, step by step; with an interface to ignore, what the path would be without it.
     ///
     /// ```swift
     /// let explanation = try await HostReachability("sip.example.com").explanation(without: "wlan0")

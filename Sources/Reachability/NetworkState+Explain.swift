@@ -27,7 +27,7 @@ extension NetworkState {
     /// - Parameters:
     ///   - target: the host; `nil` for the network as such.
     ///   - user: whose packets those for the network as such are; a target names its own.
-    ///   - interface: the name of an interface to think away.
+    ///   - interface: the name of an interface to ignore.
     ///   - asker: who is charged for questions to the name servers (``mayAsk``); `nil` for nobody.
     ///   - turn: runs what it is given when it is the asker's turn, or drops it: the kernel is asked in it, which takes
     ///     milliseconds, and the names of a thousand questions may be resolved by one answer.

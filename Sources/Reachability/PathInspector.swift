@@ -13,7 +13,7 @@ internal import Glibc
 package final class PathInspector {
     /// Why there is nothing to find out.
     package enum Failure: Error, Hashable, Sendable, CustomStringConvertible {
-        /// There is no interface of this name to think away; those that there are.
+        /// There is no interface of this name to ignore; those that there are.
         case noSuchInterface(String, known: [String])
         /// The kernel cannot be asked.
         case kernel(SystemError)
@@ -28,7 +28,7 @@ package final class PathInspector {
         }
     }
 
-    /// The names of what was thought away: the interface that was named first, then those that go with it.
+    /// The names of what was ignored: the interface that was named first, then those that go with it.
     package let without: [String]
     /// How long gateways are known to be silent.
     package var silence: (NetworkSnapshot.Neighbour) -> Duration? = { _ in nil }
@@ -56,7 +56,7 @@ package final class PathInspector {
     /// Reads the links.
     ///
     /// - Parameters:
-    ///   - interface: the name of an interface to think away; `nil` for the machine as it is.
+    ///   - interface: the name of an interface to ignore; `nil` for the machine as it is.
     ///   - costs: the user's word on what interfaces cost.
     ///   - servers: the configured name servers.
     package init(

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Foundation
 import Testing
 
 /// The Swift in the documentation stands in a file that is compiled.
@@ -17,6 +18,22 @@ struct DocumentedCodeTests {
                 #expect(
                     compiled.contains { Self.has(code, in: $0) },
                     "\(place): no file compiles this; put it into a DocumentedCode.swift")
+            }
+        }
+        #expect(count > 2)
+    }
+
+    @Test func `each stage of a tutorial is a file of an example`() throws {
+        let examples = Repository.root.appending(path: "Examples").standardizedFileURL.path + "/"
+        var count = 0
+        for page in try Repository.files(below: "Sources", where: { $0.hasSuffix(".tutorial") }) {
+            let resources = Repository.root.appending(path: page.path).deletingLastPathComponent()
+                .appending(path: "Resources")
+            for match in page.lines.joined(separator: "\n").matches(of: /@Code\(.*?file: ([^,)]+)/) {
+                count += 1
+                let file = resources.appending(path: String(match.1)).resolvingSymlinksInPath().standardizedFileURL
+                #expect(
+                    file.path.hasPrefix(examples), "\(page.path): link \(match.1) to a file that Examples compiles")
             }
         }
         #expect(count > 2)

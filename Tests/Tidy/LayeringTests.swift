@@ -39,11 +39,13 @@ struct LayeringTests {
         }
     }
 
-    @Test func `each file that the page on the architecture names is there`() throws {
-        let names = Set(try Repository.sources.get().map { $0.path.split(separator: "/").last.map(String.init) ?? "" })
-        let page = try Repository.read("docs/architecture.md").lines.joined(separator: "\n")
-        for match in page.matches(of: /`(?:[\w\/]+\/)?([\w+]+\.swift)`/) where match.1 != "Package.swift" {
-            #expect(names.contains(String(match.1)), "\(match.0)")
+    @Test(arguments: ["docs/architecture.md", "docs/supervision-points.md"])
+    func `each file that a page on the inside names is there`(page: String) throws {
+        let files = try Repository.sources.get() + Repository.tests.get()
+        let names = Set(files.map { $0.path.split(separator: "/").last.map(String.init) ?? "" })
+        let text = try Repository.read(page).lines.joined(separator: "\n")
+        for match in text.matches(of: /`(?:[\w\/]+\/)?([\w+]+\.swift)`/) where match.1 != "Package.swift" {
+            #expect(names.contains(String(match.1)), "\(page): \(match.0)")
         }
     }
 

@@ -1,0 +1,1 @@
+../../../../Examples/sleeping-client/steps/1-open/SleepingClient.swift

@@ -1,0 +1,1 @@
+../../../../Examples/sleeping-client/steps/2-greet/SleepingClient.swift

@@ -1,0 +1,1 @@
+../../../../Examples/sleeping-client/steps/3-answer/SleepingClient.swift

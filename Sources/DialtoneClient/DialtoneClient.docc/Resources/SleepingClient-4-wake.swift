@@ -1,0 +1,1 @@
+../../../../Examples/sleeping-client/steps/4-wake/SleepingClient.swift

@@ -1,0 +1,1 @@
+../../../../Examples/sleeping-client/swift/SleepingClient.swift
