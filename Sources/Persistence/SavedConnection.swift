@@ -240,6 +240,19 @@ extension Clientele.EndedFlow {
     }
 }
 
+extension SavedConnection: CustomReflectable {
+    /// Without what clients gave: openings are in it, and in those are passwords.
+    package var customMirror: Mirror {
+        Mirror(
+            self,
+            children: [
+                "name": name, "owner": owner, "isConfigured": isConfigured, "remote": remote, "redials": redials,
+                "parameters": parameters.count, "opening": opening.count, "flows": flows, "clients": clients,
+                "processes": processes,
+            ])
+    }
+}
+
 extension SavedFlows.Standing {
     private enum Field {
         static let epoch = 1

@@ -52,8 +52,8 @@ package enum PathText {
         case .requiresConnection:
             return "Route available\(condition) once a connection is brought up: \(target)\(way(path))."
         case .unknown:
-            return
-                "Unknown: the kernel cannot be asked for the route to \(target). Is netlink blocked here (container, seccomp)?"
+            return "Unknown: the kernel cannot be asked for the route to \(target). "
+                + "Is netlink blocked here (container, seccomp)?"
         }
     }
 

@@ -59,8 +59,8 @@ package struct Table: Sendable {
 }
 
 extension String {
-    /// Itself without control characters, in lines of at most `width` characters, broken between words where that is possible, each behind `indent`
-    /// blanks. Of nothing, no lines.
+    /// Itself without control characters, in lines of at most `width` characters, broken between words where that is
+    /// possible, each behind `indent` blanks. Of nothing, no lines.
     func wrapped(to width: Int, indent: Int) -> [String] {
         let room = max(width - indent, 8)
         var lines: [String] = []

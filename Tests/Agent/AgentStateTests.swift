@@ -152,6 +152,8 @@ struct AgentStateTests {
         kept.flows.standing?.adoption.security = TLSSummary(
             version: .v13, cipher: "any", assurance: .pinned, isResumed: true, applicationProtocol: "sip/2",
             certificateEnd: .init(seconds: 2_000_000_000, isOwn: true))
+        kept.flows.standing?.adoption.past = .init(
+            connectedAt: .seconds(3), since: .seconds(4), upSince: .seconds(2))
         kept.flows.standing?.place = StreamCounts.Place(number: 3, mark: 9)
         kept.flows.ended = [
             .init(epoch: 2, remote: .of("2001:db8::7", 5060), number: 6, place: StreamCounts.Place(number: 4, mark: 1))
@@ -159,6 +161,18 @@ struct AgentStateTests {
         var fields = FieldWriter()
         kept.write(&fields)
         #expect(try SavedConnection(FieldReader(fields.bytes[...])) == kept)
+    }
+
+    @Test func `what is shown of it has nothing that its client gave`() {
+        var kept = SavedConnection(name: "office", owner: 7, isConfigured: false, remote: "tcp://h:1")
+        (kept.parameters, kept.opening) = (Array("swordfish".utf8), Array("swordfish".utf8))
+        var dumped = ""
+        dump(kept, to: &dumped)
+        // As text, and as numbers of bytes.
+        for secret in ["swordfish", "119"] {
+            #expect(!dumped.contains(secret) && !"\(kept)".contains(secret), "\(dumped)")
+        }
+        #expect(dumped.contains("office"))
     }
 
     @Test func `a connection without an owner is nobody's, and not root's`() {

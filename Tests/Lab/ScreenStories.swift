@@ -47,6 +47,9 @@ struct ScreenStories {
         ["redial", "gate"],
         ["close", "gate"],
         ["close", "gate"],
+        ["watch", "ofice"],
+        ["watch", "office"],
+        ["watch", "--host", "\(server):1883"],
         ["take", "door", "--", "true"],
         ["park", "office", "--epoch", "1"],
         ["adopt", "chat", "--fd", "9"],
@@ -107,18 +110,24 @@ struct ScreenStories {
         _ arguments: [String], on terminal: Terminal, _ machine: Namespace, _ agent: LabAgent
     ) async throws -> (text: String, widest: Int) {
         let words = ([LabAgent.program("dialtone")] + arguments).map { "'\($0)'" }.joined(separator: " ")
-        let outcome = try await machine.outcome(
-            ["script", "-qec", "stty cols \(terminal.columns) -onlcr; exec \(words) 9>&-", "/dev/null"],
+        let process = try await machine.spawn(
+            ["script", "-qefc", "stty cols \(terminal.columns) -onlcr; exec \(words) 9>&-", "/dev/null"],
             environment: [
                 "DIALTONE_SOCKET": agent.socket, "TERM": "xterm", "TZ": "UTC", "LC_ALL": "C.UTF-8",
                 "NO_COLOR": terminal.hasColour ? "" : "1",
             ])
-        let written = outcome.output + outcome.error
+        if arguments.first == "watch", !arguments.contains("ofice") {
+            // It goes on until somebody ends it.
+            _ = try await process.line(containing: "over wan")
+            try process.send("\u{3}")
+        }
+        let exit = try await process.exit()
+        let written = process.text(of: .output) + process.text(of: .error)
         // An error may be copied from where it stands; the terminal breaks it.
         let lines = written.hasPrefix("dialtone: ") ? [] : written.split(separator: "\n")
         let widest = lines.map { $0.replacing(/\u{1B}\[[0-9]+m/, with: "").count }.max() ?? 0
         let command = (["dialtone"] + arguments).joined(separator: " ")
-        return ("$ \(command)\n\(steady(written))\n[\(outcome.exit)]\n", widest)
+        return ("$ \(command)\n\(steady(written))\n[\(exit)]\n", widest)
     }
 
     /// What is the same each time: times, durations and numbers of ports in one form, and blanks that depend on them.

@@ -4,6 +4,7 @@ import DialtoneAPI
 import DialtoneClient
 import DialtoneExpectations
 import DialtoneLabSupport
+import DialtoneTestSupport
 import DialtoneVarlink
 import Testing
 
@@ -97,6 +98,8 @@ extension Story {
         try await lab.takeDown(.wan1)
         let waiting = try await becomes(.waiting, after: before)
         #expect(waiting.connection.nextAttemptAt == nil)
+        // With TLS, another process closes the socket to the server.
+        try? await eventually("no socket") { try await hostSees().isEmpty }
         expect(try await hostSees(), is: [])
         before = now
         try await lab.bringUp(.wan1)
