@@ -62,11 +62,16 @@ final class Stage: Sendable {
                     .init(
                         remote: "mqtt://\(LabNetwork.serverAddress(.v4))", name: Self.connection,
                         // A tenth of the usual waits, so that the scene with the dead broker is over soon.
-                        settings: .init(backoff: .init(initial: .milliseconds(100), maximum: .seconds(1)))))
+                        settings: .init(
+                            opening: [Self.login], backoff: .init(initial: .milliseconds(100), maximum: .seconds(1)))))
             } ending: {
                 $0.connection.state == .ready
             })
     }
+
+    /// CONNECT, and a CONNACK without an error (MQTT 3.1.1, sections 3.1 and 3.2): a broker serves nobody without.
+    private static let login = ConnectionsAPI.OpeningStep(
+        send: #"\x10\x10\x00\x04MQTT\x04\x02\x00\x3c\x00\x04demo"#, expect: .init(bytes: #"\x20\x02\x0?\x00"#))
 
     /// Plays one scene to its end.
     func play(_ scene: Scene) async throws {
