@@ -162,7 +162,8 @@ let package = Package(
         .target(
             name: "DialtoneClient", dependencies: ["DialtoneAPI", "NetworkPath", "Platform", "Varlink"],
             swiftSettings: strict),
-        .target(name: "Presentation", dependencies: ["DialtoneAPI", "NetworkPath", "Platform", "Varlink"],
+        .target(
+            name: "Presentation", dependencies: ["DialtoneAPI", "NetworkPath", "Platform", "Varlink"],
             swiftSettings: strict),
 
         // The daemon and the command line.

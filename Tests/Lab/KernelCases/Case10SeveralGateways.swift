@@ -239,8 +239,8 @@ private struct SeveralGateways {
         return (recorder, PathRecorder(.server(family), by: recorder.engine))
     }
 
-    /// Waits until the kernel has asked for the gateway in vain. If the gateway asks for this machine in that moment, its
-    /// entry becomes stale, and the kernel asks again only if somebody uses it.
+    /// Waits until the kernel has asked for the gateway in vain. If the gateway asks for this machine in that moment,
+    /// its entry becomes stale, and the kernel asks again only if somebody uses it.
     func askUntilDead() async throws {
         try await eventually("the gateway \(entry) to be dead") {
             let shown = try await host.ip("neighbour show \(entry)")

@@ -42,7 +42,9 @@ extension FuzzTarget {
             _ = PathText.check(reply.path, target: "a.example", without: "eth0")
         },
         reader(of: NetworkAPI.MonitorPath.self) { reply in
-            _ = WatchLine(path: reply.path, of: "network", changes: reply.changes, at: now).lines(style) { $0.description }
+            _ = WatchLine(path: reply.path, of: "network", changes: reply.changes, at: now).lines(style) {
+                $0.description
+            }
         },
         reader(of: NetworkAPI.Explain.self) { _ = ExplanationScreen($0, target: "a.example").lines(style) },
         reader(of: NetworkAPI.ListInterfaces.self),
