@@ -120,15 +120,15 @@ struct RepeatedEndingTests {
         #expect(harness.status.turnedAt == harness.now)
     }
 
-    @Test func `one that is up when the agent starts is up since it was connected`() {
-        var harness = Harness()
-        let connectedAt = harness.now - .seconds(5000)
-        harness.tell(
-            .adopted(
-                Adoption(
-                    epoch: 7, local: .local, remote: .office, ownership: .parked, lastProof: nil, interface: nil,
-                    isBound: false, security: nil,
-                    past: .init(connectedAt: connectedAt, since: harness.now - .seconds(9), isInDoubt: false))))
-        #expect(harness.status.turnedAt == connectedAt)
+    @Test func `one that is up when the agent starts is up since it came up, whichever socket it has now`() {
+        for upSince in [nil, Duration.seconds(-90_000)] {
+            var harness = Harness()
+            let connectedAt = harness.now - .seconds(5000)
+            let past = Adoption.Past(connectedAt: connectedAt, since: harness.now - .seconds(9), upSince: upSince)
+            harness.tell(
+                .adopted(Adoption(epoch: 7, local: .local, remote: .office, ownership: .parked, past: past)))
+            #expect(harness.status.turnedAt == upSince ?? connectedAt)
+            #expect(harness.machine.adoption?.past?.upSince == upSince ?? connectedAt, "and in the next run, too")
+        }
     }
 }
