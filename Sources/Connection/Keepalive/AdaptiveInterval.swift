@@ -37,8 +37,8 @@ package struct AdaptiveInterval: Hashable, Sendable {
     /// A death in a silence that was survived before is chance (a lost router, a crash) until it comes again, with no
     /// such silence survived in between.
     static let strikes = 2
-    /// After so many acknowledged keepalives a fatal silence is tried again: routers are replaced. Twice as many after
-    /// each.
+    /// After twice so many acknowledged keepalives a fatal silence is tried again: routers are replaced. After each
+    /// further death it takes twice as many as before.
     static let patience = 200
 
     /// Beyond a day nothing is believed, of a caller or of a file, and no keepalive is that rare.
