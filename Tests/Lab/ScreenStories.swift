@@ -33,7 +33,7 @@ struct ScreenStories {
         ["check", "\(server):7", "--probe"],
         ["check", "\(server):99999"],
         ["wait", "\(server):1883", "--probe"],
-        ["wait", "\(server):7", "--probe", "--timeout", "1ms"],
+        ["wait", "\(server):7", "--probe", "--timeout", "3s"],
         ["history", "office", "door"],
         ["history", "door", "-n", "1"],
         ["history", "--since", "soon"],
