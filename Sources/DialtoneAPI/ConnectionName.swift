@@ -5,6 +5,8 @@ package enum ConnectionName {
     /// The longest name, in bytes: one that fits a terminal's table beside the rest.
     package static let longest = 64
 
+    private static let reserved: Set = ["network", "agent"]
+
     /// What is wrong with a name, for the end of a sentence; `nil` if nothing is. Letters, digits and `. _ - @ :`, so
     /// that a name can stand in a shell command, a file name and a log field as it is.
     package static func problem(_ name: String) -> String? {
@@ -14,6 +16,7 @@ package enum ConnectionName {
         if !isPlain || name.hasPrefix("-") || name.hasPrefix(".") {
             return "may hold letters, digits and . _ - @ : only, and begin with neither . nor -"
         }
+        if reserved.contains(name) { return "is what the history calls the \(name) itself" }
         return nil
     }
 }

@@ -32,7 +32,7 @@ enum ConnectionText {
 
     /// For how long it has been up or down.
     static func duration(_ connection: ConnectionsAPI.Connection, now: Timestamp) -> String {
-        if let since = connection.upSince { return "up \((now - since).short)" }
+        if let since = connection.upSince, !isLoggingIn(connection) { return "up \((now - since).short)" }
         if let since = connection.downSince { return "down \((now - since).short)" }
         return (now - connection.since).short
     }

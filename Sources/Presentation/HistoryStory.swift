@@ -18,6 +18,8 @@ package struct HistoryStory: Sendable {
     private var run = 0
     /// Whether the last thing that was told of is that the agent ended.
     private var hasEnded = false
+    /// The connections that are told of; none for all, and the network.
+    private let names: Set<String>
     /// By the name that the reader knows the connection by.
     private var outages: [String: OutageTally] = [:]
     /// When something was last told of.
@@ -30,9 +32,13 @@ package struct HistoryStory: Sendable {
     /// - Parameters:
     ///   - since: from when on it is told; it is to hear of all that was before nevertheless.
     ///   - until: up to when; it passes over what comes later.
+    ///   - names: the connections that are told of; none for all, and the network. It is to hear of the others
+    ///     nevertheless: they show that the agent was there.
     package init(
-        _ localTime: LocalTime, for reader: Reader = Reader(), since: Timestamp? = nil, until: Timestamp? = nil
+        _ localTime: LocalTime, for reader: Reader = Reader(), since: Timestamp? = nil, until: Timestamp? = nil,
+        names: Set<String> = []
     ) {
+        self.names = names
         self.localTime = localTime
         self.since = since
         self.until = until
@@ -98,12 +104,13 @@ package struct HistoryStory: Sendable {
         if let event = entry.event {
             let instant = instant(event.time, entry.uptime)
             last = instant
+            guard names.isEmpty || names.contains(event.connection.name) else { return nil }
             let remark = outages[reader.subject(event.connection), default: OutageTally()].heard(event, at: instant)
             return WatchLine(event, adding: remark, for: reader)
         }
         if let change = entry.network {
             last = instant(change.time, entry.uptime)
-            return WatchLine(change)
+            return names.isEmpty ? WatchLine(change) : nil
         }
         guard let change = entry.agent else { return nil }
         if change.kind == .started { run += 1 }
@@ -153,7 +160,9 @@ package struct HistoryStory: Sendable {
         let now = end(instant(now, uptime))
         begin(by: now)
         guard !outages.isEmpty else {
-            let nothing = since == nil ? "Nothing is kept." : "Nothing happened since then."
+            let nothing =
+                until != nil
+                ? "Nothing is known of that time." : since == nil ? "Nothing is kept." : "Nothing happened since then."
             return hasTold ? [] : [style.paint(nothing, .faint)]
         }
         var table = Table(["", ""])

@@ -81,7 +81,7 @@ struct OutageTally: Sendable {
     private static let longestRestart = Duration.seconds(3600)
     /// Between the agent's start and that of a connection, where the one is part of the other: ten thousand are opened
     /// in less.
-    fileprivate static let longestTurn = Duration.seconds(5)
+    static let longestTurn = Duration.seconds(5)
 
     private var state = State.unknown
     private var sum = Sum()

@@ -12,6 +12,8 @@ package struct ProbeScreen: Sendable, VarlinkWritable {
         package var milliseconds: Double?
         /// Why it is no answer; `nil` for one.
         package var failure: String?
+        /// Whether this user may not even ask so.
+        package var isForbidden = false
         /// The version of TLS; `nil` where none was asked for.
         package var version: String?
         /// When the certificate ends.
@@ -39,7 +41,8 @@ package struct ProbeScreen: Sendable, VarlinkWritable {
         }
     }
 
-    private let answers: [Answer]
+    /// The results, an address each.
+    package let answers: [Answer]
     private let target: String
     private let now: Timestamp
 

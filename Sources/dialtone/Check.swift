@@ -21,10 +21,10 @@ struct Check: AsyncParsableCommand {
             decided is marked.
 
             With --without the answer is what it would be if an interface were removed, with its addresses, its routes \
-            and the interfaces that stand on it. Both can be asked for together.
+            and the interfaces that stand on it. --explain and --without go together.
 
             Exit status: 0 there is a route or, with --probe, an address answered; 1 not; 64 bad usage; 69 the kernel \
-            cannot be asked.
+            cannot be asked; 77 this user may not ask so.
             """)
 
     @Argument(help: "\(TargetArgument.forms).", transform: TargetArgument.parse)
@@ -63,6 +63,7 @@ struct Check: AsyncParsableCommand {
         if !probing.probe, timeout != nil {
             throw ValidationError("--timeout is for --probe: without it nothing is waited for")
         }
+        if timeout?.duration == .zero { throw ValidationError("--timeout 0 leaves no time for an answer") }
         try timeout?.check("--timeout", atMost: Self.longestTimeout)
         if probing.probe, packets.protocol == .udp {
             throw ValidationError("--probe asks by TCP; a program on UDP need not answer anybody")
@@ -105,6 +106,10 @@ struct Check: AsyncParsableCommand {
         }
         let screen = await ProbeOption.ask(
             self.target, target, explanation, limit: timeout?.duration ?? ProbeOption.usualLimit)
+        if !screen.isReachable, let refusal = screen.answers.first(where: \.isForbidden)?.failure {
+            Output.fail("\(self.target.text) cannot be asked: \(refusal)")
+            throw ExitCode(EX_NOPERM)
+        }
         if json {
             Output.write(json: screen)
         } else {

@@ -31,6 +31,10 @@ struct DialtoneCommand: AsyncParsableCommand {
     static func main() async {
         // A reader that is gone is an error of the next write, and no reason to die of a signal.
         signal(SIGPIPE, SIG_IGN)
+        // A standard stream that is closed (`>&-`) must not become a socket: to write to it fails as it should.
+        for number in STDIN_FILENO...STDERR_FILENO where fcntl(number, F_GETFD) < 0 {
+            _ = Glibc.open("/dev/null", O_RDONLY)
+        }
         if let width = Output.terminalWidth, width < leastColumns { setenv("COLUMNS", "\(leastColumns)", 1) }
         do {
             requireCommandToHelpWith()

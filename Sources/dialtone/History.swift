@@ -12,8 +12,9 @@ struct History: AsyncParsableCommand {
         abstract: "Tell what happened to the network and to the connections, with reasons and durations.",
         discussion: """
             A line for each thing that happened, the oldest first, and in the end how often and how long each \
-            connection was down. The agent keeps it over its restarts, in a few megabytes; each user sees their own \
-            connections, root all. Steps on the way to a connected socket are left out; `dialtone watch` shows them.
+            connection was down; time in which no agent ran does not count. The agent keeps it over its restarts, in a \
+            few megabytes; each user sees their own connections, root all. Steps on the way to a connected socket are \
+            left out; `dialtone watch` shows them.
 
             TIME is a time of day (02:30), now, today, yesterday, a date (2026-11-21), both (2026-11-21 23:00), or how \
             long ago: 90s, 1h30m, "2 days ago".
@@ -67,8 +68,10 @@ struct History: AsyncParsableCommand {
         if follow { try await Output.endWithReader() }
         // How things stood at that time shows by what was before.
         let parameters = ConnectionsAPI.History.Parameters(
-            names: names.isEmpty ? nil : names, owner: owner.number, since: json ? since?.time : nil)
-        var story = HistoryStory(Output.localTime, for: Output.reader, since: since?.time, until: until?.time)
+            names: names.isEmpty || !json ? nil : names, owner: owner.number, since: json ? since?.time : nil)
+        var story = HistoryStory(
+            Output.localTime, for: Output.reader, since: since?.time, until: until?.time,
+            names: Set(names))
         var pages = DayPages(Output.localTime, subjects: json ? [] : Array((try? await KnownNames.present()) ?? []))
         var kept: Set<String> = []
         var lastSequence: Int?
@@ -88,7 +91,7 @@ struct History: AsyncParsableCommand {
                 if until.map({ time <= $0.time }) ?? true { Output.write(json: reply) }
             } else if let entry = story.entry(reply) {
                 // What happened to the agent before there was such a connection is nothing of it.
-                if !names.isEmpty, kept.isEmpty, reply.dropped == nil { continue }
+                if !names.isEmpty, kept.isDisjoint(with: names), reply.dropped == nil { continue }
                 if isWithheld { withheld.append(entry) } else { Output.write(pages.lines(entry, Output.style)) }
                 if let lines, withheld.count / 2 > max(lines, 1) { withheld.removeFirst(withheld.count - lines) }
             }

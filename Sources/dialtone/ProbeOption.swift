@@ -9,6 +9,7 @@ internal import DialtonePresentation
 internal import DialtoneServerProbe
 internal import DialtoneVarlink
 internal import Dispatch
+internal import Glibc
 
 /// Whether a command asks the server itself.
 struct ProbeOption: ParsableArguments {
@@ -79,7 +80,9 @@ extension ProbeScreen.Answer {
             milliseconds = answer.duration / .milliseconds(1)
             version = summary?.version.rawValue
             certificateEndsAt = summary?.certificateEnd.map { Timestamp(milliseconds: $0.seconds * 1000) }
-        case .failure(let failure): self.failure = "\(failure)"
+        case .failure(let failure):
+            self.failure = "\(failure)"
+            if case .other(EPERM, _) = failure { isForbidden = true }
         }
     }
 }

@@ -81,7 +81,7 @@ struct TimelineCommand: AsyncParsableCommand {
 
     func run() async throws {
         let parameters = ConnectionsAPI.History.Parameters(
-            names: names.isEmpty ? nil : names, owner: owner.number, since: nil)
+            names: nil, owner: owner.number, since: nil)
         var entries: [ConnectionsAPI.History.Reply] = []
         for try await reply in DialtoneClient().stream(ConnectionsAPI.History.self, parameters)
         where reply.time != nil { entries.append(reply) }
@@ -89,7 +89,7 @@ struct TimelineCommand: AsyncParsableCommand {
         let (since, until) = times
         let timeline = Timeline(
             entries, since: since, until: until, now: .now(), uptime: BootClock.now(),
-            hasNetwork: names.isEmpty && owner.number == nil, for: Output.reader)
+            hasNetwork: names.isEmpty && owner.number == nil, for: Output.reader, names: Set(names))
         if json { return Output.write(json: timeline) }
         let picture = TimelinePicture(timeline, Output.localTime)
         if let svg { try write(picture.svg, to: svg) }

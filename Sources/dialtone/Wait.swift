@@ -34,6 +34,7 @@ struct Wait: AsyncParsableCommand {
 
     func validate() throws {
         try target?.requireLink()
+        if timeout?.duration == .zero { throw ValidationError("--timeout 0 leaves no time for an answer") }
         try probing.refuse(target)
         if probing.probe, untilUnreachable {
             throw ValidationError("--until-unreachable goes by the route alone: leave --probe out")

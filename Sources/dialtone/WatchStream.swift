@@ -136,14 +136,16 @@ final class WatchStream: Sendable {
     /// Tells what happened that the agent has no event of any more: the history has it.
     private func catchUp() async throws {
         let parameters = ConnectionsAPI.History.Parameters(names: names.isEmpty ? nil : names, owner: owner)
-        let last = told.withLock { $0?.last }
-        var isNew = last == nil
+        var newest = 0
         for try await reply in DialtoneClient().stream(ConnectionsAPI.History.self, parameters) {
-            isNew = isNew || reply.event?.sequence == last
+            newest = max(newest, reply.event?.sequence ?? 0)
             // The network's changes come by a stream of their own.
-            if isNew, reply.event != nil || reply.agent != nil { tell(reply) }
+            if reply.event != nil || reply.agent != nil { tell(reply) }
         }
-        if !isNew { write(WatchLine(gapAt: .now())) }
+        // An agent without its state numbers events from the beginning.
+        told.withLock { told in
+            if let last = told?.last { told?.last = min(last, newest) }
+        }
     }
 
     /// Tells what happened in the words of the history, unless it was told.

@@ -34,7 +34,8 @@ struct CommandLineTests {
         ["take", "office", "--"], ["park"], ["park", "office"], ["park", "office", "--epoch", "x"], ["adopt", "chat"],
         ["adopt", "chat", "--fd=-1"], ["open", "tcp://h:1", "--name", "a b"], ["adopt", "a b", "--fd", "0"],
         ["check", "127.0.0.1:1", "--timeout", "1"], ["history", "--since", "tomorrow"],
-        ["status", "--format", "json"], ["status", "--state", "backing on"], ["wait", "fe80::1"],
+        ["status", "--format", "json"], ["wait", "--timeout", "0"], ["open", "tcp://h:1", "--name", "network"],
+        ["status", "--state", "backing on"], ["wait", "fe80::1"],
         ["status", "--format", "name", "-o", "wide"], ["list", "--json", "--format", "name"],
         ["watch", "--host", "fe80::1"], ["history", "--since", "2026-02-31"], ["check", "fe80::1"],
     ])
@@ -67,6 +68,8 @@ struct CommandLineTests {
         #expect(missing.exit == .status(EX_NOINPUT) && missing.error.contains("/nonexistent"), "\(missing)")
         let full = try await machine.outcome(["sh", "-c", "exec \(dialtone) check 127.0.0.1 >/dev/full"])
         #expect(full.exit == .status(EX_IOERR) && full.error.contains("No space left on device"), "\(full)")
+        let closed = try await machine.outcome(["sh", "-c", "exec \(dialtone) check 127.0.0.1 >&-"])
+        #expect(closed.exit == .status(EX_IOERR) && closed.error.contains("Bad file descriptor"), "\(closed)")
         let help = try await machine.outcome([dialtone, "help", "histroy"])
         #expect(help.exit == .status(EX_USAGE), "\(help)")
         #expect(help.error.contains("no command \"histroy\"; did you mean \"history\"?"), "\(help)")

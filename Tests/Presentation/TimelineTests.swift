@@ -112,6 +112,14 @@ struct TimelineTests {
             ])
         let kept = [agent(.started, at: 500), event(.ready, at: 500, .continued)]
         #expect(spans(timeline(before + kept).connections.first) == ["1-1000 up"])
+        // Another connection shows that the agent was there, and one that is opened much later is another life.
+        let beside = [event(.ready, at: 400, of: "door"), agent(.started, at: 500)]
+        let one = Timeline(
+            before + beside + [event(.waiting, at: 600, .opened), event(.ready, at: 602)], since: Self.at(0),
+            until: Self.at(1000), now: Self.at(1000), uptime: .seconds(1000) + Self.boot, hasNetwork: false,
+            names: ["office"])
+        #expect(one.connections.map(\.name) == ["office"])
+        #expect(spans(one.connections.first) == ["1-400 up", "600-602 retrying", "602-1000 up"])
         let closed = event(.closed, at: 499, by: .closeRequested)
         #expect(spans(timeline(before + [closed, agent(.ended, at: 500)]).connections.first) == ["1-499 up"])
     }

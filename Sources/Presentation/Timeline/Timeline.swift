@@ -104,14 +104,15 @@ package struct Timeline: Hashable, Sendable {
     ///   - entries: all that it has, the oldest first; what was before `since` says how things stood then.
     ///   - uptime: how long the machine has been up at `now`, its sleep included.
     ///   - hasNetwork: whether the network is shown.
+    ///   - names: the connections that are shown; none for all.
     package init(
         _ entries: [ConnectionsAPI.History.Reply], since: Timestamp, until: Timestamp, now: Timestamp,
-        uptime: Duration?, hasNetwork: Bool, for reader: Reader = Reader()
+        uptime: Duration?, hasNetwork: Bool, for reader: Reader = Reader(), names: Set<String> = []
     ) {
         self.since = since
         self.until = until
         let end = min(until, now)
-        var drawing = TimelineDrawing(for: reader)
+        var drawing = TimelineDrawing(for: reader, names: names)
         let steady = SteadyTimes(entries, now: now, uptime: uptime)
         for (time, entry) in steady { drawing.add(entry, at: time) }
         drawing.end(at: end)
@@ -123,7 +124,8 @@ package struct Timeline: Hashable, Sendable {
         }
         keptSince = dropped.map(\.until).max().flatMap { $0 > since ? min($0, end) : nil }
         var story = HistoryStory(
-            LocalTime(day: { _ in "" }, clock: { _ in "" }), for: reader, since: since, until: until)
+            LocalTime(day: { _ in "" }, clock: { _ in "" }), for: reader, since: since, until: until,
+            names: names)
         for entry in steady.moved { _ = story.entry(entry) }
         let figures = story.figures(now: now, uptime: uptime)
         connections = drawing.connections.sorted { $0.key < $1.key }.compactMap { name, spans in

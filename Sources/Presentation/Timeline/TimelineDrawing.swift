@@ -43,7 +43,9 @@ struct TimelineDrawing {
     private var last: (time: Timestamp, uptime: Duration?)?
     private var hasEnded = false
 
-    init(for reader: Reader) { self.reader = reader }
+    private let names: Set<String>
+
+    init(for reader: Reader, names: Set<String>) { (self.reader, self.names) = (reader, names) }
 
     /// The spans of the network.
     var network: [Timeline.Span] { networkLine.spans }
@@ -54,11 +56,13 @@ struct TimelineDrawing {
         if let change = entry.network {
             let interface = change.status == .satisfied ? change.interface : nil
             networkLine.turn(Self.kind(change), interface, because: Self.cause(change), at: time)
-        } else if let event = entry.event {
+        } else if let event = entry.event, names.isEmpty || names.contains(event.connection.name) {
             let name = reader.subject(event.connection)
             if let gap = gaps.removeValue(forKey: name), event.kind != .continued || !event.connection.state.hasFlow {
                 lines[name]?.forget(from: gap.begin)
-                lines[name]?.turn(.retrying, because: "the agent was killed or crashed", at: gap.end)
+                // What is opened later is another life of it.
+                let isSame = event.kind == .continued || time - gap.end <= OutageTally.longestTurn
+                if isSame { lines[name]?.turn(.retrying, because: "the agent was killed or crashed", at: gap.end) }
             }
             lines[name, default: Line()].turn(Self.kind(event), because: event.reason, at: time)
         } else if let change = entry.agent {
