@@ -164,8 +164,9 @@ struct BootStories {
         let answer = try await network.run { try office.receive() }
         let program = try #require(answer.wholeMatch(of: /(\d+) one\n/)).1
         // Until the bus has said that it runs, its launch would fail with the bus.
-        try await eventually("the program to hold the flow") {
-            try await machine.client.connections().first { $0.name == "office" }?.holder == .client
+        try await eventually("the program to hold the flow, and its launch to be over") {
+            let office = try await machine.client.connections().first { $0.name == "office" }
+            return office?.holder == .client && office?.wake == nil
         }
         try await machine.run("systemctl", "kill", "--signal=KILL", "dbus.service")
         try van.send("two\n")
