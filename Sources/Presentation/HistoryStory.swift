@@ -120,14 +120,9 @@ package struct HistoryStory: Sendable {
         defer { hasEnded = change.kind == .ended }
         guard change.kind == .started else { return WatchLine(change) }
         for name in outages.keys { outages[name]?.agentStarted(at: instant, after: before) }
-        return WatchLine(change, after: hasEnded ? nil : before.map { death(at: $0, before: instant) })
-    }
-
-    /// How the agent went that did not say that it ended. Nobody knows when.
-    private func death(at last: OutageTally.Instant, before start: OutageTally.Instant) -> String {
-        var wentOff = false
-        if let now = start.uptime, let then = last.uptime { wentOff = now < then }
-        return (wentOff ? "the machine went off" : "the agent was killed or crashed") + ", after \(moment(last.wall))"
+        guard let before, !hasEnded else { return WatchLine(change) }
+        let death = AgentDeath(before: instant.uptime, after: before.uptime)
+        return WatchLine(change, after: "\(death.rawValue), after \(moment(before.wall))")
     }
 
     /// By the name that the reader knows a connection by: how often it was down, for how long, and why the longest time

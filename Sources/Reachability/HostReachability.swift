@@ -126,7 +126,7 @@ public final class HostReachability: Sendable {
 public enum ReachabilityError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The kernel cannot be asked. The host may well be reachable: this is not "offline".
     case unknown(String)
-    /// There is no interface of this name; those that there are.
+    /// No interface has this name; `known` are those that exist.
     case noSuchInterface(String, known: [String])
 
     /// What was tried and what came back.

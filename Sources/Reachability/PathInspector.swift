@@ -13,7 +13,7 @@ internal import Glibc
 package final class PathInspector {
     /// Why there is nothing to find out.
     package enum Failure: Error, Hashable, Sendable, CustomStringConvertible {
-        /// There is no interface of this name to ignore; those that there are.
+        /// The interface to ignore does not exist; `known` are those that do.
         case noSuchInterface(String, known: [String])
         /// The kernel cannot be asked.
         case kernel(SystemError)

@@ -65,7 +65,7 @@ struct DialtoneCommand: AsyncParsableCommand {
         Glibc.exit(EX_USAGE)
     }
 
-    /// The parser's help has a column of 26 for the options, and traps where the terminal has no room beside it.
+    /// The parser's help traps on a terminal that is narrower than its column of options, which takes 26.
     private static let leastColumns = 40
 
     /// `dialtone help` shows its general help for whatever it does not know.

@@ -62,7 +62,7 @@ enum Output {
         do throws(SystemError) {
             try write(bytes, to: STDOUT_FILENO, "writing to the standard output")
         } catch {
-            // Whoever read is gone (`dialtone watch | head`): so is the reason to go on.
+            // The reader is gone (`dialtone watch | head`), so there is no reason to go on.
             if error.code == EPIPE { exit(EXIT_SUCCESS) }
             fail("\(error)")
             exit(EX_IOERR)

@@ -135,7 +135,8 @@ final class WatchStream: Sendable {
 
     /// Tells what happened that the agent has no event of any more: the history has it.
     private func catchUp() async throws {
-        let parameters = ConnectionsAPI.History.Parameters(names: names.isEmpty ? nil : names, owner: owner)
+        // Of all connections: that any was heard of shows that the agent was there. The story picks those it tells of.
+        let parameters = ConnectionsAPI.History.Parameters(owner: owner)
         var newest = 0
         for try await reply in DialtoneClient().stream(ConnectionsAPI.History.self, parameters) {
             newest = max(newest, reply.event?.sequence ?? 0)

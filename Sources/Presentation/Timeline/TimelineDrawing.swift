@@ -35,6 +35,8 @@ struct TimelineDrawing {
     }
 
     private let reader: Reader
+    /// The connections that are drawn; none for all.
+    private let names: Set<String>
     private var networkLine = Line()
     private var lines: [String: Line] = [:]
     /// From when to when nobody knows whether the agent was there, for connections not heard of since.
@@ -42,8 +44,6 @@ struct TimelineDrawing {
     /// The last entry of the run: when it was, and how long the machine had been up.
     private var last: (time: Timestamp, uptime: Duration?)?
     private var hasEnded = false
-
-    private let names: Set<String>
 
     init(for reader: Reader, names: Set<String>) { (self.reader, self.names) = (reader, names) }
 
@@ -62,7 +62,7 @@ struct TimelineDrawing {
                 lines[name]?.forget(from: gap.begin)
                 // What is opened later is another life of it.
                 let isSame = event.kind == .continued || time - gap.end <= OutageTally.longestTurn
-                if isSame { lines[name]?.turn(.retrying, because: "the agent was killed or crashed", at: gap.end) }
+                if isSame { lines[name]?.turn(.retrying, because: AgentDeath.killed.rawValue, at: gap.end) }
             }
             lines[name, default: Line()].turn(Self.kind(event), because: event.reason, at: time)
         } else if let change = entry.agent {
@@ -86,8 +86,8 @@ struct TimelineDrawing {
             hasEnded = true
         case .started:
             // One that was killed had its connections go on, as they say then, unless the machine went with it.
-            if !hasEnded, let last, let before = last.uptime, let uptime, uptime < before {
-                turnOff(at: last.time, because: "the machine went off")
+            if !hasEnded, let last, AgentDeath(before: uptime, after: last.uptime) == .machineOff {
+                turnOff(at: last.time, because: AgentDeath.machineOff.rawValue)
                 hasEnded = true
             }
             if hasEnded {
